@@ -1,0 +1,578 @@
+//! JSON as Go's `encoding/json` accepts it, with the place of every value in the text.
+//!
+//! `serde_json` has other opinions: it keeps no positions, drops duplicate keys, and refuses lone surrogates. What Multus
+//! and the plugins accept must be accepted here, and what they refuse refused, or a rule looks at another document than
+//! the one that will run.
+
+use std::borrow::Cow;
+
+/// The longest text that is read. Offsets are kept as `u32`, and nobody needs a network of this size.
+pub const MAX_BYTES: usize = 1 << 20;
+/// The deepest nesting that is read; each level costs a stack frame.
+pub const MAX_DEPTH: usize = 64;
+
+/// A half-open range of bytes in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The range as the standard library wants it.
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value<'t> {
+    /// The bytes of the value, quotes and brackets included.
+    pub span: Span,
+    /// What it is.
+    pub kind: Kind<'t>,
+}
+
+/// What a value is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind<'t> {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number, as it is written.
+    Number(&'t str),
+    /// A string, decoded.
+    String(Cow<'t, str>),
+    /// `[…]`
+    Array(Vec<Value<'t>>),
+    /// `{…}` with every member in the order of the text, duplicates included.
+    Object(Vec<Member<'t>>),
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member<'t> {
+    /// The key, decoded.
+    pub key: Cow<'t, str>,
+    /// The bytes of the key, quotes included.
+    pub key_span: Span,
+    /// The value.
+    pub value: Value<'t>,
+}
+
+impl<'t> Value<'t> {
+    /// The members, if this is an object.
+    pub fn members(&self) -> Option<&[Member<'t>]> {
+        match &self.kind {
+            Kind::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// The elements, if this is an array.
+    pub fn elements(&self) -> Option<&[Self]> {
+        match &self.kind {
+            Kind::Array(elements) => Some(elements),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether this is `null`, which Go takes for "not there" in every field.
+    pub fn is_null(&self) -> bool {
+        matches!(self.kind, Kind::Null)
+    }
+
+    /// The integer a Go plugin finds here. Its config went through a map of floats, so `100.0` and `1e2` arrive as
+    /// integers; `1.5` does not, and neither does what leaves 64 bits.
+    pub fn as_int(&self) -> Option<i64> {
+        let Kind::Number(text) = self.kind else { return None };
+        if let Ok(exact) = text.parse() {
+            return Some(exact);
+        }
+        let float: f64 = text.parse().ok()?;
+        (float.fract() == 0.0 && float.abs() < 9_223_372_036_854_775_808.0).then_some(float as i64)
+    }
+
+    /// What this is, in a sentence: "a number".
+    pub fn describe(&self) -> &'static str {
+        match self.kind {
+            Kind::Null => "null",
+            Kind::Bool(_) => "a boolean",
+            Kind::Number(_) => "a number",
+            Kind::String(_) => "a string",
+            Kind::Array(_) => "a list",
+            Kind::Object(_) => "an object",
+        }
+    }
+}
+
+/// Why a text is not the one JSON value it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct Error {
+    /// Where reading stopped.
+    pub offset: usize,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What can be wrong with a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message is the documentation")]
+pub enum Problem {
+    #[error("it is larger than 1 MiB")]
+    TooLarge,
+    #[error("it is nested deeper than 64 levels")]
+    TooDeep,
+    #[error("it is blank")]
+    Blank,
+    #[error("it ends in the middle of a value")]
+    Truncated,
+    #[error("text follows after the JSON value")]
+    Trailing,
+    #[error("a comma stands before a closing bracket")]
+    TrailingComma,
+    #[error("a key in double quotes is expected here")]
+    KeyExpected,
+    #[error("a colon is expected here")]
+    ColonExpected,
+    #[error("a comma or a closing bracket is expected here")]
+    CommaExpected,
+    #[error("this is not a JSON value")]
+    BadValue,
+    #[error("this is not a JSON number")]
+    BadNumber,
+    #[error("this escape sequence is not JSON")]
+    BadEscape,
+    #[error("a line break, tab or other control character stands unescaped in a string")]
+    ControlCharacter,
+}
+
+/// A text and the one JSON value in it.
+#[derive(Clone, Debug)]
+pub struct Document<'t> {
+    /// The text itself.
+    pub text: &'t str,
+    /// The value.
+    pub root: Value<'t>,
+}
+
+impl<'t> Document<'t> {
+    /// Reads a text that holds exactly one JSON value.
+    pub fn parse(text: &'t str) -> Result<Self, Error> {
+        if text.len() > MAX_BYTES {
+            return Err(Error { offset: 0, problem: Problem::TooLarge });
+        }
+        let mut reader = Reader { text, at: 0 };
+        reader.skip_blanks();
+        if reader.peek().is_none() {
+            return Err(reader.error(Problem::Blank));
+        }
+        let root = reader.value(0)?;
+        reader.skip_blanks();
+        match reader.peek() {
+            None => Ok(Self { text, root }),
+            Some(_) => Err(reader.error(Problem::Trailing)),
+        }
+    }
+
+    /// The JSON pointer of the value or key at a span of this document. The path is found by looking, so that rules
+    /// need not carry it along for the findings they do not make.
+    pub fn pointer_to(&self, span: Span) -> String {
+        let mut pointer = String::new();
+        let mut here = &self.root;
+        loop {
+            let step = match &here.kind {
+                Kind::Array(elements) => elements
+                    .iter()
+                    .enumerate()
+                    .find(|(_, element)| element.span.contains(span))
+                    .map(|(index, element)| (Cow::Owned(index.to_string()), element, false)),
+                Kind::Object(members) => members.iter().find_map(|member| {
+                    let is_key = member.key_span.contains(span);
+                    (is_key || member.value.span.contains(span)).then(|| (escape(&member.key), &member.value, is_key))
+                }),
+                _ => None,
+            };
+            // A span equal to `here` has been reached when no child holds it.
+            let Some((token, child, last)) = step else { return pointer };
+            pointer.push('/');
+            pointer.push_str(&token);
+            if last {
+                return pointer;
+            }
+            here = child;
+        }
+    }
+}
+
+/// Escapes one reference token of a JSON pointer.
+pub fn escape(token: &str) -> Cow<'_, str> {
+    if token.contains(['~', '/']) {
+        Cow::Owned(token.replace('~', "~0").replace('/', "~1"))
+    } else {
+        Cow::Borrowed(token)
+    }
+}
+
+/// Line and column (both from 1, the column in characters) of a byte of a text.
+pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+    let column = before.get(line_start..).map_or(0, |line| line.chars().count()) + 1;
+    (line, column)
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn error(&self, problem: Problem) -> Error {
+        Error { offset: self.at, problem }
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    fn span_from(&self, start: usize) -> Span {
+        // The text is at most MAX_BYTES long, so both fit.
+        Span { start: start as u32, end: self.at as u32 }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Value<'t>, Error> {
+        let start = self.at;
+        let kind = match self.peek() {
+            None => return Err(self.error(Problem::Truncated)),
+            Some(b'{' | b'[') if depth == MAX_DEPTH => return Err(self.error(Problem::TooDeep)),
+            Some(b'{') => self.object(depth)?,
+            Some(b'[') => self.array(depth)?,
+            Some(b'"') => Kind::String(self.string()?),
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b't') => self.literal("true", Kind::Bool(true))?,
+            Some(b'f') => self.literal("false", Kind::Bool(false))?,
+            Some(b'n') => self.literal("null", Kind::Null)?,
+            Some(_) => return Err(self.error(Problem::BadValue)),
+        };
+        Ok(Value { span: self.span_from(start), kind })
+    }
+
+    fn literal(&mut self, word: &str, kind: Kind<'t>) -> Result<Kind<'t>, Error> {
+        match self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
+            true => {
+                self.at += word.len();
+                Ok(kind)
+            }
+            false => Err(self.error(Problem::BadValue)),
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Kind<'t>, Error> {
+        self.at += 1;
+        let mut members = Vec::new();
+        self.skip_blanks();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(Kind::Object(members));
+        }
+        loop {
+            self.skip_blanks();
+            let key_start = self.at;
+            match self.peek() {
+                Some(b'"') => {}
+                Some(b'}') => return Err(self.error(Problem::TrailingComma)),
+                None => return Err(self.error(Problem::Truncated)),
+                Some(_) => return Err(self.error(Problem::KeyExpected)),
+            }
+            let key = self.string()?;
+            let key_span = self.span_from(key_start);
+            self.skip_blanks();
+            match self.peek() {
+                Some(b':') => self.at += 1,
+                None => return Err(self.error(Problem::Truncated)),
+                Some(_) => return Err(self.error(Problem::ColonExpected)),
+            }
+            self.skip_blanks();
+            let value = self.value(depth + 1)?;
+            members.push(Member { key, key_span, value });
+            if self.closes(b'}')? {
+                return Ok(Kind::Object(members));
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Kind<'t>, Error> {
+        self.at += 1;
+        let mut elements = Vec::new();
+        self.skip_blanks();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Kind::Array(elements));
+        }
+        loop {
+            self.skip_blanks();
+            if self.peek() == Some(b']') {
+                return Err(self.error(Problem::TrailingComma));
+            }
+            elements.push(self.value(depth + 1)?);
+            if self.closes(b']')? {
+                return Ok(Kind::Array(elements));
+            }
+        }
+    }
+
+    /// After an element: true at the closing bracket, false at a comma.
+    fn closes(&mut self, bracket: u8) -> Result<bool, Error> {
+        self.skip_blanks();
+        match self.peek() {
+            Some(byte) if byte == bracket => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(b',') => {
+                self.at += 1;
+                Ok(false)
+            }
+            None => Err(self.error(Problem::Truncated)),
+            Some(_) => Err(self.error(Problem::CommaExpected)),
+        }
+    }
+
+    fn number(&mut self) -> Result<Kind<'t>, Error> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(Kind::Number(self.text.get(start..self.at).unwrap_or_default()))
+    }
+
+    fn digits(&mut self) -> Result<(), Error> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.error(Problem::BadNumber)) } else { Ok(()) }
+    }
+
+    /// A string; the reader stands on its opening quote.
+    fn string(&mut self) -> Result<Cow<'t, str>, Error> {
+        self.at += 1;
+        let mut from = self.at;
+        let mut decoded: Option<String> = None;
+        loop {
+            match self.peek() {
+                None => return Err(self.error(Problem::Truncated)),
+                Some(b'"') => {
+                    let run = self.text.get(from..self.at).unwrap_or_default();
+                    self.at += 1;
+                    return Ok(match decoded {
+                        None => Cow::Borrowed(run),
+                        Some(mut text) => {
+                            text.push_str(run);
+                            Cow::Owned(text)
+                        }
+                    });
+                }
+                Some(b'\\') => {
+                    let text = decoded.get_or_insert_default();
+                    text.push_str(self.text.get(from..self.at).unwrap_or_default());
+                    let character = self.escape()?;
+                    text.push(character);
+                    from = self.at;
+                }
+                Some(0..=0x1f) => return Err(self.error(Problem::ControlCharacter)),
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    /// One escape sequence; a surrogate without its other half becomes U+FFFD, as in Go.
+    fn escape(&mut self) -> Result<char, Error> {
+        let bad = self.error(Problem::BadEscape);
+        let letter = self.text.as_bytes().get(self.at + 1).copied().ok_or(bad)?;
+        self.at += 2;
+        Ok(match letter {
+            b'"' | b'\\' | b'/' => letter as char,
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let unit = self.hex().ok_or(bad)?;
+                if let Some(character) = char::from_u32(unit) {
+                    return Ok(character);
+                }
+                let resume = self.at;
+                if unit < 0xdc00 && self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u")) {
+                    self.at += 2;
+                    let low = self.hex().ok_or(bad)?;
+                    if (0xdc00..0xe000).contains(&low) {
+                        let scalar = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+                        return Ok(char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER));
+                    }
+                    self.at = resume;
+                }
+                char::REPLACEMENT_CHARACTER
+            }
+            _ => return Err(bad),
+        })
+    }
+
+    fn hex(&mut self) -> Option<u32> {
+        let digits = self.text.get(self.at..self.at + 4)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        self.at += 4;
+        u32::from_str_radix(digits, 16).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_and_refuses_what_go_does() {
+        use Problem::*;
+        // (text, None where Go accepts it, else what is wrong)
+        let table: &[(&str, Option<Problem>)] = &[
+            (r#"{"a":[1,-0.5e+3,true,false,null,"x"]}"#, None),
+            ("\r\n\t {} \n", None),
+            ("null", None),
+            ("", Some(Blank)),
+            (" \n", Some(Blank)),
+            ("\u{feff}{}", Some(BadValue)),
+            ("{} {}", Some(Trailing)),
+            ("{}x", Some(Trailing)),
+            (r#"{"a":1,}"#, Some(TrailingComma)),
+            ("[1,]", Some(TrailingComma)),
+            ("[1 2]", Some(CommaExpected)),
+            ("{a:1}", Some(KeyExpected)),
+            (r#"{"a" 1}"#, Some(ColonExpected)),
+            (r#"{"a":"#, Some(Truncated)),
+            (r#"{"a"#, Some(Truncated)),
+            ("[01]", Some(CommaExpected)),
+            ("[+1]", Some(BadValue)),
+            ("[1.]", Some(BadNumber)),
+            ("[.5]", Some(BadValue)),
+            ("[1e]", Some(BadNumber)),
+            ("[NaN]", Some(BadValue)),
+            ("[True]", Some(BadValue)),
+            ("[nul]", Some(BadValue)),
+            ("['a']", Some(BadValue)),
+            ("[\"a\tb\"]", Some(ControlCharacter)),
+            ("[\"a\nb\"]", Some(ControlCharacter)),
+            (r#"["\x41"]"#, Some(BadEscape)),
+            (r#"["\u12"]"#, Some(BadEscape)),
+            (r#"["\u+123"]"#, Some(BadEscape)),
+            (r#"["\"#, Some(BadEscape)),
+            ("[\"\u{7f}\u{fffd}é\"]", None),
+            ("// c\n{}", Some(BadValue)),
+        ];
+        for (text, want) in table {
+            assert_eq!(Document::parse(text).err().map(|error| error.problem), *want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn decodes_strings_as_go_does() {
+        for (text, want) in [
+            (r#""plain""#, "plain"),
+            (r#""\"\\\/\b\f\n\r\t""#, "\"\\/\u{8}\u{c}\n\r\t"),
+            (r#""\u0041\u00e9\uD83D\uDE00""#, "Aé😀"),
+            (r#""\ud800""#, "\u{fffd}"),
+            (r#""\udc00x""#, "\u{fffd}x"),
+            (r#""\ud800\ud800""#, "\u{fffd}\u{fffd}"),
+            (r#""\ud800A""#, "\u{fffd}A"),
+        ] {
+            let document = Document::parse(text).unwrap();
+            assert_eq!(document.root.as_str(), Some(want), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_integers_when_a_go_map_would_make_them_so() {
+        for (text, want) in [
+            ("100", Some(100)),
+            ("100.0", Some(100)),
+            ("1e2", Some(100)),
+            ("-0", Some(0)),
+            ("1.5", None),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("1e30", None),
+            ("\"100\"", None),
+        ] {
+            assert_eq!(Document::parse(text).unwrap().root.as_int(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn limits_hold() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(Document::parse(&deep(MAX_DEPTH)).is_ok());
+        assert_eq!(Document::parse(&deep(MAX_DEPTH + 1)).unwrap_err().problem, Problem::TooDeep);
+        assert_eq!(Document::parse(&"[".repeat(100_000)).unwrap_err().problem, Problem::TooDeep);
+        assert_eq!(Document::parse(&" ".repeat(MAX_BYTES + 1)).unwrap_err().problem, Problem::TooLarge);
+    }
+
+    #[test]
+    fn pointers_lead_to_keys_and_values() {
+        let text = r#"{"a":1,"plugins":[{"type":"x"},{"a/b":{"~":[7]}}]}"#;
+        let document = Document::parse(text).unwrap();
+        for (needle, want) in [("\"type\"", "/plugins/0/type"), ("7", "/plugins/1/a~1b/~0/0"), ("1", "/a")] {
+            let start = text.find(needle).unwrap() as u32;
+            let span = Span { start, end: start + needle.len() as u32 };
+            assert_eq!(document.pointer_to(span), want);
+        }
+        assert_eq!(document.pointer_to(document.root.span), "");
+    }
+
+    #[test]
+    fn lines_and_columns_count_from_one() {
+        assert_eq!(line_column("ab\ncd", 0), (1, 1));
+        assert_eq!(line_column("ab\ncd", 4), (2, 2));
+        assert_eq!(line_column("é\néx", 5), (2, 2));
+    }
+}

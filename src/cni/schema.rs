@@ -1,0 +1,111 @@
+//! What each reader of a config decodes: its keys, and the types that make its decoder give up.
+//!
+//! The tables name what the plugins' Go structs hold. A key that is in no table is ignored by the reader, which is why a
+//! near miss deserves a word; a value of another type stops the pod.
+
+use super::Object;
+use super::json::{Kind, Value};
+
+/// A key that a reader knows, and what it must hold.
+#[derive(Debug)]
+pub struct Field {
+    /// The key, as documented.
+    pub key: &'static str,
+    /// What its value must be, unless it is null.
+    pub holds: Type,
+}
+
+/// What a Go field can hold.
+#[derive(Debug)]
+pub enum Type {
+    /// Whatever it is: nobody decodes it, or another rule looks at it.
+    Any,
+    /// A string.
+    Str,
+    /// `true` or `false`, nothing else.
+    Bool,
+    /// An integer between the two, both included.
+    Int(i128, i128),
+    /// An object of these fields (and others, ignored).
+    Object(&'static [Field]),
+    /// A list of these.
+    List(&'static Self),
+    /// An object with any keys and these values.
+    Map(&'static Self),
+}
+
+/// A Go `int` on the nodes we know.
+pub const INT: Type = Type::Int(i64::MIN as i128, i64::MAX as i128);
+/// A Go `uint` or `uint64`.
+pub const UINT: Type = Type::Int(0, u64::MAX as i128);
+/// A Go `uint32`.
+pub const UINT32: Type = Type::Int(0, u32::MAX as i128);
+/// A list of strings.
+pub const STRINGS: Type = Type::List(&Type::Str);
+
+/// Shorthand for the tables.
+pub const fn field(key: &'static str, holds: Type) -> Field {
+    Field { key, holds }
+}
+
+/// A value that its reader cannot decode, and what it would have to be.
+#[derive(Debug)]
+pub struct Misfit<'d> {
+    /// The value.
+    pub value: &'d Value<'d>,
+    /// What the reader wants: "an integer".
+    pub wanted: String,
+}
+
+impl Type {
+    /// The first value in here that does not fit, if any.
+    pub fn misfit<'d>(&self, value: &'d Value<'d>) -> Option<Misfit<'d>> {
+        let fits = match (self, &value.kind) {
+            (Self::Any, _) | (_, Kind::Null) => true,
+            (Self::Str, Kind::String(_)) | (Self::Bool, Kind::Bool(_)) => true,
+            (Self::Int(min, max), Kind::Number(text)) => integer(text).is_some_and(|n| (*min..=*max).contains(&n)),
+            (Self::Object(fields), Kind::Object(_)) => {
+                return Object::of(value).and_then(|object| first_misfit(fields, object));
+            }
+            (Self::List(element), Kind::Array(elements)) => return elements.iter().find_map(|e| element.misfit(e)),
+            (Self::Map(element), Kind::Object(members)) => {
+                return members.iter().find_map(|m| element.misfit(&m.value));
+            }
+            _ => false,
+        };
+        (!fits).then(|| Misfit { value, wanted: self.describe() })
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Any => "a value".to_owned(),
+            Self::Str => "a string".to_owned(),
+            Self::Bool => "true or false, without quotes".to_owned(),
+            Self::Int(0, max) if *max == u64::MAX as i128 => "a whole number, not negative, without quotes".to_owned(),
+            Self::Int(min, _) if *min == i64::MIN as i128 => "a whole number, without quotes".to_owned(),
+            Self::Int(min, max) => format!("a whole number from {min} to {max}, without quotes"),
+            Self::Object(_) => "an object".to_owned(),
+            Self::List(element) => format!("a list, each element {}", element.describe()),
+            Self::Map(element) => format!("an object, each value {}", element.describe()),
+        }
+    }
+}
+
+/// The first field of the object that does not fit its type.
+pub fn first_misfit<'d>(fields: &[Field], object: Object<'d>) -> Option<Misfit<'d>> {
+    fields.iter().find_map(|field| field.holds.misfit(&object.get(field.key)?.value))
+}
+
+/// Every field of the object that does not fit its type.
+pub fn misfits<'d>(fields: &'static [Field], object: Object<'d>) -> impl Iterator<Item = Misfit<'d>> {
+    fields.iter().filter_map(move |field| field.holds.misfit(&object.get(field.key)?.value))
+}
+
+/// The integer in a number, however written, before it is squeezed into 64 bits.
+fn integer(text: &str) -> Option<i128> {
+    if let Ok(exact) = text.parse() {
+        return Some(exact);
+    }
+    let float: f64 = text.parse().ok()?;
+    (float.fract() == 0.0 && float.abs() < 1e21).then_some(float as i128)
+}

@@ -1,0 +1,4 @@
+//! x
+pub mod cni;
+pub mod resources;
+pub mod yaml;

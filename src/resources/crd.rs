@@ -1,0 +1,181 @@
+//! What the operator's CRDs enforce, so that `check` can say what the API server will.
+
+use super::NetworkKind;
+use super::raw::{Fields, Found};
+
+/// A field of a network's spec and what the CRD allows in it.
+#[derive(Debug)]
+pub struct SpecField {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may hold.
+    pub allows: Allows,
+}
+
+/// What a field may hold.
+#[derive(Debug)]
+pub enum Allows {
+    /// Any string.
+    Text,
+    /// One of these strings.
+    OneOf(&'static [&'static str]),
+    /// An integer between the two.
+    Integer(i64, i64),
+    /// The trunk ranges of an OVSNetwork.
+    Trunk,
+}
+
+const fn text(name: &'static str) -> SpecField {
+    SpecField { name, allows: Allows::Text }
+}
+
+const fn one_of(name: &'static str, values: &'static [&'static str]) -> SpecField {
+    SpecField { name, allows: Allows::OneOf(values) }
+}
+
+const fn integer(name: &'static str, min: i64, max: i64) -> SpecField {
+    SpecField { name, allows: Allows::Integer(min, max) }
+}
+
+const LINK_STATE: SpecField = one_of("linkState", &["auto", "enable", "disable"]);
+
+const SRIOV: &[SpecField] = &[
+    text("resourceName"),
+    text("networkNamespace"),
+    text("capabilities"),
+    text("ipam"),
+    text("metaPlugins"),
+    text("logFile"),
+    integer("vlan", 0, 4094),
+    integer("vlanQoS", 0, 7),
+    one_of("vlanProto", &["802.1q", "802.1Q", "802.1ad", "802.1AD"]),
+    one_of("spoofChk", &["on", "off"]),
+    one_of("trust", &["on", "off"]),
+    LINK_STATE,
+    integer("minTxRate", 0, i64::MAX),
+    integer("maxTxRate", 0, i64::MAX),
+    one_of("logLevel", &["panic", "error", "warning", "info", "debug", ""]),
+];
+
+const SRIOV_IB: &[SpecField] = &[
+    text("resourceName"),
+    text("networkNamespace"),
+    text("capabilities"),
+    text("ipam"),
+    text("metaPlugins"),
+    LINK_STATE,
+];
+
+const OVS: &[SpecField] = &[
+    text("resourceName"),
+    text("networkNamespace"),
+    text("capabilities"),
+    text("ipam"),
+    text("metaPlugins"),
+    text("bridge"),
+    text("interfaceType"),
+    integer("vlan", 0, 4095),
+    // The CRD has no bounds here; a rule of its own looks at the value.
+    integer("mtu", i64::MIN, i64::MAX),
+    SpecField { name: "trunk", allows: Allows::Trunk },
+];
+
+const TRUNK: &[SpecField] = &[integer("id", 0, 4095), integer("minID", 0, 4095), integer("maxID", 0, 4095)];
+
+/// The fields of a kind's spec.
+pub fn fields(kind: NetworkKind) -> &'static [SpecField] {
+    match kind {
+        NetworkKind::Sriov => SRIOV,
+        NetworkKind::SriovIb => SRIOV_IB,
+        NetworkKind::Ovs => OVS,
+    }
+}
+
+/// Something the API server refuses.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The path below `spec`: `/trunk/0/id`.
+    pub path: String,
+    /// What is there.
+    pub found: String,
+    /// What must be there.
+    pub wanted: String,
+}
+
+/// Everything the CRD refuses in a spec.
+pub fn refusals(kind: NetworkKind, spec: &Fields<'_>) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    check(fields(kind), spec, "", &mut refusals);
+    if spec.raw("resourceName").is_none() {
+        let (path, found) = ("/resourceName".to_owned(), "nothing".to_owned());
+        refusals.push(Refusal {
+            path,
+            found,
+            wanted: "the name of the resource its devices are offered under".to_owned(),
+        });
+    }
+    refusals
+}
+
+fn check(fields: &[SpecField], spec: &Fields<'_>, path: &str, refusals: &mut Vec<Refusal>) {
+    for field in fields {
+        let Some(raw) = spec.raw(field.name) else { continue };
+        let path = format!("{path}/{}", field.name);
+        let wanted = match &field.allows {
+            Allows::Text => match spec.text(field.name) {
+                Found::Wrong(_) => "a string".to_owned(),
+                _ => continue,
+            },
+            Allows::OneOf(values) => match spec.text(field.name) {
+                Found::Value(text) if values.contains(&text.as_ref()) => continue,
+                _ => format!("one of {}", values.join(", ")),
+            },
+            Allows::Integer(min, max) => match spec.integer(field.name) {
+                Found::Value(number) if (*min..=*max).contains(&number) => continue,
+                _ if *max == i64::MAX && *min == 0 => "a whole number, not negative".to_owned(),
+                _ if *max == i64::MAX => "a whole number".to_owned(),
+                _ => format!("a whole number from {min} to {max}"),
+            },
+            Allows::Trunk => match spec.objects(field.name) {
+                Found::Value(ranges) => {
+                    for (index, range) in ranges.iter().enumerate() {
+                        check(TRUNK, range, &format!("{path}/{index}"), refusals);
+                    }
+                    continue;
+                }
+                _ => "a list of objects with id, or minID and maxID".to_owned(),
+            },
+        };
+        refusals.push(Refusal { path, found: raw.to_owned(), wanted });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_what_the_crd_refuses() {
+        for (kind, spec, want) in [
+            (NetworkKind::Sriov, r#"{"resourceName":"x","vlan":4094,"spoofChk":"on","logLevel":""}"#, &[] as &[_]),
+            (NetworkKind::Sriov, r#"{"resourceName":"x","vlan":4095}"#, &["/vlan"]),
+            (
+                NetworkKind::Sriov,
+                r#"{"resourceName":"x","vlan":"5","ipam":{},"trust":"yes"}"#,
+                &["/ipam", "/vlan", "/trust"],
+            ),
+            (NetworkKind::Sriov, r#"{"resourceName":"x","minTxRate":-1,"vlan":null}"#, &["/minTxRate"]),
+            (NetworkKind::SriovIb, "{}", &["/resourceName"]),
+            (
+                NetworkKind::Ovs,
+                r#"{"resourceName":"x","mtu":-5,"trunk":[{"id":4096},{"minID":1,"maxID":2}]}"#,
+                &["/trunk/0/id"],
+            ),
+            (NetworkKind::Ovs, r#"{"resourceName":"x","trunk":{}}"#, &["/trunk"]),
+        ] {
+            let spec = Fields::parse(spec).unwrap();
+            let paths: Vec<_> = refusals(kind, &spec).into_iter().map(|refusal| refusal.path).collect();
+            assert_eq!(paths, want, "{spec:?}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The part of `metadata` that rules look at.
+
+use std::borrow::Cow;
+
+use super::raw::{Fields, Found};
+use super::{Misshapen, NetworkId, NetworkKind, OWNER_REF};
+
+/// An object's metadata.
+#[derive(Clone, Debug, Default)]
+pub struct Meta<'a> {
+    /// `metadata.name`; empty while the server has still to generate one.
+    pub name: Cow<'a, str>,
+    /// `metadata.namespace`; empty in a manifest that leaves it to the context it is applied in.
+    pub namespace: Cow<'a, str>,
+    /// Whether the object is being deleted.
+    pub deleting: bool,
+    annotations: Option<Fields<'a>>,
+    owners: Vec<NetworkId>,
+}
+
+impl<'a> Meta<'a> {
+    /// Reads the metadata of an object; what has a wrong type is noted and then treated as absent.
+    pub(super) fn read(object: &Fields<'a>, misshapen: &mut Vec<Misshapen>) -> Self {
+        let metadata = match object.fields("metadata") {
+            Found::Value(metadata) => metadata,
+            Found::Absent => return Self::default(),
+            Found::Wrong(found) => {
+                misshapen.push(Misshapen { pointer: "/metadata".to_owned(), wanted: "an object", found });
+                return Self::default();
+            }
+        };
+        let mut text = |key: &str| match metadata.text(key) {
+            Found::Value(text) => text,
+            Found::Absent => Cow::Borrowed(""),
+            Found::Wrong(found) => {
+                misshapen.push(Misshapen { pointer: format!("/metadata/{key}"), wanted: "a string", found });
+                Cow::Borrowed("")
+            }
+        };
+        let (name, namespace) = (text("name"), text("namespace"));
+        let annotations = match metadata.fields("annotations") {
+            Found::Value(annotations) => Some(annotations),
+            Found::Absent => None,
+            Found::Wrong(found) => {
+                misshapen.push(Misshapen { pointer: "/metadata/annotations".to_owned(), wanted: "an object", found });
+                None
+            }
+        };
+        for (key, _) in annotations.iter().flat_map(Fields::iter) {
+            if let Some(Found::Wrong(found)) = annotations.as_ref().map(|all| all.text(key)) {
+                let pointer = format!("/metadata/annotations/{}", crate::cni::json::escape(key));
+                misshapen.push(Misshapen { pointer, wanted: "a string", found });
+            }
+        }
+        let owners = metadata.objects("ownerReferences").value().unwrap_or_default();
+        let owners = owners.iter().filter_map(|owner| network_owner(owner, &namespace)).collect();
+        Self { deleting: metadata.raw("deletionTimestamp").is_some(), name, namespace, annotations, owners }
+    }
+
+    /// An annotation's value.
+    pub fn annotation(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.annotations.as_ref().and_then(|annotations| annotations.text(key).value())
+    }
+
+    /// Whether there is a map to add an annotation to.
+    pub fn has_annotations(&self) -> bool {
+        self.annotations.is_some()
+    }
+
+    /// The network that the operator's annotation names as owner, or the ownerReference does.
+    pub fn owner(&self) -> Option<NetworkId> {
+        let named = self.annotation(OWNER_REF).and_then(|text| NetworkId::parse(&text));
+        named.or_else(|| self.owners.first().cloned())
+    }
+}
+
+/// The network behind an ownerReference, which always stands in the same namespace.
+fn network_owner(owner: &Fields<'_>, namespace: &str) -> Option<NetworkId> {
+    let group = owner.text("apiVersion").value()?;
+    let kind = NetworkKind::from_kind(&owner.text("kind").value()?)?;
+    let name = owner.text("name").value()?.into_owned();
+    group.starts_with(super::NETWORK_GROUP).then(|| NetworkId { kind, namespace: namespace.to_owned(), name })
+}

@@ -1,0 +1,224 @@
+//! The objects that nadmit judges: the NetworkAttachmentDefinition, and the three networks the SR-IOV operator renders
+//! one from. Reading never fails on a wrong type; it says so.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+pub mod crd;
+mod meta;
+mod network;
+pub mod raw;
+mod render;
+
+use std::borrow::Cow;
+use std::fmt;
+
+pub use meta::Meta;
+pub use network::{Network, NetworkKind};
+pub use render::{Fault, Field, Rendered, render};
+
+use raw::{Fields, Found};
+
+/// The annotation Multus looks a device up by.
+pub const RESOURCE_NAME: &str = "k8s.v1.cni.cncf.io/resourceName";
+/// The annotation in which the operator notes which network a NAD was rendered from.
+pub const OWNER_REF: &str = "sriovnetwork.openshift.io/owner-ref";
+/// The annotation in which the operator notes where it last put a network's NAD.
+pub const LAST_NAMESPACE: &str = "operator.sriovnetwork.openshift.io/last-network-namespace";
+/// The API group of the operator's kinds.
+pub const NETWORK_GROUP: &str = "sriovnetwork.openshift.io";
+/// The API group of the NAD.
+pub const NAD_GROUP: &str = "k8s.cni.cncf.io";
+
+/// An object that nadmit judges.
+#[derive(Clone, Debug)]
+pub enum Object<'a> {
+    /// A NetworkAttachmentDefinition.
+    Nad(Nad<'a>),
+    /// A SriovNetwork, SriovIBNetwork or OVSNetwork.
+    Network(Network<'a>),
+}
+
+/// A value of another type than the schema has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misshapen {
+    /// Where.
+    pub pointer: String,
+    /// What the schema wants.
+    pub wanted: &'static str,
+    /// What is there.
+    pub found: &'static str,
+}
+
+/// A NetworkAttachmentDefinition.
+#[derive(Clone, Debug, Default)]
+pub struct Nad<'a> {
+    /// Its metadata.
+    pub meta: Meta<'a>,
+    /// `spec.config`; `None` where it is absent, which means "a file on the node".
+    pub config: Option<Cow<'a, str>>,
+    /// Fields of `spec` that the schema does not have: the API server drops them.
+    pub unknown: Vec<Cow<'a, str>>,
+    /// What has a wrong type.
+    pub misshapen: Vec<Misshapen>,
+}
+
+/// Which network: enough to find it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NetworkId {
+    /// Its kind.
+    pub kind: NetworkKind,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl NetworkId {
+    /// Reads the operator's annotation: `<Kind>.<group>/<namespace>/<name>`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('/');
+        let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+        let kind = kind.strip_suffix(NETWORK_GROUP)?.strip_suffix('.')?;
+        let id = Self { kind: NetworkKind::from_kind(kind)?, namespace: namespace.to_owned(), name: name.to_owned() };
+        parts.next().is_none().then_some(id)
+    }
+
+    /// The annotation the operator writes for this network.
+    pub fn owner_ref(&self) -> String {
+        format!("{}.{NETWORK_GROUP}/{}/{}", self.kind.name(), self.namespace, self.name)
+    }
+}
+
+impl fmt::Display for NetworkId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.as_str() {
+            "" => write!(formatter, "{} {}", self.kind.name(), self.name),
+            namespace => write!(formatter, "{} {namespace}/{}", self.kind.name(), self.name),
+        }
+    }
+}
+
+/// Why a text is no object of ours.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The text is not a JSON object.
+    #[error("it is not a JSON object")]
+    NotAnObject(#[from] serde_json::Error),
+}
+
+impl<'a> Object<'a> {
+    /// Reads an object of a kind that nadmit judges; `None` for all others.
+    pub fn read(json: &'a str) -> Result<Option<Self>, ReadError> {
+        let fields = Fields::parse(json)?;
+        let (Some(version), Some(kind)) = (fields.text("apiVersion").value(), fields.text("kind").value()) else {
+            return Ok(None);
+        };
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        Ok(match group {
+            NAD_GROUP if kind == "NetworkAttachmentDefinition" => Some(Self::Nad(Nad::from_fields(&fields))),
+            NETWORK_GROUP => NetworkKind::from_kind(&kind).map(|kind| Self::Network(Network::read(kind, &fields))),
+            _ => None,
+        })
+    }
+
+    /// Its metadata.
+    pub fn meta(&self) -> &Meta<'a> {
+        match self {
+            Self::Nad(nad) => &nad.meta,
+            Self::Network(network) => &network.meta,
+        }
+    }
+
+    /// Its kind, as manifests spell it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Nad(_) => "NetworkAttachmentDefinition",
+            Self::Network(network) => network.kind.name(),
+        }
+    }
+}
+
+impl<'a> Nad<'a> {
+    fn from_fields(object: &Fields<'a>) -> Self {
+        let mut misshapen = Vec::new();
+        let meta = Meta::read(object, &mut misshapen);
+        let spec = match object.fields("spec") {
+            Found::Value(spec) => spec,
+            Found::Absent => Fields::default(),
+            Found::Wrong(found) => {
+                misshapen.push(Misshapen { pointer: "/spec".to_owned(), wanted: "an object", found });
+                Fields::default()
+            }
+        };
+        let config = match spec.text("config") {
+            Found::Value(config) => Some(config),
+            Found::Absent => None,
+            Found::Wrong(found) => {
+                let wanted = "a string that holds the JSON text";
+                misshapen.push(Misshapen { pointer: "/spec/config".to_owned(), wanted, found });
+                None
+            }
+        };
+        let unknown =
+            spec.iter().filter(|(key, _)| *key != "config").map(|(key, _)| Cow::Owned(key.to_owned())).collect();
+        Self { meta, config, unknown, misshapen }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_nad() {
+        let json = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"n","namespace":"s",
+            "annotations":{"a":"b","sriovnetwork.openshift.io/owner-ref":"SriovNetwork.sriovnetwork.openshift.io/op/n"},
+            "managedFields":[{"x":1}]},"spec":{"config":"{\"type\":\"sriov\"}"}}"#;
+        let Ok(Some(Object::Nad(nad))) = Object::read(json) else { panic!("a NAD") };
+        assert_eq!((nad.meta.name.as_ref(), nad.meta.namespace.as_ref()), ("n", "s"));
+        assert_eq!(nad.meta.annotation("a").as_deref(), Some("b"));
+        assert_eq!(nad.meta.owner().unwrap().to_string(), "SriovNetwork op/n");
+        assert_eq!(nad.config.as_deref(), Some("{\"type\":\"sriov\"}"));
+        assert!(nad.misshapen.is_empty());
+    }
+
+    #[test]
+    fn wrong_types_are_noted() {
+        let json = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition",
+            "metadata":{"name":5,"annotations":{"a":true}},"spec":{"config":{"type":"sriov"},"extra":1}}"#;
+        let Ok(Some(Object::Nad(nad))) = Object::read(json) else { panic!("a NAD") };
+        let pointers: Vec<_> = nad.misshapen.iter().map(|wrong| wrong.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/metadata/name", "/metadata/annotations/a", "/spec/config"]);
+        assert_eq!(nad.unknown, ["extra"]);
+    }
+
+    #[test]
+    fn owners_are_found() {
+        for (text, want) in [
+            ("SriovNetwork.sriovnetwork.openshift.io/op/n", Some("SriovNetwork op/n")),
+            ("OVSNetwork.sriovnetwork.openshift.io/op/n", Some("OVSNetwork op/n")),
+            ("unknown/op/n", None),
+            ("SriovNetwork.sriovnetwork.openshift.io/op", None),
+            ("SriovNetwork.sriovnetwork.openshift.io/op/n/x", None),
+            ("", None),
+        ] {
+            let id = NetworkId::parse(text);
+            assert_eq!(id.as_ref().map(ToString::to_string).as_deref(), want, "{text}");
+            assert!(id.is_none_or(|id| id.owner_ref() == text));
+        }
+        let json = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"namespace":"s",
+            "ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p"},
+            {"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovIBNetwork","name":"n"}]}}"#;
+        let object = Object::read(json).unwrap().unwrap();
+        assert_eq!(object.meta().owner().unwrap().to_string(), "SriovIBNetwork s/n");
+    }
+
+    #[test]
+    fn other_kinds_are_left_alone() {
+        for json in
+            [r#"{"apiVersion":"v1","kind":"Pod"}"#, "{}", r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"X"}"#]
+        {
+            assert!(Object::read(json).unwrap().is_none());
+        }
+        assert!(Object::read("[]").is_err());
+    }
+}

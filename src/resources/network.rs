@@ -1,0 +1,100 @@
+//! The networks that the operator renders a NAD from.
+
+use std::borrow::Cow;
+
+use super::raw::{Fields, Found};
+use super::{Meta, Misshapen, NetworkId};
+
+/// The three kinds of network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NetworkKind {
+    /// SriovNetwork, Ethernet by the sriov plugin.
+    Sriov,
+    /// SriovIBNetwork, InfiniBand by the ib-sriov plugin.
+    SriovIb,
+    /// OVSNetwork, Open vSwitch by the ovs plugin.
+    Ovs,
+}
+
+impl NetworkKind {
+    /// The kind with this name.
+    pub fn from_kind(kind: &str) -> Option<Self> {
+        match kind {
+            "SriovNetwork" => Some(Self::Sriov),
+            "SriovIBNetwork" => Some(Self::SriovIb),
+            "OVSNetwork" => Some(Self::Ovs),
+            _ => None,
+        }
+    }
+
+    /// The name of the kind.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sriov => "SriovNetwork",
+            Self::SriovIb => "SriovIBNetwork",
+            Self::Ovs => "OVSNetwork",
+        }
+    }
+
+    /// The CNI plugin its NAD calls.
+    pub fn plugin(self) -> &'static str {
+        match self {
+            Self::Sriov => "sriov",
+            Self::SriovIb => "ib-sriov",
+            Self::Ovs => "ovs",
+        }
+    }
+}
+
+/// A SriovNetwork, SriovIBNetwork or OVSNetwork.
+#[derive(Clone, Debug)]
+pub struct Network<'a> {
+    /// Which of the three.
+    pub kind: NetworkKind,
+    /// Its metadata.
+    pub meta: Meta<'a>,
+    /// Its spec, read field by field.
+    pub spec: Fields<'a>,
+    /// What has a wrong type in metadata, or a spec that is none.
+    pub misshapen: Vec<Misshapen>,
+}
+
+impl<'a> Network<'a> {
+    pub(super) fn read(kind: NetworkKind, object: &Fields<'a>) -> Self {
+        let mut misshapen = Vec::new();
+        let meta = Meta::read(object, &mut misshapen);
+        let spec = match object.fields("spec") {
+            Found::Value(spec) => spec,
+            Found::Absent => Fields::default(),
+            Found::Wrong(found) => {
+                misshapen.push(Misshapen { pointer: "/spec".to_owned(), wanted: "an object", found });
+                Fields::default()
+            }
+        };
+        Self { kind, meta, spec, misshapen }
+    }
+
+    /// Which network this is.
+    pub fn id(&self) -> NetworkId {
+        let (namespace, name) = (self.meta.namespace.clone().into_owned(), self.meta.name.clone().into_owned());
+        NetworkId { kind: self.kind, namespace, name }
+    }
+
+    /// A text field; empty where it is absent, as Go reads it.
+    pub fn text(&self, field: &str) -> Cow<'a, str> {
+        self.spec.text(field).value().unwrap_or_default()
+    }
+
+    /// A number field.
+    pub fn integer(&self, field: &str) -> Option<i64> {
+        self.spec.integer(field).value()
+    }
+
+    /// The namespace its NAD goes to.
+    pub fn target_namespace(&self) -> Cow<'a, str> {
+        match self.text("networkNamespace") {
+            target if target.is_empty() => self.meta.namespace.clone(),
+            target => target,
+        }
+    }
+}

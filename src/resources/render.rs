@@ -1,0 +1,362 @@
+//! The NAD the operator would make of a network.
+//!
+//! The operator pastes text into a YAML template, reads the result as YAML and indents the JSON it finds in `config`. So does
+//! this: what a value does to the NAD is found out by rendering it, not by looking for suspicious characters.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use super::{NAD_GROUP, Network, NetworkKind, OWNER_REF, RESOURCE_NAME};
+use crate::cni::json::{self, Document};
+use crate::yaml::{self, Documents, Node};
+
+/// What a network renders to.
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    /// The NAD as JSON; absent where the operator makes none, or not the one that was meant.
+    pub nad: Option<String>,
+    /// Its config, formatted as the operator formats it.
+    pub config: String,
+    /// What is wrong with the rendering.
+    pub fault: Option<Fault>,
+    /// Which field of the network each part of the config came from.
+    fields: Vec<Field>,
+}
+
+/// Why the operator does not make the NAD that was meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The filled template is not YAML.
+    NotYaml(String),
+    /// It holds another number of objects than one.
+    Documents(usize),
+    /// A field of the NAD is not what it was meant to be; the JSON pointer says which.
+    Differs(String),
+    /// A name or namespace that YAML reads as something other than text: which, and what it was.
+    NotText(&'static str, String),
+    /// The config is not JSON.
+    NotJson(json::Error),
+}
+
+/// A part of the config and the field of the network's spec it came from.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// The spec's field, or `name` for the network's own name.
+    pub name: &'static str,
+    /// Which characters, blanks not counted: blanks are what the operator's formatting changes.
+    ink: Range<usize>,
+    /// How much of that stands before the author's own text (`"ipam":`).
+    lead: usize,
+}
+
+/// Renders a network with the operator's resource prefix.
+pub fn render(network: &Network<'_>, prefix: &str) -> Rendered {
+    let template = Template::fill(network);
+    let (name, namespace) = (network.meta.name.as_ref(), network.target_namespace());
+    let resource = format!("{prefix}/{}", network.text("resourceName"));
+    let owner = network.id().owner_ref();
+    let manifest = format!(
+        "apiVersion: \"{NAD_GROUP}/v1\"\nkind: NetworkAttachmentDefinition\nmetadata:\n  name: {name}\n  namespace: {namespace}\n  \
+         annotations:\n    {RESOURCE_NAME}: {resource}\n    {OWNER_REF}: {owner}\nspec:\n  config: '{}'\n",
+        template.config
+    );
+    let meant = Meant { name, namespace: &namespace, resource: &resource, owner: &owner };
+    let mut rendered = Rendered { nad: None, config: String::new(), fault: None, fields: template.fields };
+    match read(&manifest, &meant) {
+        Err(fault) => rendered.fault = Some(fault),
+        Ok(config) => match indent(&config) {
+            Err(error) => {
+                rendered.fault = Some(Fault::NotJson(error));
+                rendered.config = config;
+            }
+            Ok(config) => {
+                rendered.nad = Some(meant.nad(&config));
+                rendered.config = config;
+            }
+        },
+    }
+    rendered
+}
+
+impl Rendered {
+    /// The field of the network that a byte of the config came from, and the place in that field's own text, counted in
+    /// characters that are not blank.
+    pub fn origin(&self, offset: usize) -> Option<(&'static str, usize)> {
+        let ink = ink_before(&self.config, offset);
+        let field = self.fields.iter().find(|field| field.ink.contains(&ink))?;
+        Some((field.name, (ink - field.ink.start).saturating_sub(field.lead)))
+    }
+}
+
+/// How many characters that are not blank stand before a byte of a text.
+fn ink_before(text: &str, offset: usize) -> usize {
+    text.get(..offset).unwrap_or(text).chars().filter(|character| !character.is_whitespace()).count()
+}
+
+/// What the NAD is meant to be.
+struct Meant<'a> {
+    name: &'a str,
+    namespace: &'a str,
+    resource: &'a str,
+    owner: &'a str,
+}
+
+impl Meant<'_> {
+    fn nad(&self, config: &str) -> String {
+        serde_json::json!({
+            "apiVersion": format!("{NAD_GROUP}/v1"),
+            "kind": "NetworkAttachmentDefinition",
+            "metadata": {
+                "name": self.name,
+                "namespace": self.namespace,
+                "annotations": { RESOURCE_NAME: self.resource, OWNER_REF: self.owner },
+            },
+            "spec": { "config": config },
+        })
+        .to_string()
+    }
+}
+
+/// Reads the filled template as the operator does and returns the config, if all else is as it was meant.
+fn read(manifest: &str, meant: &Meant<'_>) -> Result<String, Fault> {
+    // The Kubernetes reader cuts at every line that starts with three dashes, wherever it stands.
+    let documents = manifest.split("\n---").filter(|document| !document.trim().is_empty()).count();
+    if documents != 1 {
+        return Err(Fault::Documents(documents));
+    }
+    let mut nodes = Documents::new(manifest);
+    let node = match nodes.next().map(|document| document.node) {
+        Some(Ok(node)) => node,
+        Some(Err(error)) => return Err(Fault::NotYaml(error.problem)),
+        None => return Err(Fault::Documents(0)),
+    };
+    if let Some(more) = nodes.next() {
+        return Err(more.node.map_or_else(|error| Fault::NotYaml(error.problem), |_| Fault::Documents(2)));
+    }
+    let differs = |pointer: &str| Err(Fault::Differs(pointer.to_owned()));
+    for (pointer, keys) in [
+        ("", &["apiVersion", "kind", "metadata", "spec"] as &[&str]),
+        ("/metadata", &["name", "namespace", "annotations"]),
+        ("/metadata/annotations", &[RESOURCE_NAME, OWNER_REF]),
+        ("/spec", &["config"]),
+    ] {
+        match &node.follow(pointer).0.value {
+            yaml::Value::Map(entries) if entries.len() == keys.len() => {
+                if let Some(other) = entries.iter().find(|entry| !keys.contains(&entry.key.as_ref())) {
+                    return differs(&format!("{pointer}/{}", json::escape(&other.key)));
+                }
+            }
+            yaml::Value::Map(entries) => {
+                let other = entries.iter().find(|entry| !keys.contains(&entry.key.as_ref()));
+                return differs(&other.map_or(pointer.to_owned(), |o| format!("{pointer}/{}", json::escape(&o.key))));
+            }
+            _ => return differs(pointer),
+        }
+    }
+    for (pointer, want) in [("/metadata/name", meant.name), ("/metadata/namespace", meant.namespace)] {
+        let found = node.follow(pointer).0;
+        match found.as_str() {
+            Some(text) if text == want => {}
+            Some(_) => return differs(pointer),
+            // Nothing was meant and nothing is there: the context of `kubectl apply` will tell.
+            None if want.is_empty() => {}
+            None => return Err(not_text(pointer, found)),
+        }
+    }
+    for (key, want) in [(RESOURCE_NAME, meant.resource), (OWNER_REF, meant.owner)] {
+        let pointer = format!("/metadata/annotations/{}", json::escape(key));
+        if node.follow(&pointer).0.as_str() != Some(want) {
+            return differs(&pointer);
+        }
+    }
+    match node.follow("/spec/config").0.as_str() {
+        Some(config) => Ok(config.to_owned()),
+        None => differs("/spec/config"),
+    }
+}
+
+fn not_text(pointer: &str, found: &Node<'_>) -> Fault {
+    let what = if pointer.ends_with("namespace") { "namespace" } else { "name" };
+    Fault::NotText(what, found.to_json())
+}
+
+/// The template's config, filled, with a note of what came from where.
+struct Template {
+    config: String,
+    fields: Vec<Field>,
+}
+
+impl Template {
+    fn fill(network: &Network<'_>) -> Self {
+        let mut template = Self { config: "{\n  \"cniVersion\":\"1.0.0\",\n  ".to_owned(), fields: Vec::new() };
+        template.quoted("name", "name", &network.meta.name);
+        let chain = network.text("metaPlugins");
+        if !chain.is_empty() {
+            template.config.push_str("\"plugins\": [\n    {");
+        }
+        let _ = write!(template.config, "\"type\":\"{}\",", network.kind.plugin());
+        match network.kind {
+            NetworkKind::Sriov => template.sriov(network),
+            NetworkKind::SriovIb => {
+                template.fragment("capabilities", "capabilities", network);
+                template.one_of("link_state", "linkState", network, &["enable", "disable", "auto"]);
+            }
+            NetworkKind::Ovs => template.ovs(network),
+        }
+        template.ipam(&network.text("ipam"));
+        template.config.push_str("\n}");
+        if !chain.is_empty() {
+            template.config.push_str(",\n  ");
+            template.part("metaPlugins", "", &chain, "");
+            template.config.push_str("\n  ]\n}");
+        }
+        template
+    }
+
+    fn sriov(&mut self, network: &Network<'_>) {
+        self.number("vlan", "vlan", Some(network.integer("vlan").unwrap_or(0)));
+        self.one_of("spoofchk", "spoofChk", network, &["off", "on"]);
+        self.one_of("trust", "trust", network, &["on", "off"]);
+        let qos = network.integer("vlanQoS").unwrap_or(0);
+        self.number("vlanQoS", "vlanQoS", (0..=7).contains(&qos).then_some(qos));
+        self.text("vlanProto", "vlanProto", network);
+        self.number("min_tx_rate", "minTxRate", network.integer("minTxRate").filter(|rate| *rate >= 0));
+        self.number("max_tx_rate", "maxTxRate", network.integer("maxTxRate").filter(|rate| *rate >= 0));
+        self.fragment("capabilities", "capabilities", network);
+        self.one_of("link_state", "linkState", network, &["enable", "disable", "auto"]);
+        // The CRD's default; a manifest on its way to the API server does not have it yet.
+        match network.spec.text("logLevel").value() {
+            None => self.quoted("logLevel", "logLevel", "info"),
+            Some(level) if level.is_empty() => {}
+            Some(level) => self.quoted("logLevel", "logLevel", &level),
+        }
+        self.text("logFile", "logFile", network);
+    }
+
+    fn ovs(&mut self, network: &Network<'_>) {
+        self.fragment("capabilities", "capabilities", network);
+        self.text("bridge", "bridge", network);
+        self.number("vlan", "vlan", network.integer("vlan").filter(|vlan| *vlan != 0));
+        self.number("mtu", "mtu", network.integer("mtu").filter(|mtu| *mtu != 0));
+        self.trunk(network);
+        self.text("interface_type", "interfaceType", network);
+    }
+
+    fn trunk(&mut self, network: &Network<'_>) {
+        let ranges = network.spec.objects("trunk").value().unwrap_or_default();
+        if ranges.is_empty() {
+            return;
+        }
+        let ranges = ranges.iter().map(|range| {
+            let ids = ["minID", "maxID", "id"].into_iter().filter_map(|key| Some((key, range.integer(key).value()?)));
+            ids.map(|(key, id)| format!("\"{key}\":{id}")).collect::<Vec<_>>().join(",")
+        });
+        let ranges = ranges.map(|range| format!("{{{range}}}")).collect::<Vec<_>>().join(",");
+        self.part("trunk", "\"trunk\":", &format!("[{ranges}]"), ",");
+    }
+
+    /// The operator takes every blank out of `ipam`, inside its strings too.
+    fn ipam(&mut self, ipam: &str) {
+        let squeezed: String = ipam.split_whitespace().collect();
+        let text = if ipam.is_empty() { "{}" } else { &squeezed };
+        self.part("ipam", "\"ipam\":", text, "");
+    }
+
+    fn text(&mut self, key: &str, field: &'static str, network: &Network<'_>) {
+        let text = network.text(field);
+        if !text.is_empty() {
+            self.quoted(key, field, &text);
+        }
+    }
+
+    fn one_of(&mut self, key: &str, field: &'static str, network: &Network<'_>, known: &[&str]) {
+        let text = network.text(field);
+        if known.contains(&text.as_ref()) {
+            self.quoted(key, field, &text);
+        }
+    }
+
+    fn fragment(&mut self, key: &str, field: &'static str, network: &Network<'_>) {
+        let text = network.text(field);
+        if !text.is_empty() {
+            self.part(field, &format!("\"{key}\":"), &text, ",");
+        }
+    }
+
+    fn quoted(&mut self, key: &str, field: &'static str, text: &str) {
+        self.part(field, &format!("\"{key}\":\""), text, "\",");
+    }
+
+    fn number(&mut self, key: &str, field: &'static str, number: Option<i64>) {
+        if let Some(number) = number {
+            self.part(field, &format!("\"{key}\":"), &number.to_string(), ",");
+        }
+    }
+
+    fn part(&mut self, name: &'static str, lead: &str, text: &str, tail: &str) {
+        let start = ink_before(&self.config, self.config.len());
+        self.config.push_str(lead);
+        self.config.push_str(text);
+        self.config.push_str(tail);
+        // A doubled quote is one quote once YAML has read it.
+        let end = ink_before(&self.config, self.config.len());
+        self.fields.push(Field { name, ink: start..end, lead: ink_before(lead, lead.len()) });
+    }
+}
+
+/// Go's `json.Indent` with four spaces: every token stays, only the blanks between them change.
+fn indent(text: &str) -> Result<String, json::Error> {
+    Document::parse(text)?;
+    let mut out = String::with_capacity(text.len() * 2);
+    let mut depth = 0usize;
+    let (mut in_string, mut escaped, mut opened) = (false, false, false);
+    let newline = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("    ", depth));
+    };
+    for character in text.chars() {
+        if in_string {
+            out.push(character);
+            (in_string, escaped) = match character {
+                '"' if !escaped => (false, false),
+                '\\' => (true, !escaped),
+                _ => (true, false),
+            };
+            continue;
+        }
+        if matches!(character, ' ' | '\t' | '\r' | '\n') {
+            continue;
+        }
+        let closing = matches!(character, '}' | ']');
+        if opened && !closing {
+            depth += 1;
+            newline(&mut out, depth);
+        }
+        match character {
+            '}' | ']' if opened => out.push(character),
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                newline(&mut out, depth);
+                out.push(character);
+            }
+            ',' => {
+                out.push(',');
+                newline(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            '"' => {
+                in_string = true;
+                out.push('"');
+            }
+            other => out.push(other),
+        }
+        opened = matches!(character, '{' | '[');
+    }
+    Ok(out)
+}
+
+/// Where the author's own text of a field holds the n-th character that is not blank.
+pub(crate) fn offset_of_ink(text: &str, nth: usize) -> usize {
+    let mut inked = text.char_indices().filter(|(_, character)| !character.is_whitespace());
+    inked.nth(nth).map_or(text.len(), |(offset, _)| offset)
+}

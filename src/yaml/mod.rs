@@ -1,0 +1,191 @@
+//! YAML as `kubectl` and the operator read it, with the place of every value in the text.
+//!
+//! The parser knows YAML 1.2; what a plain scalar *means* follows the Go library behind the Kubernetes tools, which is YAML
+//! 1.1 at heart (`resolve`). Reading is total: a document that cannot be read is one error, and the next one is read.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod compose;
+mod place;
+mod resolve;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+pub use compose::{Document, Documents};
+pub use resolve::{Scalar, resolve};
+
+/// How a scalar is written; it decides how a place in its text is found in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Without quotes, and everything that is no scalar.
+    Plain,
+    /// `'…'`
+    SingleQuoted,
+    /// `"…"`
+    DoubleQuoted,
+    /// `|` or `>`
+    Block,
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub struct Node<'t> {
+    /// Its bytes in the source.
+    pub span: Range<usize>,
+    /// How it is written.
+    pub style: Style,
+    /// What it is.
+    pub value: Value<'t>,
+}
+
+/// What a node is, after the Go library's rules.
+#[derive(Clone, Debug)]
+pub enum Value<'t> {
+    /// Nothing, `~` or `null`.
+    Null,
+    /// `true`, `yes`, `on`, `y` and their opposites.
+    Bool(bool),
+    /// A number.
+    Number(serde_json::Number),
+    /// Everything else that is a scalar.
+    String(Cow<'t, str>),
+    /// A sequence.
+    List(Vec<Node<'t>>),
+    /// A mapping; keys are always strings in the end, and no two are equal.
+    Map(Vec<Entry<'t>>),
+}
+
+/// One entry of a mapping.
+#[derive(Clone, Debug)]
+pub struct Entry<'t> {
+    /// The key as JSON will have it.
+    pub key: Cow<'t, str>,
+    /// Where the key stands.
+    pub key_span: Range<usize>,
+    /// The value.
+    pub node: Node<'t>,
+}
+
+/// Why a document cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct Error {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+impl<'t> Node<'t> {
+    /// The value of a key, if this is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.entry(key).map(|entry| &entry.node)
+    }
+
+    /// The entry of a key, if this is a mapping that has it.
+    pub fn entry(&self, key: &str) -> Option<&Entry<'t>> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().find(|entry| entry.key == key),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The elements, if this is a sequence.
+    pub fn as_list(&self) -> Option<&[Self]> {
+        match &self.value {
+            Value::List(nodes) => Some(nodes),
+            _ => None,
+        }
+    }
+
+    /// Follows a JSON pointer as far as it leads: the node reached, the key that led there, and whether that was all of it.
+    pub fn follow(&self, pointer: &str) -> (&Self, Option<&Entry<'t>>, bool) {
+        let (mut here, mut via) = (self, None);
+        for token in pointer.split('/').skip(1) {
+            let token = token.replace("~1", "/").replace("~0", "~");
+            let next = match &here.value {
+                Value::Map(entries) => entries.iter().find(|entry| entry.key == token).map(|e| (&e.node, Some(e))),
+                Value::List(nodes) => token.parse().ok().and_then(|i: usize| nodes.get(i)).map(|node| (node, None)),
+                _ => None,
+            };
+            match next {
+                Some((node, entry)) => (here, via) = (node, entry.or(via)),
+                None => return (here, via, false),
+            }
+        }
+        (here, via, true)
+    }
+
+    /// Where a part of this scalar's text stands in the source: the bytes `part` of the decoded string.
+    pub fn part_span(&self, source: &str, part: Range<usize>) -> Range<usize> {
+        match &self.value {
+            Value::String(text) => place::find(source, self, text, part),
+            _ => self.span.clone(),
+        }
+    }
+
+    /// Writes the value as JSON.
+    pub fn write_json(&self, out: &mut String) {
+        match &self.value {
+            Value::Null => out.push_str("null"),
+            Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+            Value::Number(number) => out.push_str(&number.to_string()),
+            Value::String(text) => write_string(text, out),
+            Value::List(nodes) => {
+                out.push('[');
+                for (index, node) in nodes.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    node.write_json(out);
+                }
+                out.push(']');
+            }
+            Value::Map(entries) => {
+                out.push('{');
+                for (index, entry) in entries.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    write_string(&entry.key, out);
+                    out.push(':');
+                    entry.node.write_json(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+
+    /// The value as a JSON text.
+    pub fn to_json(&self) -> String {
+        let mut out = String::with_capacity(self.span.len());
+        self.write_json(&mut out);
+        out
+    }
+}
+
+fn write_string(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", character as u32)),
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+}
