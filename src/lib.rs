@@ -1,4 +1,6 @@
 //! x
 pub mod cni;
+pub mod output;
+pub mod policy;
 pub mod resources;
 pub mod yaml;

@@ -9,6 +9,7 @@
 
 pub mod edit;
 pub mod json;
+pub mod readers;
 pub mod schema;
 
 use json::{Document, Kind, Member, Value};

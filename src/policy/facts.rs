@@ -1,0 +1,87 @@
+//! What is known of the rest of the cluster while an object is judged. The doors gather it; "unknown" is a value, never a guess.
+
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use crate::resources::{Network, NetworkId};
+
+/// What a look-up gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Lookup<T> {
+    /// Nobody looked, or nobody answered.
+    #[default]
+    Unknown,
+    /// It is not there.
+    Absent,
+    /// It is there.
+    Found(T),
+}
+
+/// What rules need to know of a network that is not the one being judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkFact {
+    /// Which network.
+    pub id: NetworkId,
+    /// The namespace its NAD goes to.
+    pub target_namespace: String,
+    /// Its `spec.resourceName`.
+    pub resource_name: String,
+}
+
+impl NetworkFact {
+    /// The fact about a network that was read.
+    pub fn of(network: &Network<'_>) -> Self {
+        Self {
+            id: network.id(),
+            target_namespace: network.target_namespace().into_owned(),
+            resource_name: network.text("resourceName").into_owned(),
+        }
+    }
+}
+
+/// The state of a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceState {
+    /// It takes new objects.
+    Active,
+    /// It is being deleted.
+    Terminating,
+}
+
+/// A NAD that stands where a network renders one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NadFact {
+    /// The network it belongs to, if it says so.
+    pub owner: Option<NetworkId>,
+}
+
+/// The domain in front of resource names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// `openshift.io`
+    pub value: String,
+    /// Whether it is only the usual one, and nobody said that it is the one here.
+    pub assumed: bool,
+}
+
+/// All that is known.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// For a NAD: the network its owner reference names.
+    pub named_owner: Lookup<NetworkFact>,
+    /// The networks known to render a NAD at this place: the NAD's own, or the one the judged network renders to.
+    pub networks_here: Vec<NetworkFact>,
+    /// For a network: the NAD that stands where it renders to.
+    pub nad_here: Lookup<NadFact>,
+    /// For a network: the namespace its NAD goes to.
+    pub target_namespace: Lookup<NamespaceState>,
+    /// The resource names that node policies offer; `None` where no policy is known.
+    pub offered: Option<Arc<[String]>>,
+    /// The operator's resource prefix.
+    pub prefix: Option<Prefix>,
+    /// The operator's namespace, where it was discovered; the policy's word goes first.
+    pub operator_namespace: Option<String>,
+    /// The date, for exceptions that end.
+    pub today: Option<Date>,
+}

@@ -1,0 +1,178 @@
+//! What a rule says, and where.
+
+use std::ops::Range;
+
+use super::{Action, Rule};
+use crate::cni::edit::Edit;
+use crate::cni::json::{Document, Span, line_column};
+
+/// How many findings of one rule are kept for one object. A hostile object must not become a hostile answer.
+const MOST_PER_RULE: usize = 16;
+
+/// One thing that is wrong with an object.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// What is done about it.
+    pub action: Action,
+    /// In audit mode: what would have been done.
+    pub would: Option<Action>,
+    /// Why less is done than the rule asks for.
+    pub because: Option<Because>,
+    /// Where in the object.
+    pub pointer: String,
+    /// Where in the text at that pointer, if that text is JSON of its own.
+    pub config: Option<ConfigPlace>,
+    /// What is wrong and what happens at run time because of it.
+    pub message: String,
+    /// How to mend it.
+    pub help: String,
+    /// The most that may be done about this very finding.
+    pub(crate) ceiling: Action,
+    /// What mends it.
+    pub(crate) repairs: Vec<Repair>,
+}
+
+/// A place in a JSON text that is itself a string in the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigPlace {
+    /// The JSON pointer in that text.
+    pub pointer: String,
+    /// The bytes of the decoded string.
+    pub span: Range<usize>,
+    /// The line in that text, from 1.
+    pub line: usize,
+    /// The column in that text, from 1.
+    pub column: usize,
+}
+
+/// Why less is done about a finding than its rule asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Because {
+    /// The object is being deleted.
+    Deleting,
+    /// The object had the same finding before this write.
+    Ratchet,
+    /// The writer or the namespace is exempt.
+    Exempt,
+    /// The operator wrote it; refusing would only make it retry for ever.
+    Operator,
+    /// The policy excepts this object from this rule, for this reason.
+    Exception(String),
+}
+
+/// A change that mends a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Repair {
+    /// Set an annotation.
+    Annotate(&'static str, String),
+    /// Take an annotation away.
+    RemoveAnnotation(&'static str),
+    /// Edit `spec.config`.
+    Config(Edit),
+}
+
+impl Finding {
+    /// Nothing worse than a warning comes of this one.
+    pub(crate) fn at_most_warn(&mut self) -> &mut Self {
+        self.ceiling = Action::Warn;
+        self
+    }
+
+    /// Adds what mends it.
+    pub(crate) fn mended_by(&mut self, repairs: impl IntoIterator<Item = Repair>) -> &mut Self {
+        self.repairs.extend(repairs);
+        self
+    }
+}
+
+/// Where rules put what they find.
+#[derive(Debug)]
+pub(crate) struct Findings<'d> {
+    document: Option<&'d Document<'d>>,
+    list: Vec<Finding>,
+    /// Where findings over the limit go.
+    spare: Option<Finding>,
+}
+
+impl<'d> Findings<'d> {
+    /// For the rules of an object whose config is that document, if it could be read.
+    pub(crate) fn new(document: Option<&'d Document<'d>>) -> Self {
+        Self { document, list: Vec::new(), spare: None }
+    }
+
+    /// A finding about the JSON inside `spec.config`, at the value or key with that span.
+    pub(crate) fn config(
+        &mut self,
+        rule: &'static Rule,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> &mut Finding {
+        let place = self.document.map(|document| {
+            let (line, column) = line_column(document.text, span.start as usize);
+            ConfigPlace { pointer: document.pointer_to(span), span: span.range(), line, column }
+        });
+        self.add(rule, "/spec/config".to_owned(), place, message.into(), help.into())
+    }
+
+    /// A finding about a field of the object.
+    pub(crate) fn object(
+        &mut self,
+        rule: &'static Rule,
+        pointer: impl Into<String>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> &mut Finding {
+        self.add(rule, pointer.into(), None, message.into(), help.into())
+    }
+
+    /// A finding about a place in a text that could not be read as a document.
+    pub(crate) fn text(
+        &mut self,
+        rule: &'static Rule,
+        pointer: impl Into<String>,
+        place: ConfigPlace,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> &mut Finding {
+        self.add(rule, pointer.into(), Some(place), message.into(), help.into())
+    }
+
+    /// Whether that rule found something.
+    pub(crate) fn has(&self, rule: &'static Rule) -> bool {
+        self.list.iter().any(|finding| finding.rule == rule)
+    }
+
+    /// All of them.
+    pub(crate) fn into_list(self) -> Vec<Finding> {
+        self.list
+    }
+
+    fn add(
+        &mut self,
+        rule: &'static Rule,
+        pointer: String,
+        config: Option<ConfigPlace>,
+        message: String,
+        help: String,
+    ) -> &mut Finding {
+        let finding = Finding {
+            rule,
+            action: rule.default,
+            would: None,
+            because: None,
+            pointer,
+            config,
+            message,
+            help,
+            ceiling: Action::Deny,
+            repairs: Vec::new(),
+        };
+        if self.list.iter().filter(|known| known.rule == rule).count() >= MOST_PER_RULE {
+            return self.spare.insert(finding);
+        }
+        self.list.push_mut(finding)
+    }
+}

@@ -1,0 +1,188 @@
+//! From findings to a verdict.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation};
+
+use super::file::{Scope, matches_any};
+use super::finding::Repair;
+use super::{Action, Because, Facts, Finding, Mode, Policy, rules};
+use crate::cni::edit;
+use crate::cni::json::escape;
+use crate::resources::{Meta, Object};
+
+/// What is judged: an object on its way into the cluster.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// The object as it would be stored.
+    pub object: Object<'a>,
+    /// The object as it is stored now, on an update.
+    pub old: Option<Object<'a>>,
+    /// The user that writes it; `None` offline.
+    pub writer: Option<&'a str>,
+}
+
+impl<'a> Subject<'a> {
+    /// A manifest: nobody writes it yet, and nothing is known to be there before.
+    pub fn manifest(object: Object<'a>) -> Self {
+        Self { object, old: None, writer: None }
+    }
+}
+
+/// What comes of it.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The mode it was judged in.
+    pub mode: Mode,
+    /// Everything that was found, in the order of the rules.
+    pub findings: Vec<Finding>,
+    /// The repair; empty where there is none to make.
+    pub patch: Patch,
+    /// In audit mode: the repair that would have been made.
+    pub would_patch: Patch,
+}
+
+impl Verdict {
+    /// Whether the object is refused.
+    pub fn denies(&self) -> bool {
+        self.findings.iter().any(|finding| finding.action == Action::Deny)
+    }
+}
+
+/// Judges an object.
+pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
+    let meta = subject.object.meta();
+    let scope = policy.scope(&meta.namespace);
+    let mut findings = inspect(subject, facts, &scope);
+    if findings.iter().any(|finding| finding.action == Action::Deny)
+        && let Some(old) = &subject.old
+    {
+        let before = Subject { object: old.clone(), old: None, writer: subject.writer };
+        ratchet(&mut findings, &inspect(&before, facts, &scope));
+    }
+    excuse(&mut findings, subject, facts, policy);
+    let mut patch = if meta.deleting { Patch::default() } else { repair(&subject.object, &findings) };
+    let mut would_patch = Patch::default();
+    if scope.mode() == Mode::Audit {
+        would_patch = std::mem::take(&mut patch);
+        for finding in &mut findings {
+            if finding.action > Action::Warn {
+                finding.would = Some(finding.action);
+                finding.action = Action::Warn;
+            }
+        }
+    }
+    Verdict { mode: scope.mode(), findings, patch, would_patch }
+}
+
+/// Runs the rules and gives each finding the action that policy wants.
+fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Finding> {
+    let mut findings = rules::run(subject, facts, scope);
+    for finding in &mut findings {
+        let chosen = scope.action(finding.rule);
+        // A rule that knows the repair of this finding makes it, unless somebody chose otherwise.
+        let repairs = !finding.repairs.is_empty() && finding.rule.repairs;
+        let wanted = chosen.unwrap_or(if repairs { Action::Patch } else { finding.rule.default });
+        let possible = if wanted == Action::Patch && !repairs { Action::Deny } else { wanted };
+        finding.action = possible.min(finding.ceiling);
+    }
+    findings.retain(|finding| finding.action != Action::Off);
+    findings
+}
+
+/// What the object had before this write does not get it refused: nobody is locked out of what predates nadmit.
+fn ratchet(findings: &mut [Finding], before: &[Finding]) {
+    for finding in findings.iter_mut().filter(|finding| finding.action == Action::Deny) {
+        // The message names the value, and no position: the same mistake, wherever it stands now.
+        if before.iter().any(|old| old.rule == finding.rule && old.message == finding.message) {
+            finding.action = Action::Warn;
+            finding.because = Some(Because::Ratchet);
+        }
+    }
+}
+
+/// Takes back what must not have consequences here.
+fn excuse(findings: &mut [Finding], subject: &Subject<'_>, facts: &Facts, policy: &Policy) {
+    let meta = subject.object.meta();
+    let operator = subject.writer.is_some_and(|user| policy.is_operator(user, facts.operator_namespace.as_deref()));
+    let exempt = subject.writer.is_some_and(|user| matches_any(&policy.exempt.users, user))
+        || matches_any(&policy.exempt.namespaces, &meta.namespace);
+    for finding in findings.iter_mut() {
+        let excuse = if meta.deleting {
+            Some((Action::Off, Because::Deleting))
+        } else if let Some(reason) = exception(finding, &subject.object, facts, policy) {
+            Some((Action::Off, Because::Exception(reason)))
+        } else if operator {
+            // It cannot mend what its network's author wrote, and a refusal can wedge it.
+            Some((Action::Patch, Because::Operator))
+        } else if exempt {
+            Some((Action::Patch, Because::Exempt))
+        } else {
+            None
+        };
+        // Everything but the one action that is still allowed is only recorded.
+        if let Some((allowed, because)) = excuse
+            && finding.action > Action::Audit
+            && finding.action != allowed
+        {
+            finding.action = Action::Audit;
+            finding.because = Some(because);
+        }
+    }
+}
+
+fn exception(finding: &Finding, object: &Object<'_>, facts: &Facts, policy: &Policy) -> Option<String> {
+    let meta = object.meta();
+    let holds = |exception: &&super::Exception| {
+        exception.rule == finding.rule.id
+            && exception.namespace == meta.namespace
+            && exception.name == meta.name
+            && exception.kind.as_deref().is_none_or(|kind| kind == object.kind())
+            && facts.today.is_none_or(|today| today <= exception.expires)
+    };
+    policy.exceptions.iter().find(holds).map(|exception| exception.reason.clone())
+}
+
+/// The patch that makes the repairs of every finding that is to be patched.
+fn repair(object: &Object<'_>, findings: &[Finding]) -> Patch {
+    let patched = findings.iter().filter(|finding| finding.action == Action::Patch);
+    let mut operations = Vec::new();
+    let mut edits: Vec<edit::Edit> = Vec::new();
+    let mut done: Vec<&Repair> = Vec::new();
+    for repair in patched.flat_map(|finding| &finding.repairs) {
+        if done.contains(&repair) {
+            continue;
+        }
+        done.push(repair);
+        match repair {
+            Repair::Annotate(key, value) => operations.push(annotate(object.meta(), key, value)),
+            Repair::RemoveAnnotation(key) => {
+                operations.push(PatchOperation::Remove(RemoveOperation { path: annotation(key) }));
+            }
+            Repair::Config(edit) => edits.push(edit.clone()),
+        }
+    }
+    if let (Object::Nad(nad), false) = (object, edits.is_empty()) {
+        let config = edit::apply(nad.config.as_deref().unwrap_or_default(), &edits);
+        let path = pointer("/spec/config");
+        operations.push(PatchOperation::Replace(ReplaceOperation { path, value: config.into() }));
+    }
+    Patch(operations)
+}
+
+fn annotate(meta: &Meta<'_>, key: &str, value: &str) -> PatchOperation {
+    let (path, value) = if meta.has_annotations() {
+        (annotation(key), value.into())
+    } else {
+        (pointer("/metadata/annotations"), serde_json::json!({ key: value }))
+    };
+    PatchOperation::Add(AddOperation { path, value })
+}
+
+fn annotation(key: &str) -> PointerBuf {
+    pointer(&format!("/metadata/annotations/{}", escape(key)))
+}
+
+/// Every pointer here is made of escaped tokens, so it parses; the root stands in where one would not.
+fn pointer(text: &str) -> PointerBuf {
+    PointerBuf::parse(text).unwrap_or_default()
+}

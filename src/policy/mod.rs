@@ -1,0 +1,23 @@
+//! The judgement: `(Subject, &Facts, &Policy) -> Verdict`, pure and total.
+//!
+//! A rule is a small function in its family's file under `rules/`; one table lists them all. Here is what turns their
+//! findings into a verdict: the policy's actions, the exemptions, the ratchet, the repairs.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod facts;
+mod file;
+mod finding;
+mod judge;
+mod resource_name;
+mod rule;
+pub mod rules;
+mod similar;
+
+pub use facts::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix};
+pub use file::{
+    Dra, Exception, Exempt, Mode, NamespacePolicy, Operator, Policy, PolicyError, ResourceName, Write,
+    is_usual_namespace,
+};
+pub use finding::{Because, ConfigPlace, Finding};
+pub use judge::{Subject, Verdict, judge};
+pub use rule::{Action, Rule};

@@ -1,0 +1,420 @@
+//! Where a NAD's resourceName comes from, and what is wrong with the one it has.
+
+use std::borrow::Cow;
+
+use super::file::{Scope, Write};
+use super::finding::{Findings, Repair};
+use super::rules::nad_device::{MALFORMED, MISMATCH, MISSING, STATIC_DEVICE};
+use super::{Facts, Lookup, NetworkFact};
+use crate::cni::json::escape;
+use crate::cni::{Config, Plugin, edit};
+use crate::resources::{Nad, OWNER_REF, RESOURCE_NAME};
+
+/// The key in the plugin's config that the operator's users look for. Multus does not read it.
+const KEY: &str = "resourceName";
+/// What a pod's events say when no device was handed over.
+const HANG: &str = "pods that use it hang in ContainerCreating with \"VF pci addr is required\"";
+
+/// Why a name cannot be the name of an extended resource; `None` where it can.
+pub(crate) fn unusable(name: &str) -> Option<&'static str> {
+    let Some((domain, rest)) = name.split_once('/') else {
+        return Some(if name.is_empty() { "is empty" } else { "has no domain in front" });
+    };
+    if rest.is_empty() {
+        return Some("ends after the slash: the resource's own name is missing");
+    }
+    if rest.contains('/') {
+        return Some("has more than one slash: the domain stands in front twice");
+    }
+    if domain.ends_with("kubernetes.io") {
+        return Some("has a kubernetes.io domain, which is not for devices");
+    }
+    let is_label = |label: &str| {
+        let bytes = label.as_bytes();
+        let inner = bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-');
+        inner && bytes.first().is_some_and(|b| *b != b'-') && bytes.last().is_some_and(|b| *b != b'-')
+    };
+    // `requests.` is put in front when quota is counted, and the whole must still be a DNS name.
+    if domain.len() > 244 || domain.starts_with("requests.") || !domain.split('.').all(is_label) {
+        return Some("has a domain that is no DNS name");
+    }
+    if !is_name(rest) {
+        return Some("has characters that a resource name cannot have");
+    }
+    None
+}
+
+/// Whether the part after the slash can be one: letters and digits at both ends, `-`, `_` and `.` between, 63 at most.
+pub(crate) fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let inner = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    bytes.len() <= 63 && inner && ends(bytes.first()) && ends(bytes.last())
+}
+
+/// Only the domain is missing, which claims (DRA) allow and device plugins never do.
+fn is_unqualified(name: &str) -> bool {
+    !name.contains('/') && is_name(name)
+}
+
+fn is_usable(name: &str) -> bool {
+    unusable(name).is_none() || is_unqualified(name)
+}
+
+/// The part that names the resource, which is what must agree; the domain in front differs between vendors.
+fn own_name(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, own)| own)
+}
+
+fn domain(name: &str) -> Option<&str> {
+    name.rsplit_once('/').map(|(domain, _)| domain).filter(|domain| !domain.is_empty())
+}
+
+/// What the rules about a NAD's resourceName look at.
+pub(crate) struct Question<'a> {
+    pub(crate) nad: &'a Nad<'a>,
+    pub(crate) config: &'a Config<'a>,
+    pub(crate) facts: &'a Facts,
+    pub(crate) scope: &'a Scope<'a>,
+    /// Whether the operator is the writer.
+    pub(crate) operator: bool,
+}
+
+/// The value a NAD should have, and whose word that is.
+struct Answer<'a> {
+    value: Cow<'a, str>,
+    source: Source,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The operator just rendered it from the network.
+    Operator,
+    /// The network that owns the NAD.
+    Owner,
+    Annotation,
+    Config,
+    Namespace,
+}
+
+impl Source {
+    /// Whether the network itself speaks, directly or through the operator.
+    fn is_network(self) -> bool {
+        matches!(self, Self::Operator | Self::Owner)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Operator | Self::Annotation => "the annotation says",
+            Self::Owner => "the owning network says",
+            Self::Config => "the config says",
+            Self::Namespace => "policy gives this namespace",
+        }
+    }
+}
+
+/// Judges the resourceName of a NAD.
+pub(crate) fn check(question: &Question<'_>, out: &mut Findings<'_>) {
+    let Question { nad, config, scope, .. } = question;
+    let annotation = nad.meta.annotation(RESOURCE_NAME);
+    let devices: Vec<&Plugin<'_>> = config.plugins.iter().filter(|plugin| needs_device(plugin, scope)).collect();
+    if let Some(fixed) = devices.iter().find_map(|plugin| {
+        plugin.object.get("deviceID").filter(|id| id.value.as_str().is_some_and(|id| !id.is_empty()))
+    }) {
+        let device = fixed.value.as_str().unwrap_or_default();
+        out.config(
+            &STATIC_DEVICE,
+            fixed.key_span,
+            format!("`deviceID` is fixed to {device}: every pod gets this one device, on whatever node it runs"),
+            "leave `deviceID` out and name the resource the devices are offered under in the annotation k8s.v1.cni.cncf.io/resourceName",
+        );
+        return;
+    }
+    if devices.is_empty() {
+        if let Some(name) = annotation.as_deref().filter(|name| !is_usable(name)) {
+            malformed_annotation(name, out).at_most_warn();
+        }
+        return;
+    }
+    if annotation.is_none() && scope.allows_dra() {
+        return;
+    }
+    let answer = question.answer(annotation.as_deref(), &devices);
+    let repaired = question.check_annotation(annotation.as_deref(), answer.as_ref(), &devices, out);
+    if !repaired {
+        question.check_config(answer.as_ref(), &devices, out);
+    }
+}
+
+fn needs_device(plugin: &Plugin<'_>, scope: &Scope<'_>) -> bool {
+    scope.needs_device(plugin.kind) || plugin.kind_in_text.is_some_and(|kind| scope.needs_device(kind))
+}
+
+fn malformed_annotation<'o>(name: &str, out: &'o mut Findings<'_>) -> &'o mut super::Finding {
+    let pointer = format!("/metadata/annotations/{}", escape(RESOURCE_NAME));
+    let problem = unusable(name).unwrap_or_default();
+    out.object(
+        &MALFORMED,
+        pointer,
+        format!("the annotation k8s.v1.cni.cncf.io/resourceName is \"{name}\", which {problem}: no pod is ever given a device under that name"),
+        "write <domain>/<name> exactly as the node offers it: `kubectl get node -o yaml` shows it under status.allocatable",
+    )
+}
+
+impl Question<'_> {
+    fn owner(&self) -> Option<&NetworkFact> {
+        let (nad, facts) = (self.nad, self.facts);
+        if let Lookup::Found(network) = &facts.named_owner {
+            return Some(network);
+        }
+        // Two networks that claim one NAD: neither is known to be its owner.
+        match facts.networks_here.as_slice() {
+            [only] if nad.meta.owner().is_none() => Some(only),
+            _ => None,
+        }
+    }
+
+    fn belongs_to_network(&self) -> bool {
+        self.operator
+            || self.owner().is_some()
+            || self.nad.meta.owner().is_some()
+            || self.nad.meta.annotation(OWNER_REF).is_some()
+    }
+
+    /// The first source that has a value.
+    fn answer<'q>(&'q self, annotation: Option<&'q str>, devices: &[&'q Plugin<'q>]) -> Option<Answer<'q>> {
+        let usable = annotation.filter(|name| is_usable(name));
+        if let (true, Some(value)) = (self.operator, usable) {
+            return Some(Answer { value: value.into(), source: Source::Operator });
+        }
+        let in_config =
+            devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| unusable(name).is_none());
+        if let Some(value) = self.owners_value(usable.or(in_config)) {
+            return Some(Answer { value: value.into(), source: Source::Owner });
+        }
+        let rest = [
+            (usable, Source::Annotation),
+            (in_config, Source::Config),
+            (self.scope.default_resource_name(), Source::Namespace),
+        ];
+        rest.into_iter().find_map(|(value, source)| Some(Answer { value: value?.into(), source }))
+    }
+
+    /// `<prefix>/<spec.resourceName>` of the owner. A domain that the object has already is kept.
+    fn owners_value(&self, present: Option<&str>) -> Option<String> {
+        let owner = self.owner()?;
+        let prefix = self.facts.prefix.as_ref().map(|prefix| prefix.value.as_str());
+        let value = format!("{}/{}", present.and_then(domain).or(prefix)?, owner.resource_name);
+        unusable(&value).is_none().then_some(value)
+    }
+
+    /// Everything that gives annotation and config that value, as far as policy wants it there.
+    fn repairs(&self, value: &str, devices: &[&Plugin<'_>]) -> Vec<Repair> {
+        let mut repairs = vec![Repair::Annotate(RESOURCE_NAME, value.to_owned())];
+        let write = self.scope.policy.resource_name.write;
+        for plugin in devices {
+            let present = plugin.object.get(KEY).is_some();
+            if present || write != Write::Annotation {
+                repairs.extend(self.write_config(plugin, value));
+            }
+        }
+        repairs
+    }
+
+    fn write_config(&self, plugin: &Plugin<'_>, value: &str) -> Option<Repair> {
+        // A key that says the same under another domain stays as it is.
+        if plugin.object.str_of(KEY).is_some_and(|name| unusable(name).is_none() && own_name(name) == own_name(value)) {
+            return None;
+        }
+        edit::set_string(self.config.document, plugin.object, KEY, value, plugin.type_member).map(Repair::Config)
+    }
+
+    /// Looks at the annotation; true if it is to be repaired, and the config with it.
+    fn check_annotation(
+        &self,
+        annotation: Option<&str>,
+        answer: Option<&Answer<'_>>,
+        devices: &[&Plugin<'_>],
+        out: &mut Findings<'_>,
+    ) -> bool {
+        let Some(name) = annotation else {
+            self.missing(answer, devices, out);
+            return true;
+        };
+        let from_network = answer.filter(|answer| answer.source == Source::Owner);
+        if !is_usable(name) || (is_unqualified(name) && !self.scope.allows_dra()) {
+            let finding = malformed_annotation(name, out);
+            if let Some(answer) = from_network {
+                finding.mended_by(self.repairs(&answer.value, devices));
+                finding.help = format!("it becomes {}, because {} so", answer.value, answer.source.words());
+                return true;
+            }
+            if is_unqualified(name) {
+                finding.at_most_warn();
+            }
+            return false;
+        }
+        let Some(answer) = from_network else { return false };
+        let pointer = || format!("/metadata/annotations/{}", escape(RESOURCE_NAME));
+        if own_name(name) != own_name(&answer.value) {
+            let message = format!(
+                "the annotation k8s.v1.cni.cncf.io/resourceName is {name}, but {} {}: pods would be given another network's device",
+                self.owner().map_or_else(String::new, |owner| format!("{} has resourceName", owner.id)),
+                own_name(&answer.value)
+            );
+            out.object(
+                &MISMATCH,
+                pointer(),
+                message,
+                format!("it becomes {}; to change it, change the network", answer.value),
+            )
+            .mended_by(self.repairs(&answer.value, devices));
+            return true;
+        }
+        let expected = self.facts.prefix.as_ref().filter(|prefix| !prefix.assumed);
+        if let (Some(expected), Some(found)) = (expected, domain(name))
+            && expected.value != found
+        {
+            let message = format!(
+                "the annotation k8s.v1.cni.cncf.io/resourceName is {name}, but the operator's prefix is {}",
+                expected.value
+            );
+            out.object(
+                &MISMATCH,
+                pointer(),
+                message,
+                "it stays as it is; make sure that nodes offer the resource under this name",
+            )
+            .at_most_warn();
+        }
+        false
+    }
+
+    fn missing(&self, answer: Option<&Answer<'_>>, devices: &[&Plugin<'_>], out: &mut Findings<'_>) {
+        let kind = devices.first().map_or("sriov", |plugin| plugin.kind);
+        let pointer = if self.nad.meta.has_annotations() { "/metadata/annotations" } else { "/metadata" };
+        let message = format!(
+            "a {kind} NAD without the annotation k8s.v1.cni.cncf.io/resourceName: Multus asks for no device, and {HANG}"
+        );
+        match answer {
+            Some(answer) => {
+                let help = format!("it becomes {}, because {} so", answer.value, answer.source.words());
+                out.object(&MISSING, pointer, message, help).mended_by(self.repairs(&answer.value, devices));
+            }
+            None => {
+                let unqualified =
+                    devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| is_unqualified(name));
+                let help = match unqualified {
+                    Some(name) => format!(
+                        "the config says `{name}`, without the domain: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/{name}"
+                    ),
+                    None => "add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers the devices; where pods \
+                             claim their devices (DRA) instead, let the policy say `dra: allow` for this namespace"
+                        .to_owned(),
+                };
+                out.object(&MISSING, pointer, message, help);
+            }
+        }
+    }
+
+    /// Looks at the key in the config, where the annotation needs nothing.
+    fn check_config(&self, answer: Option<&Answer<'_>>, devices: &[&Plugin<'_>], out: &mut Findings<'_>) {
+        let Some(answer) = answer else { return };
+        let belongs = self.belongs_to_network();
+        let wanted = match self.scope.policy.resource_name.write {
+            Write::Auto => belongs,
+            Write::Both => true,
+            Write::Annotation => false,
+        };
+        for plugin in devices {
+            let Some(member) = plugin.object.get(KEY).filter(|member| !member.value.is_null()) else {
+                if wanted {
+                    let message = "the config lacks `resourceName`: Multus reads the annotation, but tools and tests that look into the config do not find the device's resource";
+                    out.config(&MISSING, plugin.type_member.key_span, message, format!("it becomes {}", answer.value))
+                        .mended_by(self.write_config(plugin, &answer.value));
+                }
+                continue;
+            };
+            let found = member.value.as_str().unwrap_or_default();
+            let repair = if belongs { self.write_config(plugin, &answer.value) } else { None };
+            if let Some(problem) = unusable(found) {
+                // Without effect at run time: Multus has the annotation.
+                let message = format!(
+                    "`resourceName` in the config is \"{found}\", which {problem}; Multus uses the annotation, {}",
+                    answer.value
+                );
+                let finding = out.config(
+                    &MALFORMED,
+                    member.value.span,
+                    message,
+                    format!("write {}, or leave the key out", answer.value),
+                );
+                if repair.is_none() {
+                    finding.at_most_warn();
+                }
+                finding.mended_by(repair);
+            } else if own_name(found) != own_name(&answer.value) {
+                let message = format!(
+                    "`resourceName` in the config is {found}, but {} {}; Multus uses the annotation",
+                    answer.source.words(),
+                    answer.value
+                );
+                let finding = out.config(
+                    &MISMATCH,
+                    member.value.span,
+                    message,
+                    format!("write {}, or leave the key out", answer.value),
+                );
+                if answer.source.is_network() {
+                    finding.mended_by(repair);
+                } else {
+                    finding.at_most_warn();
+                }
+            } else if found != answer.value {
+                let message = format!(
+                    "`resourceName` in the config is {found}, but {} {}: only the domain differs",
+                    answer.source.words(),
+                    answer.value
+                );
+                out.config(
+                    &MISMATCH,
+                    member.value.span,
+                    message,
+                    "it stays as it is; write the same name in both places",
+                )
+                .at_most_warn();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extended_resource_names() {
+        for (name, usable) in [
+            ("openshift.io/mlxnics", true),
+            ("intel.com/intel_sriov_netdevice", true),
+            ("a/b", true),
+            ("openshift.io/", false),
+            ("/x", false),
+            ("", false),
+            ("mlxnics", false),
+            ("openshift.io/openshift.io/x", false),
+            ("kubernetes.io/x", false),
+            ("node.kubernetes.io/x", false),
+            ("requests.io/x", true),
+            ("requests.a/x", false),
+            ("Openshift.io/x", false),
+            ("openshift..io/x", false),
+            ("openshift.io/-x", false),
+            ("openshift.io/x y", false),
+        ] {
+            assert_eq!(unusable(name).is_none(), usable, "{name}");
+        }
+        assert!(unusable(&format!("a.io/{}", "x".repeat(63))).is_none());
+        assert!(unusable(&format!("a.io/{}", "x".repeat(64))).is_some());
+    }
+}

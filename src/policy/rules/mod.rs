@@ -1,0 +1,103 @@
+//! All the rules, and the order in which they run.
+
+pub(crate) mod nad_config;
+pub(crate) mod nad_device;
+
+use super::file::Scope;
+use super::finding::Findings;
+use super::resource_name::{self, Question};
+use super::{Facts, Finding, Rule, Subject};
+use crate::cni::Config;
+use crate::cni::json::Document;
+use crate::resources::{Nad, Object};
+
+/// Every rule, in the order of the reference.
+pub static RULES: &[&Rule] = &[
+    &nad_config::NOT_JSON,
+    &nad_config::TOO_LARGE,
+    &nad_config::NO_PLUGIN,
+    &nad_config::PLUGIN_TYPE,
+    &nad_config::PLUGINS_IGNORED,
+    &nad_config::CNI_VERSION,
+    &nad_config::NETWORK_NAME,
+    &nad_config::CAPABILITIES,
+    &nad_config::FIELD_TYPE,
+    &nad_config::AMBIGUOUS_KEY,
+    &nad_config::UNKNOWN_KEY,
+    &nad_config::DOTTED_NAME,
+    &nad_config::SCHEMA,
+    &nad_config::UNKNOWN_FIELD,
+    &nad_device::MISSING,
+    &nad_device::MALFORMED,
+    &nad_device::MISMATCH,
+    &nad_device::STATIC_DEVICE,
+    &nad_device::FORGED_OWNER,
+    &nad_device::OVERWRITES,
+];
+
+/// The rule with that id.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    RULES.iter().copied().find(|rule| rule.id == id)
+}
+
+/// Runs every rule that concerns the subject.
+pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Finding> {
+    match &subject.object {
+        Object::Nad(nad) => run_nad(nad, subject, facts, scope),
+        Object::Network(_) => Vec::new(),
+    }
+}
+
+fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Finding> {
+    let operator =
+        subject.writer.is_some_and(|user| scope.policy.is_operator(user, facts.operator_namespace.as_deref()));
+    let text = nad.config.as_deref().unwrap_or_default();
+    let document = Document::parse(text);
+    let mut out = Findings::new(document.as_ref().ok());
+    nad_config::check_object(nad, &mut out);
+    match &document {
+        // Absent or empty: Multus looks for a file on the node, of which nothing is known.
+        _ if text.is_empty() => {}
+        Err(error) => nad_config::unreadable(text, *error, &mut out),
+        Ok(document) => match Config::of(document) {
+            None => nad_config::not_an_object(&document.root, &mut out),
+            Some(config) => {
+                check_config(nad, &config, &mut out);
+                resource_name::check(&Question { nad, config: &config, facts, scope, operator }, &mut out);
+            }
+        },
+    }
+    nad_device::check_owner(nad, subject, facts, operator, &mut out);
+    out.into_list()
+}
+
+/// The rules that look at nothing but the config, so that a network's rendering gets them too.
+fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
+    nad_config::check(nad, config, out);
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! For the rules' own tables: what is found in a config.
+
+    use super::*;
+    use crate::policy::{Policy, judge};
+
+    /// `rule action pointer` of every finding in a config, judged in a NAD that has all the rest it needs.
+    pub(crate) fn found(config: &str) -> Vec<String> {
+        let json = serde_json::json!({
+            "apiVersion": "k8s.cni.cncf.io/v1",
+            "kind": "NetworkAttachmentDefinition",
+            "metadata": {"name": "net", "namespace": "apps", "annotations": {"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}},
+            "spec": {"config": config},
+        })
+        .to_string();
+        let object = Object::read(&json).unwrap().unwrap();
+        let verdict = judge(&Subject::manifest(object), &Facts::default(), &Policy::default());
+        let line = |finding: &Finding| {
+            let pointer = finding.config.as_ref().map_or(finding.pointer.as_str(), |place| place.pointer.as_str());
+            format!("{} {} {pointer}", finding.rule.id, finding.action.name())
+        };
+        verdict.findings.iter().map(line).collect()
+    }
+}

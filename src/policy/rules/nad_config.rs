@@ -1,0 +1,391 @@
+//! What every reader of a NAD's config wants of it, whatever the plugin.
+
+use super::super::finding::{ConfigPlace, Findings};
+use super::super::rule::rule;
+use super::super::similar::closest;
+use crate::cni::json::{self, Kind, Problem, Value, line_column};
+use crate::cni::schema::{Field, misfits};
+use crate::cni::{Config, Object, multus_get, readers, same_key};
+use crate::resources::Nad;
+
+rule! { NOT_JSON = "nad/config-not-json", Deny;
+"`spec.config` is not exactly one JSON object";
+"Multus decodes the text when a pod that uses the network starts; where that fails, the pod hangs in ContainerCreating with \
+\"failed to unmarshal Spec.Config\". `null` even makes Multus panic. An empty or absent config is another matter and legal: Multus then \
+looks for a file on the node." }
+
+rule! { TOO_LARGE = "nad/config-too-large", Deny;
+"a config over 1 MiB, or nested deeper than 64 levels";
+"No network needs that much, and every reader on every node would have to work through it for every pod." }
+
+rule! { NO_PLUGIN = "nad/no-plugin", Deny;
+"no `type`, and no `plugins` list in which every element has one";
+"There is no program to run. Multus refuses such a config when a pod starts (\"delegate must have the 'type' or 'plugin' field\"), and an \
+empty list or a null in it makes Multus panic." }
+
+rule! { PLUGIN_TYPE = "nad/plugin-type", Deny;
+"a `type` or `ipam.type` that is not a string, or that has a `/` in it";
+"The type is the name of a program in the CNI directory of the node. The CNI library refuses a path, and the decoder anything that is not a \
+string." }
+
+rule! { PLUGINS_IGNORED = "nad/plugins-ignored", Warn;
+"`plugins` beside a top-level `type`";
+"A top-level `type` makes it a single config: Multus runs that one plugin and never looks at the list." }
+
+rule! { CNI_VERSION = "nad/cni-version", Deny;
+"a `cniVersion` that no CNI library knows";
+"Every plugin compares the version with those it was built for and refuses one it does not know (\"incompatible CNI versions\"). In a list \
+only the list's own version counts: libcni writes it over each plugin's." }
+
+rule! { NETWORK_NAME = "nad/network-name", Deny;
+"a config `name` that the CNI library refuses";
+"The name becomes part of file names on the node. The CNI library accepts letters, digits, `_`, `.` and `-`, beginning with a letter or digit, \
+and refuses to add a pod to any other network." }
+
+rule! { CAPABILITIES = "nad/capabilities", Deny;
+"`capabilities` that are not an object of booleans";
+"libcni decodes it as a map of booleans before any plugin runs; one string in it fails every pod." }
+
+rule! { FIELD_TYPE = "nad/field-type", Deny;
+"a value of a type its reader cannot decode";
+"The plugins decode their config into typed fields and give up on the first that does not fit, for instance a VLAN in quotes. Whole numbers \
+may be written as `100.0`; null counts as absent." }
+
+rule! { AMBIGUOUS_KEY = "nad/ambiguous-key", Warn;
+"a known key in another case, or twice";
+"Go matches keys in any case, and readers disagree on which of two wins: Multus takes the last in the text, the plugin the one that sorts last. \
+What one program shows is then not what the other does." }
+
+rule! { UNKNOWN_KEY = "nad/unknown-key", Warn;
+"a key the plugin does not know, close to one that it does";
+"Plugins ignore what they do not know, so a typing error switches a setting off without a word." }
+
+rule! { DOTTED_NAME = "nad/dotted-name", Warn;
+"a NAD name with a dot";
+"The short form of the pod annotation (`k8s.v1.cni.cncf.io/networks: a,b`) takes names without dots only; pods can reach this NAD by the JSON \
+form alone." }
+
+rule! { SCHEMA = "nad/schema", Deny;
+"a field of a type the API server refuses";
+"The CRD has `spec.config` as a string: the JSON text itself, not a YAML structure. Annotations are strings too; quote numbers and booleans." }
+
+rule! { UNKNOWN_FIELD = "nad/unknown-field", Warn;
+"a field of `spec` that the CRD does not have";
+"The API server drops unknown fields when it stores the object, so what they say never reaches a node." }
+
+/// The versions the CNI library knows.
+const VERSIONS: &[&str] = &["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
+
+/// What can be said of a NAD without reading its config.
+pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
+    for wrong in &nad.misshapen {
+        let message = format!("`{}` is {}: the API server refuses the object", dotted(&wrong.pointer), wrong.found);
+        out.object(&SCHEMA, wrong.pointer.clone(), message, format!("write {}", wrong.wanted));
+    }
+    for key in &nad.unknown {
+        let message = format!("the API server drops `spec.{key}`: the CRD has only `spec.config`");
+        let help = if same_key(key, "config") {
+            "write `config`, in lower case"
+        } else {
+            "move it into the JSON text of `spec.config`, or leave it out"
+        };
+        out.object(&UNKNOWN_FIELD, format!("/spec/{}", json::escape(key)), message, help);
+    }
+    if nad.meta.name.contains('.') {
+        let message = format!(
+            "the name `{}` has a dot: the annotation `k8s.v1.cni.cncf.io/networks: {0}` on a pod is refused",
+            nad.meta.name
+        );
+        let help = "rename it, or let pods name it in the JSON form of the annotation: [{\"name\": \"…\"}]";
+        out.object(&DOTTED_NAME, "/metadata/name", message, help);
+    }
+}
+
+/// A pointer as people write paths: `metadata.annotations`.
+fn dotted(pointer: &str) -> String {
+    pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/")
+}
+
+/// A config that cannot be read at all.
+pub(crate) fn unreadable(text: &str, error: json::Error, out: &mut Findings<'_>) {
+    let rule = match error.problem {
+        Problem::TooLarge | Problem::TooDeep => &TOO_LARGE,
+        _ => &NOT_JSON,
+    };
+    let end = text
+        .get(error.offset..)
+        .and_then(|rest| rest.chars().next())
+        .map_or(error.offset, |c| error.offset + c.len_utf8());
+    let (line, column) = line_column(text, error.offset);
+    let place = ConfigPlace { pointer: String::new(), span: error.offset..end, line, column };
+    let message = match error.problem {
+        Problem::TooLarge | Problem::TooDeep => format!("the config is refused: {}", error.problem),
+        _ => format!("the config is not JSON: {}; pods that use it hang in ContainerCreating", error.problem),
+    };
+    let help = match error.problem {
+        Problem::TrailingComma => "take the last comma away",
+        Problem::Trailing => "keep one JSON object and take away what follows it",
+        Problem::Blank => "write a JSON object, or leave `config` out to use a file on the node",
+        Problem::TooLarge | Problem::TooDeep => "make it smaller: a CNI config is a few hundred bytes",
+        _ => "mend the JSON there",
+    };
+    out.text(rule, "/spec/config", place, message, help);
+}
+
+/// A config that is JSON but no object.
+pub(crate) fn not_an_object(root: &Value<'_>, out: &mut Findings<'_>) {
+    let message =
+        format!("the config is {}, not a JSON object; pods that use it hang in ContainerCreating", root.describe());
+    out.config(
+        &NOT_JSON,
+        root.span,
+        message,
+        "write the CNI config as one JSON object: {\"cniVersion\": …, \"type\": …}",
+    );
+}
+
+/// The rules on a config that is an object.
+pub(crate) fn check(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
+    if !root_type(config, out) {
+        chain(config, out);
+    }
+    version(config, out);
+    name(nad, config, out);
+    let root_fields: &[&'static [Field]] =
+        if config.is_list { &[readers::COMMON, readers::LIST] } else { &[readers::COMMON] };
+    section(config.root, root_fields, None, out);
+    if !config.is_list {
+        let known = config.plugins.first().and_then(|plugin| readers::plugin(plugin.kind));
+        if let Some(own) = known {
+            own_section(
+                config.root,
+                &[readers::COMMON, readers::LIST, own],
+                own,
+                config.plugins.first().map_or("", |p| p.kind),
+                out,
+            );
+        }
+    }
+    for plugin in &config.plugins {
+        if config.is_list {
+            section(plugin.object, &[readers::COMMON], None, out);
+            if let Some(own) = readers::plugin(plugin.kind) {
+                own_section(plugin.object, &[readers::COMMON, own], own, plugin.kind, out);
+            }
+        }
+        if let Some((ipam, kind)) = plugin.ipam()
+            && let Some(own) = readers::ipam(kind)
+        {
+            own_section(ipam, &[own], own, kind, out);
+        }
+        if let Some(other) = plugin.kind_in_text {
+            let message =
+                format!("the type is given twice: Multus takes `{other}`, the plugin that runs is `{}`", plugin.kind);
+            out.config(&AMBIGUOUS_KEY, plugin.type_member.key_span, message, "keep one `type`, in lower case");
+        }
+    }
+}
+
+/// The top-level `type`; true if it is one that cannot be decoded, so that nothing can be said about the chain.
+fn root_type(config: &Config<'_>, out: &mut Findings<'_>) -> bool {
+    let Some(member) = multus_get(config.root, "type") else { return false };
+    plugin_type(&member.value, "type", out)
+}
+
+/// True if the value cannot be a type.
+fn plugin_type(value: &Value<'_>, what: &str, out: &mut Findings<'_>) -> bool {
+    match &value.kind {
+        Kind::Null => false,
+        Kind::String(text) if text.contains('/') => {
+            let message = format!(
+                "`{what}` is \"{text}\": the CNI library takes the name of a program, not a path, and fails every pod"
+            );
+            out.config(&PLUGIN_TYPE, value.span, message, "write the name of the program alone");
+            false
+        }
+        Kind::String(_) => false,
+        _ => {
+            let message = format!("`{what}` is {}: its reader wants a string and fails every pod", value.describe());
+            out.config(&PLUGIN_TYPE, value.span, message, "write the name of a CNI plugin, in double quotes");
+            true
+        }
+    }
+}
+
+/// The list of plugins, where there is no top-level type; and the list that is not looked at, where there is one.
+fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
+    let root = config.root;
+    if !config.is_list {
+        if let Some(plugins) = root.get("plugins") {
+            let kind = config.plugins.first().map_or("", |plugin| plugin.kind);
+            let message = format!("`plugins` is ignored: the top-level `type` makes this a single `{kind}` config");
+            out.config(
+                &PLUGINS_IGNORED,
+                plugins.key_span,
+                message,
+                "take the top-level `type` away, and put what belongs to it into the list",
+            );
+        }
+        return;
+    }
+    let Some(plugins) = root.get_exact("plugins") else {
+        match root.get("plugins") {
+            Some(other) => {
+                let message = format!(
+                    "`{}` is not found by libcni, which looks for `plugins` in exactly this spelling; every pod fails",
+                    other.key
+                );
+                out.config(&NO_PLUGIN, other.key_span, message, "write `plugins`");
+            }
+            None => {
+                let message = "the config has neither `type` nor `plugins`: there is no plugin to run, and every pod that uses it fails";
+                out.config(&NO_PLUGIN, root.value.span, message, "add \"type\": \"…\", the name of a CNI plugin");
+            }
+        }
+        return;
+    };
+    let help = "give the list one object with a `type` for each plugin of the chain";
+    match &plugins.value.kind {
+        Kind::Array(elements) if elements.is_empty() => {
+            out.config(
+                &NO_PLUGIN,
+                plugins.value.span,
+                "`plugins` is empty: Multus panics on it when a pod starts",
+                help,
+            );
+        }
+        Kind::Array(elements) => elements.iter().for_each(|element| element_type(element, out)),
+        _ => {
+            let message = format!(
+                "`plugins` is {}, not a list: there is no plugin to run, and every pod that uses it fails",
+                plugins.value.describe()
+            );
+            out.config(&NO_PLUGIN, plugins.value.span, message, help);
+        }
+    }
+}
+
+fn element_type(element: &Value<'_>, out: &mut Findings<'_>) {
+    let Some(object) = Object::of(element) else {
+        let message =
+            format!("an element of `plugins` is {}, not an object: every pod that uses it fails", element.describe());
+        out.config(&NO_PLUGIN, element.span, message, "write an object with a `type`");
+        return;
+    };
+    match object.get("type").map(|member| &member.value) {
+        Some(value) if !value.is_null() && value.as_str() != Some("") => {
+            plugin_type(value, "type", out);
+        }
+        _ => {
+            let message = "an element of `plugins` has no `type`: libcni does not know what to run, and every pod that uses it fails";
+            out.config(&NO_PLUGIN, element.span, message, "add \"type\": \"…\", the name of a CNI plugin");
+        }
+    }
+}
+
+fn version(config: &Config<'_>, out: &mut Findings<'_>) {
+    let Some(member) = config.root.get("cniVersion") else { return };
+    let Some(version) = member.value.as_str().filter(|version| !version.is_empty() && !VERSIONS.contains(version))
+    else {
+        return;
+    };
+    let message = format!(
+        "cniVersion \"{version}\" is none that a CNI library knows; every plugin refuses it (\"incompatible CNI versions\")"
+    );
+    out.config(&CNI_VERSION, member.value.span, message, format!("use one of {}", VERSIONS.join(", ")));
+}
+
+fn name(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
+    let _ = nad;
+    // Without a name, the NAD's own is filled in, which the API server has checked.
+    let Some(member) = config.root.get_exact("name") else { return };
+    let Some(name) = member.value.as_str().filter(|name| !name.is_empty()) else { return };
+    let good = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-');
+    if !name.chars().all(good) || !name.starts_with(|first: char| first.is_ascii_alphanumeric()) {
+        let message =
+            format!("the network name \"{name}\" is refused by the CNI library: every pod that uses it fails");
+        let help = "use letters, digits, `_`, `.` and `-`, beginning with a letter or digit; or leave it out, and the NAD's name is used";
+        out.config(&NETWORK_NAME, member.value.span, message, help);
+    }
+}
+
+/// What every reader decodes in a config: types, capabilities, and keys in two spellings.
+fn section(object: Object<'_>, tables: &[&'static [Field]], reader: Option<&str>, out: &mut Findings<'_>) {
+    for table in tables {
+        field_types(object, table, reader.unwrap_or("the CNI library"), out);
+    }
+    if let Some(ipam) = object.object_of("ipam")
+        && let Some(kind) = ipam.get("type")
+    {
+        plugin_type(&kind.value, "ipam.type", out);
+    }
+    if let Some(value) = object.value_of("capabilities") {
+        let wrong = match &value.kind {
+            Kind::Object(members) => members
+                .iter()
+                .map(|member| &member.value)
+                .find(|value| !matches!(value.kind, Kind::Bool(_) | Kind::Null)),
+            _ => Some(value),
+        };
+        if let Some(wrong) = wrong {
+            let message = format!(
+                "`capabilities` holds {}, where libcni wants an object of booleans; every pod that uses it fails",
+                wrong.describe()
+            );
+            out.config(
+                &CAPABILITIES,
+                wrong.span,
+                message,
+                "write an object of booleans: {\"ips\": true, \"mac\": true}",
+            );
+        }
+    }
+    ambiguous(object, tables, out);
+}
+
+/// What one plugin decodes in its part.
+fn own_section(
+    object: Object<'_>,
+    known: &[&'static [Field]],
+    own: &'static [Field],
+    reader: &str,
+    out: &mut Findings<'_>,
+) {
+    field_types(object, own, reader, out);
+    ambiguous(object, &[own], out);
+    for member in object.members {
+        let is_known = |table: &&'static [Field]| table.iter().any(|field| same_key(&member.key, field.key));
+        if known.iter().any(is_known) {
+            continue;
+        }
+        let keys = known.iter().flat_map(|table| table.iter().map(|field| field.key));
+        if let Some(close) = closest(&member.key, keys) {
+            let message = format!("{reader} does not know `{}` and ignores it", member.key);
+            out.config(&UNKNOWN_KEY, member.key_span, message, format!("did you mean `{close}`?"));
+        }
+    }
+}
+
+fn field_types(object: Object<'_>, table: &'static [Field], reader: &str, out: &mut Findings<'_>) {
+    for misfit in misfits(table, object) {
+        let message = format!("{reader} cannot decode {} here; every pod that uses it fails", misfit.value.describe());
+        out.config(&FIELD_TYPE, misfit.value.span, message, format!("write {}", misfit.wanted));
+    }
+}
+
+fn ambiguous(object: Object<'_>, tables: &[&'static [Field]], out: &mut Findings<'_>) {
+    for field in tables.iter().flat_map(|table| table.iter()) {
+        let mut named = object.named(field.key);
+        let Some(first) = named.next() else { continue };
+        if let Some(second) = named.next() {
+            let message = format!(
+                "`{}` is given more than once, as `{}` and `{}`: readers disagree on which one counts",
+                field.key, first.key, second.key
+            );
+            out.config(&AMBIGUOUS_KEY, second.key_span, message, format!("keep one `{}`", field.key));
+        } else if first.key != field.key {
+            let message = format!("`{}` works as `{}` only because Go ignores case here", first.key, field.key);
+            out.config(&AMBIGUOUS_KEY, first.key_span, message, format!("write `{}`", field.key));
+        }
+    }
+}
