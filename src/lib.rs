@@ -1,5 +1,6 @@
 //! x
 pub mod cni;
+pub mod manifests;
 pub mod output;
 pub mod policy;
 pub mod resources;

@@ -158,6 +158,8 @@ pub enum Problem {
     BadValue,
     #[error("this is not a JSON number")]
     BadNumber,
+    #[error("this number is too large for a 64-bit float, which every number passes through")]
+    HugeNumber,
     #[error("this escape sequence is not JSON")]
     BadEscape,
     #[error("a line break, tab or other control character stands unescaped in a string")]
@@ -376,14 +378,20 @@ impl<'t> Reader<'t> {
             self.at += 1;
             self.digits()?;
         }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
+        let has_exponent = matches!(self.peek(), Some(b'e' | b'E'));
+        if has_exponent {
             self.at += 1;
             if matches!(self.peek(), Some(b'+' | b'-')) {
                 self.at += 1;
             }
             self.digits()?;
         }
-        Ok(Kind::Number(self.text.get(start..self.at).unwrap_or_default()))
+        let text = self.text.get(start..self.at).unwrap_or_default();
+        if (has_exponent || text.len() > 300) && text.parse().is_ok_and(f64::is_infinite) {
+            self.at = start;
+            return Err(self.error(Problem::HugeNumber));
+        }
+        Ok(Kind::Number(text))
     }
 
     fn digits(&mut self) -> Result<(), Error> {
@@ -498,6 +506,8 @@ mod tests {
             ("[1.]", Some(BadNumber)),
             ("[.5]", Some(BadValue)),
             ("[1e]", Some(BadNumber)),
+            ("[1e308]", None),
+            ("[1e400]", Some(HugeNumber)),
             ("[NaN]", Some(BadValue)),
             ("[True]", Some(BadValue)),
             ("[nul]", Some(BadValue)),

@@ -35,9 +35,9 @@ impl<'d> Object<'d> {
         self.named(field).max_by(|a, b| a.key.cmp(&b.key))
     }
 
-    /// The member a struct field ends up with when it is decoded from the text itself.
+    /// The member a string field of a struct ends up with when it is decoded from the text itself; null changes nothing.
     pub fn get_in_text(&self, field: &str) -> Option<&'d Member<'d>> {
-        self.named(field).last()
+        self.named(field).filter(|member| !member.value.is_null()).last()
     }
 
     /// The member a map lookup finds: exact spelling only.
@@ -162,9 +162,19 @@ impl<'d> Config<'d> {
         Some(Self { document, root, is_list, plugins })
     }
 
-    /// The version the plugins are called with: the list's own, since libcni writes it over each plugin's.
+    /// The version the plugins are called with; empty where there is none, which means 0.1.0. In a list it is the list's
+    /// own, in exactly this spelling, or the highest of `cniVersions` that libcni knows: it is written over each plugin's.
     pub fn cni_version(&self) -> &'d str {
-        self.root.str_of("cniVersion").unwrap_or_default()
+        if !self.is_list {
+            return self.root.str_of("cniVersion").unwrap_or_default();
+        }
+        let exact = |key: &str| self.root.get_exact(key).map(|member| &member.value);
+        let own = exact("cniVersion").and_then(Value::as_str).unwrap_or_default();
+        let offered = exact("cniVersions").and_then(Value::elements).unwrap_or_default();
+        let known = offered.iter().filter_map(Value::as_str).chain([own]);
+        let known = known.filter_map(|version| Some((parse_version(version)?, version)));
+        let best = known.filter(|(number, _)| *number <= NEWEST_VERSION).max_by_key(|(number, _)| *number);
+        if offered.is_empty() { own } else { best.map_or(own, |(_, version)| version) }
     }
 }
 
@@ -176,10 +186,23 @@ impl<'d> Plugin<'d> {
     }
 }
 
+/// The newest CNI version there is a library for.
+const NEWEST_VERSION: [u32; 3] = [1, 1, 0];
+
+/// A version as libcni reads it: up to three numbers.
+pub fn parse_version(text: &str) -> Option<[u32; 3]> {
+    let mut numbers = [0; 3];
+    let mut parts = text.split('.');
+    for (number, part) in numbers.iter_mut().zip(parts.by_ref()) {
+        *number = part.parse().ok()?;
+    }
+    parts.next().is_none().then_some(numbers)
+}
+
 /// The member a Multus struct field ends up with.
 pub fn multus_get<'d>(root: Object<'d>, field: &str) -> Option<&'d Member<'d>> {
     let named = root.get_exact("name").is_some_and(|member| member.value.as_str() != Some(""));
-    if named { root.get_in_text(field) } else { root.get(field) }
+    if named { root.get_in_text(field) } else { root.get(field).filter(|member| !member.value.is_null()) }
 }
 
 #[cfg(test)]
@@ -206,6 +229,8 @@ mod tests {
             (r#"{"type":"bridge","Type":"sriov","name":"n"}"#, false, &["bridge|sriov"]),
             (r#"{"Type":"sriov","type":"bridge","name":"n"}"#, false, &["bridge"]),
             (r#"{"type":"a","type":"b"}"#, false, &["b"]),
+            (r#"{"type":"sriov","Type":null,"name":"n"}"#, false, &["sriov"]),
+            (r#"{"type":"sriov","Type":"","name":"n"}"#, true, &[]),
             (r#"{"type":"sriov","plugins":[{"type":"tuning"}]}"#, false, &["sriov"]),
             (r#"{"type":"","plugins":[{"type":"tuning"}]}"#, true, &["tuning"]),
             (r#"{"type":null,"plugins":[{"type":"tuning"}]}"#, true, &["tuning"]),
@@ -216,6 +241,22 @@ mod tests {
             (r#"{"plugins":{"type":"sriov"}}"#, true, &[]),
         ] {
             assert_eq!(kinds(text), (is_list, want.iter().map(ToString::to_string).collect()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_has_one_version() {
+        for (text, want) in [
+            (r#"{"type":"x","cniVersion":"1.0.0"}"#, "1.0.0"),
+            (r#"{"type":"x","CNIVersion":"1.0.0"}"#, "1.0.0"),
+            (r#"{"type":"x","cniVersions":["1.0.0"]}"#, ""),
+            (r#"{"plugins":[],"CNIVersion":"1.0.0"}"#, ""),
+            (r#"{"plugins":[],"cniVersion":"0.4.0","cniVersions":["0.4.0","1.1.0","9.0.0"]}"#, "1.1.0"),
+            (r#"{"plugins":[],"cniVersions":["1.0"]}"#, "1.0"),
+            (r#"{"plugins":[],"cniVersion":"4.0.0","cniVersions":[]}"#, "4.0.0"),
+        ] {
+            let document = Document::parse(text).unwrap();
+            assert_eq!(Config::of(&document).unwrap().cni_version(), want, "{text}");
         }
     }
 

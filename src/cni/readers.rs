@@ -23,7 +23,8 @@ pub const COMMON: &[Field] = &[
 pub const LIST: &[Field] = &[
     field("disableCheck", Type::Bool),
     field("disableGC", Type::Bool),
-    field("loadOnlyInlinedPlugins", Type::Bool),
+    // libcni takes a boolean or the words for it.
+    field("loadOnlyInlinedPlugins", Type::Any),
     field("plugins", Type::Any),
 ];
 

@@ -3,6 +3,8 @@
 //! The tables name what the plugins' Go structs hold. A key that is in no table is ignored by the reader, which is why a
 //! near miss deserves a word; a value of another type stops the pod.
 
+use std::collections::BTreeMap;
+
 use super::Object;
 use super::json::{Kind, Value};
 
@@ -96,9 +98,16 @@ pub fn first_misfit<'d>(fields: &[Field], object: Object<'d>) -> Option<Misfit<'
     fields.iter().find_map(|field| field.holds.misfit(&object.get(field.key)?.value))
 }
 
-/// Every field of the object that does not fit its type.
-pub fn misfits<'d>(fields: &'static [Field], object: Object<'d>) -> impl Iterator<Item = Misfit<'d>> {
-    fields.iter().filter_map(move |field| field.holds.misfit(&object.get(field.key)?.value))
+/// Every value of the object that does not fit its field. A key in another case is decoded too, even where a later one wins;
+/// of exact duplicates only the last is left when the plugin reads.
+pub fn misfits<'d>(fields: &'static [Field], object: Object<'d>) -> Vec<Misfit<'d>> {
+    let mut misfits = Vec::new();
+    for field in fields {
+        let spellings: BTreeMap<&str, &Value<'d>> =
+            object.named(field.key).map(|m| (m.key.as_ref(), &m.value)).collect();
+        misfits.extend(spellings.into_values().filter_map(|value| field.holds.misfit(value)));
+    }
+    misfits
 }
 
 /// The integer in a number, however written, before it is squeezed into 64 bits.

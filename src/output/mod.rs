@@ -4,7 +4,14 @@
 //! kept; the door writes them in order.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod diff;
+mod human;
+mod place;
+
 use std::ops::Range;
+
+pub use human::Human;
+pub use place::place;
 
 use crate::policy::{Action, Finding, Verdict};
 

@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Rule, rules};
+use super::{Action, Facts, Rule, rules};
 use crate::yaml::Documents;
 
 /// Whether findings have consequences.
@@ -281,6 +281,12 @@ pub(crate) fn matches_any(patterns: &[String], name: &str) -> bool {
     })
 }
 
+/// The domain in front of resource names, and whether it is only the usual one.
+pub(crate) struct KnownPrefix<'f> {
+    pub(crate) value: &'f str,
+    pub(crate) assumed: bool,
+}
+
 /// The policy as it holds in one namespace.
 pub(crate) struct Scope<'p> {
     pub(crate) policy: &'p Policy,
@@ -307,6 +313,14 @@ impl Scope<'_> {
     /// The resource name for NADs that have none.
     pub(crate) fn default_resource_name(&self) -> Option<&str> {
         self.matching.iter().rev().find_map(|entry| entry.default_resource_name.as_deref())
+    }
+
+    /// The domain in front of resource names: the policy's word, else what was found out.
+    pub(crate) fn prefix<'f>(&'f self, facts: &'f Facts) -> Option<KnownPrefix<'f>> {
+        let chosen = self.policy.resource_name.prefix.as_deref().map(|value| KnownPrefix { value, assumed: false });
+        chosen.or_else(|| {
+            facts.prefix.as_ref().map(|prefix| KnownPrefix { value: &prefix.value, assumed: prefix.assumed })
+        })
     }
 
     /// Whether a plugin type needs a device of its own.

@@ -140,9 +140,15 @@ impl<'d> Findings<'d> {
         self.add(rule, pointer.into(), Some(place), message.into(), help.into())
     }
 
-    /// Whether that rule found something.
-    pub(crate) fn has(&self, rule: &'static Rule) -> bool {
-        self.list.iter().any(|finding| finding.rule == rule)
+    /// Whether that rule found something at or above a pointer.
+    pub(crate) fn covers(&self, rule: &'static Rule, pointer: &str) -> bool {
+        self.list.iter().any(|finding| finding.rule == rule && pointer.starts_with(finding.pointer.as_str()))
+    }
+
+    /// A finding made elsewhere, put in its place in this object.
+    pub(crate) fn moved(&mut self, finding: Finding, pointer: String, config: Option<ConfigPlace>) {
+        let Finding { rule, message, help, ceiling, .. } = finding;
+        self.add(rule, pointer, config, message, help).ceiling = ceiling;
     }
 
     /// All of them.

@@ -203,7 +203,7 @@ impl Question<'_> {
     /// `<prefix>/<spec.resourceName>` of the owner. A domain that the object has already is kept.
     fn owners_value(&self, present: Option<&str>) -> Option<String> {
         let owner = self.owner()?;
-        let prefix = self.facts.prefix.as_ref().map(|prefix| prefix.value.as_str());
+        let prefix = self.scope.prefix(self.facts).map(|prefix| prefix.value);
         let value = format!("{}/{}", present.and_then(domain).or(prefix)?, owner.resource_name);
         unusable(&value).is_none().then_some(value)
     }
@@ -271,7 +271,7 @@ impl Question<'_> {
             .mended_by(self.repairs(&answer.value, devices));
             return true;
         }
-        let expected = self.facts.prefix.as_ref().filter(|prefix| !prefix.assumed);
+        let expected = self.scope.prefix(self.facts).filter(|prefix| !prefix.assumed);
         if let (Some(expected), Some(found)) = (expected, domain(name))
             && expected.value != found
         {
@@ -405,7 +405,7 @@ mod tests {
             ("openshift.io/openshift.io/x", false),
             ("kubernetes.io/x", false),
             ("node.kubernetes.io/x", false),
-            ("requests.io/x", true),
+            ("requests.io/x", false),
             ("requests.a/x", false),
             ("Openshift.io/x", false),
             ("openshift..io/x", false),

@@ -13,7 +13,8 @@ use std::fmt;
 
 pub use meta::Meta;
 pub use network::{Network, NetworkKind};
-pub use render::{Fault, Field, Rendered, render};
+pub(crate) use render::offset_of_ink;
+pub use render::{Fault, Rendered, render};
 
 use raw::{Fields, Found};
 

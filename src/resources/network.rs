@@ -90,6 +90,11 @@ impl<'a> Network<'a> {
         self.spec.integer(field).value()
     }
 
+    /// The same network without one field of its spec.
+    pub fn without(&self, field: &str) -> Self {
+        Self { spec: self.spec.without(field), ..self.clone() }
+    }
+
     /// The namespace its NAD goes to.
     pub fn target_namespace(&self) -> Cow<'a, str> {
         match self.text("networkNamespace") {

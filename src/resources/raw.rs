@@ -46,6 +46,11 @@ impl<'a> Fields<'a> {
         self.0.iter().map(|(key, value)| (key.as_ref(), *value))
     }
 
+    /// The same members but one.
+    pub fn without(&self, key: &str) -> Self {
+        Self(self.0.iter().filter(|(known, _)| known != key).cloned().collect())
+    }
+
     /// The text of a field; null counts as absent, as it does for the API server.
     pub fn raw(&self, key: &str) -> Option<&'a str> {
         let found = self.0.iter().rfind(|(known, _)| known == key);

@@ -40,9 +40,9 @@ pub enum Fault {
 
 /// A part of the config and the field of the network's spec it came from.
 #[derive(Clone, Debug)]
-pub struct Field {
+struct Field {
     /// The spec's field, or `name` for the network's own name.
-    pub name: &'static str,
+    name: &'static str,
     /// Which characters, blanks not counted: blanks are what the operator's formatting changes.
     ink: Range<usize>,
     /// How much of that stands before the author's own text (`"ipam":`).
@@ -119,6 +119,11 @@ impl Meant<'_> {
 
 /// Reads the filled template as the operator does and returns the config, if all else is as it was meant.
 fn read(manifest: &str, meant: &Meant<'_>) -> Result<String, Fault> {
+    // The Go library takes no other control characters, wherever they stand.
+    let printable = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{85}') || !c.is_control();
+    if let Some(control) = manifest.chars().find(|c| !printable(*c)) {
+        return Err(Fault::NotYaml(format!("it has the control character U+{:04X}", control as u32)));
+    }
     // The Kubernetes reader cuts at every line that starts with three dashes, wherever it stands.
     let documents = manifest.split("\n---").filter(|document| !document.trim().is_empty()).count();
     if documents != 1 {

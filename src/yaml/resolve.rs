@@ -98,7 +98,8 @@ fn decimal(text: &str) -> Option<f64> {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let mantissa_ok = all_digits(whole) && all_digits(fraction) && !(whole.is_empty() && fraction.is_empty());
     let exponent_ok = exponent.is_none_or(|digits| !digits.is_empty() && all_digits(digits));
-    if mantissa_ok && exponent_ok { text.parse().ok() } else { None }
+    // What overflows is no number to Go, and stays a string.
+    if mantissa_ok && exponent_ok { text.parse().ok().filter(|float: &f64| float.is_finite()) } else { None }
 }
 
 #[cfg(test)]
@@ -129,6 +130,8 @@ mod tests {
             ("0b1", Int(1)),
             ("1_000", Int(1000)),
             ("1e3", Float(1000.0)),
+            ("1e400", String),
+            ("0888", Float(888.0)),
             (".5", Float(0.5)),
             ("1.", Float(1.0)),
             (".", String),

@@ -2,6 +2,8 @@
 
 pub(crate) mod nad_config;
 pub(crate) mod nad_device;
+pub(crate) mod network;
+pub(crate) mod rendering;
 
 use super::file::Scope;
 use super::finding::Findings;
@@ -33,7 +35,23 @@ pub static RULES: &[&Rule] = &[
     &nad_device::STATIC_DEVICE,
     &nad_device::FORGED_OWNER,
     &nad_device::OVERWRITES,
+    &network::RESOURCE_NAME,
+    &network::TARGET_NAMESPACE,
+    &network::NAMESPACE_ABSENT,
+    &rendering::FRAGMENT,
+    &rendering::RENDER_UNSAFE,
+    &rendering::AMBIGUOUS_NAME,
+    &network::CLAIMED,
+    &network::NO_POLICY,
+    &network::MTU,
+    &network::WEDGED,
+    &network::MOVES_TO_NOWHERE,
+    &network::SCHEMA,
+    &network::UNKNOWN_FIELD,
 ];
+
+/// The prefix in a rendering where nobody knows it; no rule looks at it there.
+const USUAL_PREFIX: &str = "openshift.io";
 
 /// The rule with that id.
 pub fn find(id: &str) -> Option<&'static Rule> {
@@ -44,7 +62,13 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Finding> {
     match &subject.object {
         Object::Nad(nad) => run_nad(nad, subject, facts, scope),
-        Object::Network(_) => Vec::new(),
+        Object::Network(network) => {
+            let mut out = Findings::new(None);
+            network::check(network, subject, facts, scope, &mut out);
+            let prefix = scope.prefix(facts);
+            rendering::check(network, prefix.as_ref().map_or(USUAL_PREFIX, |prefix| prefix.value), &mut out);
+            out.into_list()
+        }
     }
 }
 
@@ -62,7 +86,7 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
         Ok(document) => match Config::of(document) {
             None => nad_config::not_an_object(&document.root, &mut out),
             Some(config) => {
-                check_config(nad, &config, &mut out);
+                check_config(&config, &mut out);
                 resource_name::check(&Question { nad, config: &config, facts, scope, operator }, &mut out);
             }
         },
@@ -72,8 +96,8 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
 }
 
 /// The rules that look at nothing but the config, so that a network's rendering gets them too.
-fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
-    nad_config::check(nad, config, out);
+fn check_config(config: &Config<'_>, out: &mut Findings<'_>) {
+    nad_config::check(config, out);
 }
 
 #[cfg(test)]

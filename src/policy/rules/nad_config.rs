@@ -3,9 +3,9 @@
 use super::super::finding::{ConfigPlace, Findings};
 use super::super::rule::rule;
 use super::super::similar::closest;
-use crate::cni::json::{self, Kind, Problem, Value, line_column};
+use crate::cni::json::{self, Kind, Member, Problem, Value, line_column};
 use crate::cni::schema::{Field, misfits};
-use crate::cni::{Config, Object, multus_get, readers, same_key};
+use crate::cni::{Config, Object, multus_get, parse_version, readers, same_key};
 use crate::resources::Nad;
 
 rule! { NOT_JSON = "nad/config-not-json", Deny;
@@ -76,6 +76,9 @@ rule! { UNKNOWN_FIELD = "nad/unknown-field", Warn;
 /// The versions the CNI library knows.
 const VERSIONS: &[&str] = &["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
+/// How many unknown keys of an object are looked at.
+const MOST_UNKNOWN: usize = 200;
+
 /// What can be said of a NAD without reading its config.
 pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
     for wrong in &nad.misshapen {
@@ -145,15 +148,18 @@ pub(crate) fn not_an_object(root: &Value<'_>, out: &mut Findings<'_>) {
 }
 
 /// The rules on a config that is an object.
-pub(crate) fn check(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
+pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     if !root_type(config, out) {
         chain(config, out);
     }
     version(config, out);
-    name(nad, config, out);
+    name(config, out);
     let root_fields: &[&'static [Field]] =
         if config.is_list { &[readers::COMMON, readers::LIST] } else { &[readers::COMMON] };
-    section(config.root, root_fields, None, out);
+    section(config.root, root_fields, out);
+    if config.is_list {
+        list_nulls(config.root, out);
+    }
     if !config.is_list {
         let known = config.plugins.first().and_then(|plugin| readers::plugin(plugin.kind));
         if let Some(own) = known {
@@ -168,7 +174,7 @@ pub(crate) fn check(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) 
     }
     for plugin in &config.plugins {
         if config.is_list {
-            section(plugin.object, &[readers::COMMON], None, out);
+            section(plugin.object, &[readers::COMMON], out);
             if let Some(own) = readers::plugin(plugin.kind) {
                 own_section(plugin.object, &[readers::COMMON, own], own, plugin.kind, out);
             }
@@ -228,6 +234,16 @@ fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
         }
         return;
     }
+    // Multus decides by the last spelling in the text, libcni runs the exact one: both must hold plugins.
+    if let Some(decides) = multus_get(root, "plugins")
+        && decides.key != "plugins"
+        && root.get_exact("plugins").is_some()
+        && decides.value.elements().is_none_or(<[_]>::is_empty)
+    {
+        let message =
+            format!("`{}` is what Multus reads, and it holds no plugin: every pod that uses it fails", decides.key);
+        out.config(&NO_PLUGIN, decides.key_span, message, "keep `plugins` only");
+    }
     let Some(plugins) = root.get_exact("plugins") else {
         match root.get("plugins") {
             Some(other) => {
@@ -284,21 +300,41 @@ fn element_type(element: &Value<'_>, out: &mut Findings<'_>) {
 }
 
 fn version(config: &Config<'_>, out: &mut Findings<'_>) {
-    let Some(member) = config.root.get("cniVersion") else { return };
-    let Some(version) = member.value.as_str().filter(|version| !version.is_empty() && !VERSIONS.contains(version))
-    else {
+    let unreadable = |value: &&Value<'_>| value.as_str().is_some_and(|version| parse_version(version).is_none());
+    let offered = config.root.get_exact("cniVersions").filter(|_| config.is_list);
+    if let Some(value) =
+        offered.and_then(|member| member.value.elements()).and_then(|list| list.iter().find(unreadable))
+    {
+        let version = value.as_str().unwrap_or_default();
+        let message =
+            format!("cniVersions has \"{version}\", which is no version: libcni refuses the list, and every pod fails");
+        out.config(&CNI_VERSION, value.span, message, format!("use some of {}", VERSIONS.join(", ")));
         return;
-    };
+    }
+    let version = config.cni_version();
+    if version.is_empty() || VERSIONS.contains(&version) {
+        return;
+    }
+    let holds = |member: &&Member<'_>| member.value.as_str() == Some(version);
+    let Some(member) = config.root.named("cniVersion").find(holds).or(offered) else { return };
     let message = format!(
         "cniVersion \"{version}\" is none that a CNI library knows; every plugin refuses it (\"incompatible CNI versions\")"
     );
     out.config(&CNI_VERSION, member.value.span, message, format!("use one of {}", VERSIONS.join(", ")));
 }
 
-fn name(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
-    let _ = nad;
+fn name(config: &Config<'_>, out: &mut Findings<'_>) {
     // Without a name, the NAD's own is filled in, which the API server has checked.
     let Some(member) = config.root.get_exact("name") else { return };
+    if member.value.is_null() && !config.is_list {
+        let message = "the network name is null, and nothing is filled in for it: every pod that uses it fails (\"missing network name\")";
+        out.config(
+            &NETWORK_NAME,
+            member.value.span,
+            message,
+            "write a name, or leave it out, and the NAD's name is used",
+        );
+    }
     let Some(name) = member.value.as_str().filter(|name| !name.is_empty()) else { return };
     let good = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-');
     if !name.chars().all(good) || !name.starts_with(|first: char| first.is_ascii_alphanumeric()) {
@@ -310,9 +346,9 @@ fn name(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
 }
 
 /// What every reader decodes in a config: types, capabilities, and keys in two spellings.
-fn section(object: Object<'_>, tables: &[&'static [Field]], reader: Option<&str>, out: &mut Findings<'_>) {
+fn section(object: Object<'_>, tables: &[&'static [Field]], out: &mut Findings<'_>) {
     for table in tables {
-        field_types(object, table, reader.unwrap_or("the CNI library"), out);
+        field_types(object, table, "the CNI library", out);
     }
     if let Some(ipam) = object.object_of("ipam")
         && let Some(kind) = ipam.get("type")
@@ -343,6 +379,16 @@ fn section(object: Object<'_>, tables: &[&'static [Field]], reader: Option<&str>
     ambiguous(object, tables, out);
 }
 
+/// Null counts as absent for every reader but one: libcni, at the top of a list.
+fn list_nulls(root: Object<'_>, out: &mut Findings<'_>) {
+    for key in ["name", "cniVersion", "cniVersions", "disableCheck", "disableGC", "loadOnlyInlinedPlugins"] {
+        if let Some(member) = root.get_exact(key).filter(|member| member.value.is_null()) {
+            let message = format!("libcni refuses null for `{key}` in a list of plugins; every pod that uses it fails");
+            out.config(&FIELD_TYPE, member.value.span, message, "leave it out");
+        }
+    }
+}
+
 /// What one plugin decodes in its part.
 fn own_section(
     object: Object<'_>,
@@ -353,11 +399,9 @@ fn own_section(
 ) {
     field_types(object, own, reader, out);
     ambiguous(object, &[own], out);
-    for member in object.members {
-        let is_known = |table: &&'static [Field]| table.iter().any(|field| same_key(&member.key, field.key));
-        if known.iter().any(is_known) {
-            continue;
-        }
+    let is_known = |key: &str| known.iter().any(|table| table.iter().any(|field| same_key(key, field.key)));
+    // Looking for what was meant costs time; nobody mistypes hundreds of keys.
+    for member in object.members.iter().filter(|member| !is_known(&member.key)).take(MOST_UNKNOWN) {
         let keys = known.iter().flat_map(|table| table.iter().map(|field| field.key));
         if let Some(close) = closest(&member.key, keys) {
             let message = format!("{reader} does not know `{}` and ignores it", member.key);
@@ -384,7 +428,10 @@ fn ambiguous(object: Object<'_>, tables: &[&'static [Field]], out: &mut Findings
             );
             out.config(&AMBIGUOUS_KEY, second.key_span, message, format!("keep one `{}`", field.key));
         } else if first.key != field.key {
-            let message = format!("`{}` works as `{}` only because Go ignores case here", first.key, field.key);
+            let message = format!(
+                "`{}` is not `{}`: some readers take it for the same key, others ignore it",
+                first.key, field.key
+            );
             out.config(&AMBIGUOUS_KEY, first.key_span, message, format!("write `{}`", field.key));
         }
     }

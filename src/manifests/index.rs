@@ -1,0 +1,193 @@
+//! What a set of manifests says about each of its members.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use super::Manifest;
+use crate::policy::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix};
+use crate::resources::{NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
+use crate::yaml::Node;
+
+/// The networks, NADs, namespaces and node policies in a set of manifests. Small, because it holds all of them at once.
+#[derive(Debug, Default)]
+pub struct Index {
+    networks: Vec<NetworkEntry>,
+    /// The places in `networks`, in the order of the networks' own names.
+    by_id: Vec<u32>,
+    nads: Vec<NadEntry>,
+    namespaces: BTreeMap<Box<str>, NamespaceState>,
+    resources: BTreeSet<String>,
+    has_policies: bool,
+    offered: Option<Arc<[String]>>,
+}
+
+/// What is taken for granted where no cluster can be asked.
+#[derive(Clone, Debug)]
+pub struct Assumptions {
+    /// The operator's resource prefix.
+    pub prefix: Prefix,
+    /// The operator's namespace, if somebody said it.
+    pub operator_namespace: Option<String>,
+    /// The date.
+    pub today: Date,
+}
+
+#[derive(Debug)]
+struct NetworkEntry {
+    kind: NetworkKind,
+    namespace: Box<str>,
+    name: Box<str>,
+    /// Where it differs from its own namespace.
+    target: Option<Box<str>>,
+    resource: Box<str>,
+}
+
+#[derive(Debug)]
+struct NadEntry {
+    namespace: Box<str>,
+    name: Box<str>,
+    owner: Option<Box<str>>,
+}
+
+impl NetworkEntry {
+    fn target(&self) -> &str {
+        self.target.as_deref().unwrap_or(&self.namespace)
+    }
+
+    fn id(&self) -> (NetworkKind, &str, &str) {
+        (self.kind, &self.namespace, &self.name)
+    }
+
+    fn fact(&self) -> NetworkFact {
+        let id = NetworkId { kind: self.kind, namespace: self.namespace.to_string(), name: self.name.to_string() };
+        NetworkFact { id, target_namespace: self.target().to_owned(), resource_name: self.resource.to_string() }
+    }
+}
+
+impl Index {
+    /// Notes what an object says about others.
+    pub fn add(&mut self, manifest: &Manifest<'_>) {
+        let api_version = manifest.text("apiVersion");
+        match (api_version, manifest.text("kind")) {
+            ("v1", "Namespace") => self.add_namespace(&manifest.node),
+            (_, "SriovNetworkNodePolicy") if api_version.starts_with(NETWORK_GROUP) => {
+                self.has_policies = true;
+                let name = manifest.node.follow("/spec/resourceName").0.as_str();
+                self.resources.extend(name.map(ToOwned::to_owned));
+            }
+            _ if is_ours(api_version) => {
+                let json = manifest.node.to_json();
+                if let Ok(Some(object)) = Object::read(&json) {
+                    self.add_object(&object);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_namespace(&mut self, node: &Node<'_>) {
+        let Some(name) = node.follow("/metadata/name").0.as_str() else { return };
+        let terminating = node.follow("/status/phase").0.as_str() == Some("Terminating")
+            || node.get("metadata").is_some_and(|metadata| metadata.get("deletionTimestamp").is_some());
+        let state = if terminating { NamespaceState::Terminating } else { NamespaceState::Active };
+        self.namespaces.insert(name.into(), state);
+    }
+
+    fn add_object(&mut self, object: &Object<'_>) {
+        let meta = object.meta();
+        let (namespace, name) = (meta.namespace.as_ref().into(), meta.name.as_ref().into());
+        match object {
+            Object::Network(network) => {
+                let target = network.target_namespace();
+                let target = (target != meta.namespace).then(|| target.as_ref().into());
+                let resource = network.text("resourceName").as_ref().into();
+                self.networks.push(NetworkEntry { kind: network.kind, namespace, name, target, resource });
+            }
+            Object::Nad(_) => {
+                let owner = meta.owner().map(|owner| owner.owner_ref().into());
+                self.nads.push(NadEntry { namespace, name, owner });
+            }
+        }
+    }
+
+    /// Takes in what another index found.
+    pub fn merge(&mut self, other: Self) {
+        self.networks.extend(other.networks);
+        self.nads.extend(other.nads);
+        self.namespaces.extend(other.namespaces);
+        self.resources.extend(other.resources);
+        self.has_policies |= other.has_policies;
+    }
+
+    /// Makes it ready to be asked.
+    pub fn finish(mut self) -> Self {
+        self.networks.sort_by(|a, b| (a.target(), &a.name, a.kind).cmp(&(b.target(), &b.name, b.kind)));
+        self.nads.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        self.networks.shrink_to_fit();
+        self.by_id = (0..self.networks.len() as u32).collect();
+        let networks = &self.networks;
+        self.by_id.sort_by_key(|at| networks.get(*at as usize).map(NetworkEntry::id));
+        self.nads.shrink_to_fit();
+        let resources = std::mem::take(&mut self.resources);
+        self.offered = self.has_policies.then(|| resources.into_iter().collect());
+        self
+    }
+
+    /// What is known around an object. What is not among the manifests is not known to be absent.
+    pub fn facts(&self, object: &Object<'_>, assume: &Assumptions) -> Facts {
+        let mut facts = Facts {
+            offered: self.offered.clone(),
+            prefix: Some(assume.prefix.clone()),
+            operator_namespace: assume.operator_namespace.clone(),
+            today: Some(assume.today),
+            ..Facts::default()
+        };
+        let meta = object.meta();
+        match object {
+            Object::Nad(_) => {
+                facts.networks_here = self.networks_at(&meta.namespace, &meta.name);
+                if let Some(owner) = meta.owner() {
+                    let found = facts.networks_here.iter().find(|network| network.id == owner).cloned();
+                    facts.named_owner = found.or_else(|| self.network(&owner)).map_or(Lookup::Unknown, Lookup::Found);
+                }
+            }
+            Object::Network(network) => self.around_network(network, &mut facts),
+        }
+        facts
+    }
+
+    fn around_network(&self, network: &Network<'_>, facts: &mut Facts) {
+        let (target, name) = (network.target_namespace(), network.meta.name.as_ref());
+        facts.networks_here = self.networks_at(&target, name);
+        let nad = self.nads.binary_search_by(|nad| (&*nad.namespace, &*nad.name).cmp(&(target.as_ref(), name)));
+        if let Some(nad) = nad.ok().and_then(|at| self.nads.get(at)) {
+            let owner = nad.owner.as_deref().and_then(NetworkId::parse);
+            facts.nad_here = Lookup::Found(NadFact { owner });
+        }
+        if let Some(state) = self.namespaces.get(target.as_ref()) {
+            facts.target_namespace = Lookup::Found(*state);
+        }
+    }
+
+    fn networks_at(&self, target: &str, name: &str) -> Vec<NetworkFact> {
+        let start = self.networks.partition_point(|network| (network.target(), &*network.name) < (target, name));
+        let here = self.networks.iter().skip(start);
+        here.take_while(|network| network.target() == target && &*network.name == name)
+            .map(NetworkEntry::fact)
+            .collect()
+    }
+
+    fn network(&self, id: &NetworkId) -> Option<NetworkFact> {
+        let entry = |at: u32| self.networks.get(at as usize);
+        let wanted = Some((id.kind, id.namespace.as_str(), id.name.as_str()));
+        let found = self.by_id.binary_search_by(|at| entry(*at).map(NetworkEntry::id).cmp(&wanted)).ok()?;
+        self.by_id.get(found).and_then(|at| entry(*at)).map(NetworkEntry::fact)
+    }
+}
+
+fn is_ours(api_version: &str) -> bool {
+    let group = api_version.split('/').next().unwrap_or_default();
+    group == NETWORK_GROUP || group == crate::resources::NAD_GROUP
+}

@@ -1,0 +1,118 @@
+//! The objects in a text: its documents, and what lists among them hold.
+
+use crate::yaml::{Documents, Node, Value};
+
+/// A document of a file.
+#[derive(Debug)]
+pub enum Document<'t> {
+    /// An object with a kind.
+    Manifest(Manifest<'t>),
+    /// A document that is none, or cannot be read: where, and why.
+    Unreadable {
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// An object as it stands in a file.
+#[derive(Debug)]
+pub struct Manifest<'t> {
+    /// The line it begins on, from 1.
+    pub line: usize,
+    /// Its content.
+    pub node: Node<'t>,
+}
+
+impl Manifest<'_> {
+    /// A string directly below the object: `kind`.
+    pub fn text(&self, key: &str) -> &str {
+        self.node.get(key).and_then(Node::as_str).unwrap_or_default()
+    }
+}
+
+/// Calls `visit` for every document of a text, one after the other; none is kept.
+pub fn documents<'t>(text: &'t str, visit: &mut dyn FnMut(Document<'t>)) {
+    for (index, document) in Documents::new(text).enumerate() {
+        let number = index + 1;
+        match document.node {
+            Ok(node) => object(text, document.line, number, node, visit),
+            Err(error) => visit(Document::Unreadable {
+                line: document.line,
+                problem: format!("document {number}: column {}: {}", error.column, error.problem),
+            }),
+        }
+    }
+}
+
+fn object<'t>(text: &'t str, line: usize, number: usize, node: Node<'t>, visit: &mut dyn FnMut(Document<'t>)) {
+    let unreadable = |problem: String| Document::Unreadable { line, problem };
+    match &node.value {
+        Value::Null => return,
+        Value::Map(_) => {}
+        _ => return visit(unreadable(format!("document {number}: it is no Kubernetes object, which is a mapping"))),
+    }
+    let Some(kind) = node.get("kind").and_then(Node::as_str) else {
+        return visit(unreadable(format!("document {number}: it has no `kind`, so it is no Kubernetes object")));
+    };
+    if !kind.ends_with("List") || node.get("items").and_then(Node::as_list).is_none() {
+        return visit(Document::Manifest(Manifest { line, node }));
+    }
+    let Value::Map(entries) = node.value else { return };
+    for items in entries.into_iter().filter(|entry| entry.key == "items").map(|entry| entry.node.value) {
+        let Value::List(items) = items else { continue };
+        let mut lines = Lines { text, offset: 0, line: 1 };
+        for item in items {
+            object(text, lines.of(item.span.start), number, item, visit);
+        }
+    }
+}
+
+/// Counts lines as it goes: looking each one up from the start would be quadratic in a long list.
+struct Lines<'t> {
+    text: &'t str,
+    offset: usize,
+    line: usize,
+}
+
+impl Lines<'_> {
+    fn of(&mut self, offset: usize) -> usize {
+        if offset < self.offset {
+            (self.offset, self.line) = (0, 1);
+        }
+        let between = self.text.as_bytes().get(self.offset..offset).unwrap_or_default();
+        self.line += between.iter().filter(|byte| **byte == b'\n').count();
+        self.offset = offset;
+        self.line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<String> {
+        let mut kinds = Vec::new();
+        documents(text, &mut |document| {
+            kinds.push(match document {
+                Document::Manifest(manifest) => format!("{} {}", manifest.line, manifest.text("kind")),
+                Document::Unreadable { line, problem } => format!("{line} ! {problem}"),
+            });
+        });
+        kinds
+    }
+
+    #[test]
+    fn finds_objects() {
+        for (text, want) in [
+            ("kind: A\n---\n---\nkind: B\n", &["1 A", "4 B"] as &[_]),
+            ("kind: List\nitems:\n- kind: A\n- kind: BList\n  items: [{kind: C}]\n- kind: D\n", &["3 A", "5 C", "6 D"]),
+            ("a: 1\n---\nkind: B\n", &["1 ! document 1: it has no `kind`, so it is no Kubernetes object", "3 B"]),
+            ("- 1\n", &["1 ! document 1: it is no Kubernetes object, which is a mapping"]),
+            ("", &[]),
+        ] {
+            assert_eq!(kinds(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a person at a terminal sees: like a good compiler, pointing at the text.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use super::{Format, Judged, Placed, Summary, diff};
+use crate::policy::{Action, Because};
+
+/// Diagnostics with the offending text underlined, and a summary line.
+pub struct Human {
+    renderer: Renderer,
+    with_diff: bool,
+}
+
+impl Human {
+    /// With colours or without; with the diff of each repair or without.
+    pub fn new(colour: bool, with_diff: bool) -> Self {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        Self { renderer, with_diff }
+    }
+
+    fn finding(&self, judged: &Judged<'_>, placed: &Placed<'_>) -> String {
+        let finding = placed.finding;
+        let level = match finding.action {
+            Action::Deny => Level::ERROR,
+            Action::Patch => Level::INFO.with_name("patch"),
+            Action::Warn => Level::WARNING,
+            Action::Audit | Action::Off => Level::NOTE,
+        };
+        let title = match finding.would {
+            Some(would) => format!("would {}: {}", would.name(), finding.message),
+            None => finding.message.clone(),
+        };
+        let (window, start) = window(judged.text, placed);
+        let mark = placed.span.start - start..placed.span.end - start;
+        let snippet = Snippet::source(window)
+            .line_start(placed.line)
+            .path(judged.source)
+            .annotation(AnnotationKind::Primary.span(mark));
+        let mut group = level.primary_title(title).id(finding.rule.id).element(snippet);
+        group = group.element(Level::NOTE.with_name("in").message(object(judged, placed)));
+        if let Some(because) = &finding.because {
+            group = group.element(Level::NOTE.message(why(because)));
+        }
+        group = group.element(Level::HELP.message(finding.help.clone()));
+        let report: &[Group<'_>] = &[group];
+        format!("{}\n\n", self.renderer.render(report))
+    }
+}
+
+impl Format for Human {
+    fn document(&self, judged: &Judged<'_>) -> String {
+        let shown = judged.findings.iter().filter(|placed| placed.finding.action != Action::Off);
+        let mut text: String = shown.map(|placed| self.finding(judged, placed)).collect();
+        if let (true, Some((given, stored))) = (self.with_diff, &judged.change) {
+            text += &diff::unified(judged, given, stored);
+            text.push('\n');
+        }
+        text
+    }
+
+    fn end(&self, summary: &Summary) -> String {
+        let count = |number: usize, what: &str| match number {
+            1 => format!("1 {what}"),
+            _ => format!("{number} {what}s"),
+        };
+        let mut line = format!("{} judged", count(summary.documents, "document"));
+        line += &match (summary.deny, summary.patch, summary.warn) {
+            (0, 0, 0) => ": nothing found".to_owned(),
+            (deny, patch, warn) => {
+                let parts = [(deny, "denial"), (patch, "repair"), (warn, "warning")];
+                let parts: Vec<_> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| count(*n, what)).collect();
+                format!(": {}", parts.join(", "))
+            }
+        };
+        if summary.skipped > 0 {
+            line += &format!("; {} of other kinds left alone", summary.skipped);
+        }
+        if summary.unreadable > 0 {
+            line += &format!("; {} could not be read", summary.unreadable);
+        }
+        line + "\n"
+    }
+}
+
+/// The lines that a finding is on, and where in the text they begin.
+fn window<'t>(text: &'t str, placed: &Placed<'_>) -> (&'t str, usize) {
+    let before = text.get(..placed.span.start).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let after = text.get(placed.span.end..).unwrap_or_default();
+    let end = placed.span.end + after.find('\n').unwrap_or(after.len());
+    (text.get(start..end).unwrap_or_default(), start)
+}
+
+/// Which object, and where in it.
+fn object(judged: &Judged<'_>, placed: &Placed<'_>) -> String {
+    let name = match judged.namespace {
+        "" => judged.name.to_owned(),
+        namespace => format!("{namespace}/{}", judged.name),
+    };
+    let mut text = format!("{} {name}, {}", judged.kind, placed.finding.pointer);
+    if let Some(place) = placed.finding.config.as_ref().filter(|place| !place.pointer.is_empty()) {
+        text += &format!(" at {}", place.pointer);
+    }
+    text
+}
+
+fn why(because: &Because) -> String {
+    match because {
+        Because::Deleting => "let pass, because the object is being deleted".to_owned(),
+        Because::Ratchet => "let pass, because the object had this before".to_owned(),
+        Because::Exempt => "let pass, because the policy exempts this namespace or user".to_owned(),
+        Because::Operator => "let pass, because the operator wrote it".to_owned(),
+        Because::Exception(reason) => format!("let pass by an exception in the policy: {reason}"),
+    }
+}

@@ -1,0 +1,249 @@
+//! The networks themselves: what their author must know before the operator does.
+
+use super::super::file::{Scope, is_usual_namespace};
+use super::super::finding::{Findings, Repair};
+use super::super::resource_name::is_name;
+use super::super::rule::rule;
+use super::super::similar::closest;
+use super::super::{Facts, Lookup, NamespaceState, Subject};
+use crate::cni::json::escape;
+use crate::resources::{LAST_NAMESPACE, Network, NetworkKind, Object, crd};
+
+rule! { RESOURCE_NAME = "network/resource-name", Deny;
+"a `resourceName` that is empty, too long, already has a domain, or has wrong characters";
+"The operator puts its own domain in front and writes the result into the NAD. What comes out must be the name under which nodes offer the \
+devices; `openshift.io/` or `openshift.io/openshift.io/x` never is, and pods hang in ContainerCreating." }
+
+rule! { TARGET_NAMESPACE = "network/target-namespace", Deny;
+"`networkNamespace` in a network that is not in the operator's namespace";
+"Only networks in the operator's own namespace may put their NAD elsewhere; the operator ignores all others with Ready=False. A warning where \
+the operator's namespace is not known." }
+
+rule! { NAMESPACE_ABSENT = "network/namespace-absent", Warn;
+"a target namespace that is missing or terminating";
+"The operator makes no NAD until the namespace is there." }
+
+rule! { CLAIMED = "network/claimed", Warn;
+"another network, or a hand-written NAD, already has the place of this network's NAD";
+"Two networks with one name and one target namespace render the same NAD: the second never becomes ready. A hand-written NAD of that name is \
+replaced. Only a warning, since a move creates the new network before the old one goes." }
+
+rule! { NO_POLICY = "network/no-policy", Warn;
+"no SriovNetworkNodePolicy offers the `resourceName`";
+"Without a policy of that resourceName no node offers the devices, and pods stay Pending for want of them." }
+
+rule! { MTU = "network/mtu", Deny;
+"an OVSNetwork with a negative `mtu`";
+"The CRD lets it pass, but the operator cannot decode it, and one such object stops its watch on all OVSNetworks." }
+
+rule! { WEDGED = "network/wedged", Patch + repairs;
+"an empty `last-network-namespace` annotation";
+"The operator writes it when a network moves to a namespace that is not there yet, and from then on fails before it makes the NAD, for ever. \
+The annotation is taken out of the write, and the NAD comes as soon as the namespace does." }
+
+rule! { MOVES_TO_NOWHERE = "network/moves-to-nowhere", Warn;
+"`networkNamespace` changes to a namespace that does not exist";
+"The operator deletes the old NAD at once and makes the new one only when the namespace comes: until then pods have no network." }
+
+rule! { SCHEMA = "network/schema", Deny;
+"a value that the CRD does not allow";
+"The API server refuses the object. Whoever applies it hears so; whoever reviews it in a pull request hears it from here." }
+
+rule! { UNKNOWN_FIELD = "network/unknown-field", Warn;
+"a field of `spec` that the CRD does not have";
+"The API server drops unknown fields when it stores the object, so the setting never reaches the NAD." }
+
+/// The rules that look at the network and at what is known around it.
+pub(crate) fn check(
+    network: &Network<'_>,
+    subject: &Subject<'_>,
+    facts: &Facts,
+    scope: &Scope<'_>,
+    out: &mut Findings<'_>,
+) {
+    schema(network, out);
+    resource_name(network, out);
+    target_namespace(network, facts, scope, out);
+    namespace_state(network, subject, facts, out);
+    claimed(network, facts, out);
+    no_policy(network, facts, out);
+    if let (NetworkKind::Ovs, Some(mtu)) = (network.kind, network.integer("mtu").filter(|mtu| *mtu < 0)) {
+        let message =
+            format!("mtu {mtu} cannot be decoded by the operator: its watch on every OVSNetwork of the cluster stops");
+        out.object(&MTU, "/spec/mtu", message, "write a positive number, or leave it out");
+    }
+    if network.meta.annotation(LAST_NAMESPACE).is_some_and(|namespace| namespace.is_empty()) {
+        let message = "the annotation last-network-namespace is empty: the operator fails on it at every retry and never makes the NAD";
+        let pointer = format!("/metadata/annotations/{}", escape(LAST_NAMESPACE));
+        out.object(&WEDGED, pointer, message, "it is taken away").mended_by([Repair::RemoveAnnotation(LAST_NAMESPACE)]);
+    }
+}
+
+fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
+    for wrong in &network.misshapen {
+        let message = format!(
+            "`{}` is {}: the API server refuses the object",
+            wrong.pointer.trim_start_matches('/').replace('/', "."),
+            wrong.found
+        );
+        out.object(&SCHEMA, wrong.pointer.clone(), message, format!("write {}", wrong.wanted));
+    }
+    // Without any spec the CRD asks for nothing in it; the rule on resourceName does.
+    let has_spec = network.spec.iter().next().is_some();
+    for refusal in crd::refusals(network.kind, &network.spec) {
+        let is_absent = refusal.found == "nothing";
+        if is_absent && !has_spec {
+            continue;
+        }
+        let path = refusal.path.trim_start_matches('/').replace('/', ".");
+        let (pointer, message) = if is_absent {
+            ("/spec".to_owned(), format!("`spec.{path}` is missing: the API server refuses the object"))
+        } else {
+            (
+                format!("/spec{}", refusal.path),
+                format!("`spec.{path}` is {}: the API server refuses the object", shorten(&refusal.found)),
+            )
+        };
+        out.object(&SCHEMA, pointer, message, format!("write {}", refusal.wanted));
+    }
+    let known = crd::fields(network.kind);
+    for (key, _) in network.spec.iter().filter(|(key, _)| !known.iter().any(|field| field.name == *key)) {
+        let names = || known.iter().map(|field| field.name);
+        let longer = || names().find(|name| name.len() > 3 && key.to_lowercase().starts_with(&name.to_lowercase()));
+        let message = format!(
+            "a {} has no field `{key}`: the API server drops it, and the setting never reaches the NAD",
+            network.kind.name()
+        );
+        let help = match closest(key, names()).or_else(longer) {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => "leave it out".to_owned(),
+        };
+        out.object(&UNKNOWN_FIELD, format!("/spec/{}", escape(key)), message, help);
+    }
+}
+
+/// A value for a message: all of it if it is short.
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+fn resource_name(network: &Network<'_>, out: &mut Findings<'_>) {
+    let has_spec = network.spec.iter().next().is_some();
+    if has_spec && network.spec.text("resourceName").value().is_none() {
+        // Absent or no string: the schema's word.
+        return;
+    }
+    let name = network.text("resourceName");
+    let problem = if name.is_empty() {
+        "is empty"
+    } else if name.contains('/') {
+        "has a domain already, and the operator puts its own in front"
+    } else if name.len() > 63 {
+        "is longer than 63 characters"
+    } else if !is_name(&name) {
+        "has characters that a resource name cannot have"
+    } else {
+        return;
+    };
+    let pointer = if has_spec { "/spec/resourceName" } else { "/metadata/name" };
+    let message = format!(
+        "resourceName \"{}\" {problem}: no node offers devices under what comes out, and pods hang",
+        shorten(&name)
+    );
+    let help = match name.rsplit_once('/') {
+        Some((_, own)) if is_name(own) => format!("write `{own}`, the name in the SriovNetworkNodePolicy"),
+        _ => "write the resourceName of the SriovNetworkNodePolicy: letters, digits, `_`, `-`, `.`, at most 63"
+            .to_owned(),
+    };
+    out.object(&RESOURCE_NAME, pointer, message, help);
+}
+
+fn target_namespace(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>, out: &mut Findings<'_>) {
+    let target = network.text("networkNamespace");
+    let here = network.meta.namespace.as_ref();
+    let known = scope.policy.is_operator_namespace(here, facts.operator_namespace.as_deref());
+    if target.is_empty() || known.unwrap_or_else(|| is_usual_namespace(here)) {
+        return;
+    }
+    let place = if here.is_empty() {
+        "whatever namespace this is applied in".to_owned()
+    } else {
+        format!("namespace `{here}`")
+    };
+    match known {
+        Some(_) if !here.is_empty() => {
+            let message = format!(
+                "networkNamespace `{target}` is refused by the operator, because the network is in {place}, not in the operator's; no NAD is made"
+            );
+            let help = "move the network to the operator's namespace, or leave networkNamespace out and create the network where the NAD should be";
+            out.object(&TARGET_NAMESPACE, "/spec/networkNamespace", message, help);
+        }
+        _ => {
+            let message = format!("networkNamespace `{target}` works only if {place} is the operator's own");
+            let help =
+                "make sure that it is; --operator-namespace or the policy's operator.namespace says which one it is";
+            out.object(&TARGET_NAMESPACE, "/spec/networkNamespace", message, help).at_most_warn();
+        }
+    }
+}
+
+fn namespace_state(network: &Network<'_>, subject: &Subject<'_>, facts: &Facts, out: &mut Findings<'_>) {
+    let target = network.target_namespace();
+    let state = match facts.target_namespace {
+        Lookup::Absent => "does not exist",
+        Lookup::Found(NamespaceState::Terminating) => "is being deleted",
+        Lookup::Found(NamespaceState::Active) | Lookup::Unknown => return,
+    };
+    let before = match &subject.old {
+        Some(Object::Network(old)) => Some(old.target_namespace()),
+        _ => None,
+    };
+    if let (Some(before), Lookup::Absent) = (before.filter(|before| *before != target), &facts.target_namespace) {
+        let message = format!(
+            "the NAD moves from namespace `{before}` to `{target}`, which does not exist: until it does, there is no NAD at all"
+        );
+        out.object(&MOVES_TO_NOWHERE, "/spec/networkNamespace", message, format!("create namespace `{target}` first"));
+        return;
+    }
+    let pointer =
+        if network.text("networkNamespace").is_empty() { "/metadata/namespace" } else { "/spec/networkNamespace" };
+    let message = format!("namespace `{target}` {state}: the operator makes no NAD until it is there");
+    out.object(&NAMESPACE_ABSENT, pointer, message, format!("create namespace `{target}`"));
+}
+
+fn claimed(network: &Network<'_>, facts: &Facts, out: &mut Findings<'_>) {
+    let id = network.id();
+    let place = format!("{}/{}", network.target_namespace(), network.meta.name);
+    let place = place.trim_start_matches('/');
+    if let Some(other) = facts.networks_here.iter().find(|other| other.id != id) {
+        let message = format!("{} renders the NAD {place} too: whichever comes second never gets its own", other.id);
+        out.object(&CLAIMED, "/metadata/name", message, "give one of them another name or another target namespace");
+        return;
+    }
+    let Lookup::Found(nad) = &facts.nad_here else { return };
+    let message = match &nad.owner {
+        Some(owner) if *owner == id => return,
+        Some(owner) => format!(
+            "the NAD {place} belongs to {owner}: the operator leaves it alone, and this network never gets its own"
+        ),
+        None => format!("a hand-written NAD {place} is there: the operator will replace it with this network's"),
+    };
+    out.object(&CLAIMED, "/metadata/name", message, "give one of them another name");
+}
+
+fn no_policy(network: &Network<'_>, facts: &Facts, out: &mut Findings<'_>) {
+    let Some(offered) = &facts.offered else { return };
+    let name = network.text("resourceName");
+    if name.is_empty() || offered.iter().any(|known| *known == name) {
+        return;
+    }
+    let message = format!("no SriovNetworkNodePolicy offers `{name}`: pods that use this network stay Pending");
+    let help = match closest(&name, offered.iter().map(String::as_str)) {
+        Some(close) => format!("did you mean `{close}`?"),
+        None => format!("add a SriovNetworkNodePolicy with resourceName: {name}"),
+    };
+    out.object(&NO_POLICY, "/spec/resourceName", message, help);
+}
