@@ -1,4 +1,5 @@
 //! x
+pub mod cli;
 pub mod cni;
 pub mod manifests;
 pub mod output;

@@ -1,1 +1,10 @@
-fn main() {}
+//! Parse, run, exit code.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use nadmit::cli::Cli;
+
+fn main() -> ExitCode {
+    Cli::parse().run()
+}

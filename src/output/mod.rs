@@ -89,6 +89,18 @@ impl Summary {
     }
 }
 
+impl Summary {
+    /// Adds what another one counted.
+    pub fn add(&mut self, other: &Self) {
+        self.documents += other.documents;
+        self.skipped += other.skipped;
+        self.unreadable += other.unreadable;
+        self.deny += other.deny;
+        self.patch += other.patch;
+        self.warn += other.warn;
+    }
+}
+
 /// A way to show verdicts.
 pub trait Format: Sync {
     /// What stands before the first document.

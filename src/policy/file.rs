@@ -330,9 +330,8 @@ impl Scope<'_> {
 }
 
 fn unknown_rule(id: &str) -> String {
-    let ids = rules::RULES.iter().map(|rule| rule.id);
-    match super::similar::closest(id, ids) {
-        Some(close) => format!("there is no such rule; did you mean `{close}`?"),
+    match rules::closest(id) {
+        Some(close) => format!("there is no such rule; did you mean `{}`?", close.id),
         None => "there is no such rule; `nadmit rules` lists them".to_owned(),
     }
 }

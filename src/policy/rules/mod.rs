@@ -58,6 +58,11 @@ pub fn find(id: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|rule| rule.id == id)
 }
 
+/// The rule whose id is closest to a word that is none.
+pub fn closest(id: &str) -> Option<&'static Rule> {
+    super::similar::closest(id, RULES.iter().map(|rule| rule.id)).and_then(find)
+}
+
 /// Runs every rule that concerns the subject.
 pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Finding> {
     match &subject.object {

@@ -1,0 +1,321 @@
+//! `nadmit check`.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+
+use super::progress::Progress;
+use super::{CLEAN, DENIED, UNUSABLE};
+use crate::manifests::{Assumptions, Document, Index, Input, Manifest, documents, inputs};
+use crate::output::{Format, Github, Human, Judged, Json, Junit, Sarif, Summary, place};
+use crate::policy::{Policy, Prefix, Subject, judge};
+use crate::resources::Object;
+
+/// How many files are held at once: enough to keep every core busy, few enough to stay small.
+const BATCH: usize = 256;
+
+/// Judge manifests in files, offline
+///
+/// Reads YAML and JSON, many documents and lists included. Manifests given together know of each other: a NAD finds the network
+/// that owns it, two networks that claim one NAD are found. Objects of other kinds are counted and left alone.
+///
+/// Exit code 0: nothing denied. 1: something denied. 2: wrong arguments, or an input that could not be read (the others are judged
+/// all the same).
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// Files and directories; - is standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// How to show what was found
+    #[arg(long, short, value_enum, default_value_t = Output::Human)]
+    output: Output,
+    /// Show what admission would change, as a diff
+    #[arg(long)]
+    diff: bool,
+    /// Exit with 1 on these findings too
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ACTION")]
+    deny: Vec<Stricter>,
+    /// The policy file
+    #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// The namespace the SR-IOV operator runs in
+    #[arg(long, env = "NADMIT_OPERATOR_NAMESPACE", value_name = "NAME")]
+    operator_namespace: Option<String>,
+    /// The domain the operator puts in front of resource names [default: openshift.io]
+    #[arg(long, env = "NADMIT_RESOURCE_PREFIX", value_name = "DOMAIN")]
+    resource_prefix: Option<String>,
+    /// When to use colours
+    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    color: Colour,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// Diagnostics that point into the file
+    Human,
+    /// One JSON document
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// JUnit XML, for CI servers
+    Junit,
+    /// Workflow commands, for annotations in pull requests
+    Github,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Stricter {
+    /// What would be repaired
+    Patch,
+    /// Warnings
+    Warn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Colour {
+    /// On a terminal
+    Auto,
+    Always,
+    Never,
+}
+
+impl Check {
+    pub(super) fn run(&self) -> anyhow::Result<u8> {
+        anyhow::ensure!(!self.diff || self.output == Output::Human, "--diff goes with --output human only");
+        let policy = self.read_policy()?;
+        let (inputs, errors) = inputs(&self.paths);
+        let mut run = Run {
+            policy: &policy,
+            assume: self.assumptions(),
+            format: self.format(),
+            progress: Progress::new(inputs.len() * 2),
+            summary: Summary::default(),
+            out: BufWriter::new(Box::new(io::stdout().lock())),
+            is_first: true,
+        };
+        for error in &errors {
+            run.unreadable(&error.to_string());
+        }
+        run.all(&inputs)?;
+        let summary = run.summary;
+        drop(run);
+        Ok(self.exit_code(&summary))
+    }
+
+    fn exit_code(&self, summary: &Summary) -> u8 {
+        let patched = summary.patch > 0 && self.deny.contains(&Stricter::Patch);
+        let warned = summary.warn > 0 && self.deny.contains(&Stricter::Warn);
+        if summary.unreadable > 0 {
+            UNUSABLE
+        } else if summary.deny > 0 || patched || warned {
+            DENIED
+        } else {
+            CLEAN
+        }
+    }
+
+    fn read_policy(&self) -> anyhow::Result<Policy> {
+        let Some(path) = &self.policy else { return Ok(Policy::default()) };
+        let text = Input::File(path.as_path().into()).text()?.into_owned();
+        Policy::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    fn assumptions(&self) -> Assumptions {
+        let prefix = Prefix {
+            value: self.resource_prefix.clone().unwrap_or_else(|| "openshift.io".to_owned()),
+            assumed: self.resource_prefix.is_none(),
+        };
+        let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+        Assumptions { prefix, operator_namespace: self.operator_namespace.clone(), today }
+    }
+
+    fn format(&self) -> Box<dyn Format> {
+        match self.output {
+            Output::Human => Box::new(Human::new(self.colours(), self.diff)),
+            Output::Json => Box::new(Json),
+            Output::Sarif => Box::new(Sarif),
+            Output::Junit => Box::new(Junit),
+            Output::Github => Box::new(Github),
+        }
+    }
+
+    fn colours(&self) -> bool {
+        match self.color {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => {
+                io::stdout().is_terminal() && anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+            }
+        }
+    }
+}
+
+/// One run over all inputs.
+struct Run<'r> {
+    policy: &'r Policy,
+    assume: Assumptions,
+    format: Box<dyn Format>,
+    progress: Progress,
+    summary: Summary,
+    out: BufWriter<Box<dyn Write>>,
+    is_first: bool,
+}
+
+/// What came of one input.
+#[derive(Default)]
+struct Outcome {
+    chunks: Vec<String>,
+    problems: Vec<String>,
+    summary: Summary,
+}
+
+impl Run<'_> {
+    fn all(&mut self, inputs: &[Input]) -> anyhow::Result<()> {
+        let index = self.index(inputs);
+        let begin = self.format.begin();
+        self.out.write_all(begin.as_bytes())?;
+        for batch in inputs.chunks(BATCH) {
+            let judge = Judge { policy: self.policy, assume: &self.assume, format: self.format.as_ref(), index: &index };
+            let outcomes = in_parallel(batch, |input| judge.input(input));
+            for outcome in outcomes {
+                self.write(outcome)?;
+            }
+            self.progress.advance(batch.len());
+        }
+        self.progress.clear();
+        let end = self.format.end(&self.summary);
+        self.out.write_all(end.as_bytes())?;
+        Ok(self.out.flush()?)
+    }
+
+    /// The first reading: who is there. What cannot be read is reported by the second.
+    fn index(&mut self, inputs: &[Input]) -> Index {
+        let mut index = Index::default();
+        for batch in inputs.chunks(BATCH) {
+            let parts = in_parallel(batch, |input| {
+                let mut part = Index::default();
+                if let Ok(text) = input.text() {
+                    documents(&text, &mut |document| {
+                        if let Document::Manifest(manifest) = document {
+                            part.add(&manifest);
+                        }
+                    });
+                }
+                part
+            });
+            parts.into_iter().for_each(|part| index.merge(part));
+            self.progress.advance(batch.len());
+        }
+        index.finish()
+    }
+
+    fn write(&mut self, outcome: Outcome) -> anyhow::Result<()> {
+        for problem in &outcome.problems {
+            self.unreadable(problem);
+        }
+        for chunk in outcome.chunks.iter().filter(|chunk| !chunk.is_empty()) {
+            self.progress.clear();
+            if !self.is_first {
+                self.out.write_all(self.format.between().as_bytes())?;
+            }
+            self.is_first = false;
+            self.out.write_all(chunk.as_bytes())?;
+        }
+        self.summary.add(&outcome.summary);
+        Ok(())
+    }
+
+    fn unreadable(&mut self, problem: &str) {
+        self.progress.clear();
+        self.summary.unreadable += 1;
+        let _ = writeln!(io::stderr(), "error: {problem}");
+    }
+}
+
+/// What is needed to judge one input.
+struct Judge<'j> {
+    policy: &'j Policy,
+    assume: &'j Assumptions,
+    format: &'j dyn Format,
+    index: &'j Index,
+}
+
+impl Judge<'_> {
+    fn input(&self, input: &Input) -> Outcome {
+        let mut outcome = Outcome::default();
+        let text = match input.text() {
+            Ok(text) => text,
+            Err(error) => {
+                outcome.problems.push(error.to_string());
+                return outcome;
+            }
+        };
+        let name = input.name();
+        documents(&text, &mut |document| match document {
+            Document::Manifest(manifest) => self.manifest(&manifest, &name, &text, &mut outcome),
+            Document::Unreadable { line, problem } => outcome.problems.push(format!("{name}: line {line}: {problem}")),
+        });
+        outcome
+    }
+
+    fn manifest(&self, manifest: &Manifest<'_>, source: &str, text: &str, outcome: &mut Outcome) {
+        let json = manifest.node.to_json();
+        let Ok(Some(object)) = Object::read(&json) else {
+            outcome.summary.skipped += 1;
+            return;
+        };
+        let facts = self.index.facts(&object, self.assume);
+        let verdict = judge(&Subject::manifest(object.clone()), &facts, self.policy);
+        outcome.summary.count(&verdict);
+        let meta = object.meta();
+        let judged = Judged {
+            source,
+            text,
+            line: manifest.line,
+            api_version: manifest.text("apiVersion"),
+            kind: manifest.text("kind"),
+            namespace: &meta.namespace,
+            name: &meta.name,
+            verdict: &verdict,
+            findings: verdict.findings.iter().map(|finding| place(finding, &manifest.node, text)).collect(),
+            change: change(&json, &verdict.patch),
+        };
+        outcome.chunks.push(self.format.document(&judged));
+    }
+}
+
+/// The object before and after its patch, where there is one.
+fn change(json: &str, patch: &json_patch::Patch) -> Option<(String, String)> {
+    if patch.is_empty() {
+        return None;
+    }
+    let mut object: serde_json::Value = serde_json::from_str(json).ok()?;
+    json_patch::patch(&mut object, patch).ok()?;
+    Some((json.to_owned(), object.to_string()))
+}
+
+/// Does something with every item on all cores; the results come in the order of the items.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    if workers <= 1 {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut done = Vec::new();
+        while let Some((at, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?))) {
+            done.push((at, work(item)));
+        }
+        done
+    };
+    let mut results: Vec<(usize, R)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(run)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+    });
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,77 @@
+//! Arguments and wiring, nothing else.
+
+mod check;
+mod progress;
+mod rules;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// Nothing was denied.
+const CLEAN: u8 = 0;
+/// Something was denied.
+const DENIED: u8 = 1;
+/// The arguments or an input are not what they should be.
+const UNUSABLE: u8 = 2;
+
+/// Admission control for SR-IOV networks on Kubernetes.
+///
+/// nadmit judges NetworkAttachmentDefinitions and the SR-IOV operator's networks (SriovNetwork, SriovIBNetwork, OVSNetwork): it
+/// says what will fail when a pod starts, and repairs what it can, above all a missing resourceName.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Check),
+    Rules(rules::Rules),
+    /// Print the JSON schema of the policy file
+    Schema,
+    /// Print a completion script for a shell
+    ///
+    /// For bash: nadmit completions bash > /etc/bash_completion.d/nadmit
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Cli {
+    /// Runs the command and tells how it went.
+    pub fn run(self) -> ExitCode {
+        let result = match self.command {
+            Command::Check(check) => check.run(),
+            Command::Rules(rules) => rules.run(),
+            Command::Schema => print(&format!("{:#}\n", crate::policy::Policy::schema())),
+            Command::Completions { shell } => {
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Self::command(), "nadmit", &mut script);
+                print(&String::from_utf8_lossy(&script))
+            }
+        };
+        match result {
+            Ok(code) => ExitCode::from(code),
+            // Whoever closed the pipe has read enough.
+            Err(error) if is_closed_pipe(&error) => ExitCode::from(CLEAN),
+            Err(error) => {
+                let _ = writeln!(io::stderr(), "error: {error:#}");
+                ExitCode::from(UNUSABLE)
+            }
+        }
+    }
+}
+
+fn print(text: &str) -> anyhow::Result<u8> {
+    io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(CLEAN)
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,58 @@
+//! A bar for those who wait.
+
+use std::io::{self, IsTerminal, Write};
+
+const WIDTH: usize = 30;
+
+/// A progress bar on standard error. It shows itself only to a person, and only where there is much to do.
+pub(super) struct Progress {
+    total: usize,
+    done: usize,
+    shown: Option<usize>,
+}
+
+impl Progress {
+    /// A bar for so many steps; hidden if they are few, or if nobody watches.
+    pub(super) fn new(total: usize) -> Self {
+        let visible = total >= 500 && io::stderr().is_terminal();
+        Self { total: if visible { total } else { 0 }, done: 0, shown: None }
+    }
+
+    /// Some steps are done.
+    pub(super) fn advance(&mut self, steps: usize) {
+        self.done += steps;
+        let Some(percent) = (self.done * 100).checked_div(self.total) else { return };
+        if self.shown != Some(percent) {
+            self.shown = Some(percent);
+            let _ = write!(io::stderr(), "\r{}", bar(percent.min(100)));
+        }
+    }
+
+    /// Makes room for other output; the next step shows the bar again.
+    pub(super) fn clear(&mut self) {
+        if self.shown.take().is_some() {
+            let _ = write!(io::stderr(), "\r{}\r", " ".repeat(WIDTH + 20));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn bar(percent: usize) -> String {
+    let filled = percent * WIDTH / 100;
+    format!("checking [{}{}] {percent:3} %", "#".repeat(filled), " ".repeat(WIDTH - filled))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_bar_fills() {
+        assert_eq!(super::bar(0), format!("checking [{}]   0 %", " ".repeat(30)));
+        assert_eq!(super::bar(50), format!("checking [{}{}]  50 %", "#".repeat(15), " ".repeat(15)));
+        assert_eq!(super::bar(100), format!("checking [{}] 100 %", "#".repeat(30)));
+    }
+}
