@@ -4,7 +4,21 @@
 //! kept; the door writes them in order.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod github;
+mod json;
+mod junit;
+pub mod reference;
+mod sarif;
+#[cfg(test)]
+mod testing;
+mod words;
+
 use std::ops::Range;
+
+pub use github::Github;
+pub use json::Json;
+pub use junit::Junit;
+pub use sarif::Sarif;
 
 use crate::policy::{Action, Finding, Verdict};
 
