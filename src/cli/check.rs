@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use super::progress::Progress;
 use super::{CLEAN, DENIED, UNUSABLE};
 use crate::manifests::{Assumptions, Document, Index, Input, Manifest, documents, inputs};
-use crate::output::{Format, Github, Human, Judged, Json, Junit, Sarif, Summary, place};
+use crate::output::{Format, Github, Human, Json, Judged, Junit, Sarif, Summary, place};
 use crate::policy::{Policy, Prefix, Subject, judge};
 use crate::resources::Object;
 
@@ -148,7 +148,8 @@ impl Check {
             Colour::Always => true,
             Colour::Never => false,
             Colour::Auto => {
-                io::stdout().is_terminal() && anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+                io::stdout().is_terminal()
+                    && anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
             }
         }
     }
@@ -179,7 +180,8 @@ impl Run<'_> {
         let begin = self.format.begin();
         self.out.write_all(begin.as_bytes())?;
         for batch in inputs.chunks(BATCH) {
-            let judge = Judge { policy: self.policy, assume: &self.assume, format: self.format.as_ref(), index: &index };
+            let judge =
+                Judge { policy: self.policy, assume: &self.assume, format: self.format.as_ref(), index: &index };
             let outcomes = in_parallel(batch, |input| judge.input(input));
             for outcome in outcomes {
                 self.write(outcome)?;
@@ -307,7 +309,9 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     let next = AtomicUsize::new(0);
     let run = || {
         let mut done = Vec::new();
-        while let Some((at, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?))) {
+        while let Some((at, item)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
+        {
             done.push((at, work(item)));
         }
         done

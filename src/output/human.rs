@@ -2,7 +2,7 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::{Format, Judged, Placed, Summary, diff};
+use super::{Format, Judged, Placed, Summary, diff, words};
 use crate::policy::{Action, Because};
 
 /// Diagnostics with the offending text underlined, and a summary line.
@@ -26,17 +26,13 @@ impl Human {
             Action::Warn => Level::WARNING,
             Action::Audit | Action::Off => Level::NOTE,
         };
-        let title = match finding.would {
-            Some(would) => format!("would {}: {}", would.name(), finding.message),
-            None => finding.message.clone(),
-        };
         let (window, start) = window(judged.text, placed);
         let mark = placed.span.start - start..placed.span.end - start;
         let snippet = Snippet::source(window)
             .line_start(placed.line)
             .path(judged.source)
             .annotation(AnnotationKind::Primary.span(mark));
-        let mut group = level.primary_title(title).id(finding.rule.id).element(snippet);
+        let mut group = level.primary_title(words::problem(finding)).id(finding.rule.id).element(snippet);
         group = group.element(Level::NOTE.with_name("in").message(object(judged, placed)));
         if let Some(because) = &finding.because {
             group = group.element(Level::NOTE.message(why(because)));
@@ -93,11 +89,7 @@ fn window<'t>(text: &'t str, placed: &Placed<'_>) -> (&'t str, usize) {
 
 /// Which object, and where in it.
 fn object(judged: &Judged<'_>, placed: &Placed<'_>) -> String {
-    let name = match judged.namespace {
-        "" => judged.name.to_owned(),
-        namespace => format!("{namespace}/{}", judged.name),
-    };
-    let mut text = format!("{} {name}, {}", judged.kind, placed.finding.pointer);
+    let mut text = format!("{} {}, {}", judged.kind, words::full_name(judged), placed.finding.pointer);
     if let Some(place) = placed.finding.config.as_ref().filter(|place| !place.pointer.is_empty()) {
         text += &format!(" at {}", place.pointer);
     }

@@ -5,13 +5,25 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod diff;
+mod github;
 mod human;
+mod json;
+mod junit;
 mod place;
+pub mod reference;
+mod sarif;
+#[cfg(test)]
+mod testing;
+mod words;
 
 use std::ops::Range;
 
+pub use github::Github;
 pub use human::Human;
+pub use json::Json;
+pub use junit::Junit;
 pub use place::place;
+pub use sarif::Sarif;
 
 use crate::policy::{Action, Finding, Verdict};
 

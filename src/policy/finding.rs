@@ -62,6 +62,19 @@ pub enum Because {
     Exception(String),
 }
 
+impl Because {
+    /// As reports spell it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Deleting => "deleting",
+            Self::Ratchet => "ratchet",
+            Self::Exempt => "exempt",
+            Self::Operator => "operator",
+            Self::Exception(_) => "exception",
+        }
+    }
+}
+
 /// A change that mends a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Repair {

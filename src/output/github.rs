@@ -1,0 +1,107 @@
+//! Workflow commands, which GitHub shows as annotations beside the lines they are about.
+
+use super::words::{full_name, path, problem_and_help};
+use super::{Format, Judged, Placed, Summary};
+use crate::policy::Action;
+
+/// One command per finding. What is only recorded is not shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Github;
+
+impl Format for Github {
+    fn document(&self, judged: &Judged<'_>) -> String {
+        judged.findings.iter().filter_map(|placed| command(judged, placed)).collect()
+    }
+
+    /// A line for those who read the log.
+    fn end(&self, summary: &Summary) -> String {
+        let Summary { documents, deny, patch, warn, .. } = summary;
+        format!("nadmit: {documents} documents, {deny} deny, {patch} patch, {warn} warn\n")
+    }
+}
+
+fn command(judged: &Judged<'_>, placed: &Placed<'_>) -> Option<String> {
+    let level = match placed.finding.action {
+        Action::Deny => "error",
+        Action::Patch | Action::Warn => "warning",
+        Action::Audit | Action::Off => return None,
+    };
+    let mut properties = String::new();
+    // Without a file there is no line to stand beside.
+    if let Some(path) = path(judged.source) {
+        let Placed { line, column, end_line, end_column, .. } = placed;
+        properties = format!("file={},line={line},", property(&path));
+        properties += &if line == end_line {
+            format!("col={column},endLine={end_line},endColumn={end_column},")
+        } else {
+            // The runner takes columns only within one line.
+            format!("endLine={end_line},")
+        };
+    }
+    let title = property(placed.finding.rule.id);
+    let text = format!("{} {}: {}", judged.kind, full_name(judged), problem_and_help(placed.finding));
+    Some(format!("::{level} {properties}title={title}::{}\n", data(&text)))
+}
+
+/// Escapes what stands after the second pair of colons.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Escapes the value of a property.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{self, Case};
+    use super::*;
+
+    #[test]
+    fn one_command_per_finding() {
+        let case = Case::new(vec![
+            testing::finding("nad/no-plugin", Action::Deny, "no plugin"),
+            testing::finding("nad/resource-name-missing", Action::Patch, "no resource"),
+            testing::finding("nad/plugins-ignored", Action::Warn, "ignored"),
+            testing::finding("nad/schema", Action::Audit, "only recorded"),
+        ]);
+        let quiet = Case::new(Vec::new());
+        insta::assert_snapshot!(testing::report(&Github, &[&case, &quiet]), @"
+        ::error file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/no-plugin::NetworkAttachmentDefinition apps/net: no plugin%0Ahelp: mend it
+        ::warning file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/resource-name-missing::NetworkAttachmentDefinition apps/net: no resource%0Ahelp: mend it
+        ::warning file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/plugins-ignored::NetworkAttachmentDefinition apps/net: ignored%0Ahelp: mend it
+        nadmit: 2 documents, 1 deny, 1 patch, 1 warn
+        ");
+    }
+
+    #[test]
+    fn no_text_becomes_a_command_or_a_property() {
+        let text = "100%\r\n::error::x, y: z\n::add-mask::";
+        let mut case = Case::new(vec![testing::finding("nad/schema", Action::Deny, text)]);
+        case.source = "./a,b:c%\n.yaml";
+        case.name = "n\n::stop-commands::";
+        let shown = Github.document(&case.judged());
+        assert_eq!(shown.lines().count(), 1);
+        assert!(shown.starts_with("::error file=a%2Cb%3Ac%25%0A.yaml,line=9,"), "{shown}");
+        assert!(shown.contains("100%25%0D%0A::error::x, y: z%0A::add-mask::%0Ahelp"), "{shown}");
+    }
+
+    #[test]
+    fn columns_only_within_a_line() {
+        let mut case = Case::new(vec![testing::finding("nad/schema", Action::Deny, "m")]);
+        case.place = (4, 3, 6, 2);
+        assert!(Github.document(&case.judged()).starts_with("::error file=nets/a b.yaml,line=4,endLine=6,title="));
+        case.source = "-";
+        assert!(Github.document(&case.judged()).starts_with("::error title=nad/schema::"));
+    }
+
+    #[test]
+    fn audit_mode_says_what_would_be_done() {
+        let mut finding = testing::finding("nad/schema", Action::Warn, "m");
+        finding.would = Some(Action::Deny);
+        finding.help.clear();
+        let shown = Github.document(&Case::new(vec![finding]).judged());
+        assert!(shown.ends_with("::NetworkAttachmentDefinition apps/net: would deny: m\n"), "{shown}");
+    }
+}

@@ -1,0 +1,182 @@
+//! The report for programs: a stable contract, one document per line.
+
+use json_patch::Patch;
+use serde::Serialize;
+
+use super::{Format, Judged, Placed, Summary};
+use crate::policy::Because;
+
+/// The JSON report. What it holds and in which order is a promise: keys are added, never renamed, moved or taken away
+/// while `version` stays the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Json;
+
+impl Format for Json {
+    fn begin(&self) -> String {
+        r#"{"version":1,"documents":["#.to_owned()
+    }
+
+    fn document(&self, judged: &Judged<'_>) -> String {
+        // The line break belongs to the document, so that an empty list has none too many.
+        format!("\n{}", to_json(&Document::of(judged)))
+    }
+
+    fn between(&self) -> &'static str {
+        ","
+    }
+
+    fn end(&self, summary: &Summary) -> String {
+        let Summary { documents, deny, patch, warn, .. } = *summary;
+        let totals = to_json(&Totals { documents, deny, patch, warn });
+        format!("\n],\"summary\":{totals}}}\n")
+    }
+}
+
+/// A value as JSON on one line. Nothing that is reported has keys that are no strings, which is all that could fail.
+pub(super) fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    source: &'a str,
+    line: usize,
+    #[serde(rename = "apiVersion")]
+    api_version: &'a str,
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    findings: Vec<Entry<'a>>,
+    patch: &'a Patch,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    rule: &'a str,
+    action: &'a str,
+    pointer: &'a str,
+    config_pointer: Option<&'a str>,
+    line: usize,
+    column: usize,
+    message: &'a str,
+    help: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Totals {
+    documents: usize,
+    deny: usize,
+    patch: usize,
+    warn: usize,
+}
+
+impl<'a> Document<'a> {
+    fn of(judged: &'a Judged<'a>) -> Self {
+        Self {
+            source: judged.source,
+            line: judged.line,
+            api_version: judged.api_version,
+            kind: judged.kind,
+            namespace: judged.namespace,
+            name: judged.name,
+            findings: judged.findings.iter().map(Entry::of).collect(),
+            patch: &judged.verdict.patch,
+        }
+    }
+}
+
+impl<'a> Entry<'a> {
+    fn of(placed: &'a Placed<'a>) -> Self {
+        let finding = placed.finding;
+        Self {
+            rule: finding.rule.id,
+            action: finding.action.name(),
+            pointer: &finding.pointer,
+            config_pointer: finding.config.as_ref().map(|place| place.pointer.as_str()),
+            line: placed.line,
+            column: placed.column,
+            message: &finding.message,
+            help: &finding.help,
+            would: finding.would.map(|action| action.name()),
+            because: finding.because.as_ref().map(Because::name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{self, Case};
+    use super::*;
+    use crate::policy::Action;
+
+    #[test]
+    fn keeps_the_contract() {
+        let case = Case::new(vec![
+            testing::finding("nad/plugins-ignored", Action::Warn, "`plugins` is ignored").in_config("/plugins"),
+            testing::finding("nad/schema", Action::Deny, "a \"list\"\nof lines").at("/metadata/annotations/a~1b"),
+        ])
+        .patched(r#"[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]"#);
+        insta::assert_snapshot!(testing::report(&Json, &[&case, &Case::new(Vec::new())]), @r#"
+        {"version":1,"documents":[
+        {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[{"rule":"nad/plugins-ignored","action":"warn","pointer":"/spec/config","config_pointer":"/plugins","line":9,"column":5,"message":"`plugins` is ignored","help":"mend it"},{"rule":"nad/schema","action":"deny","pointer":"/metadata/annotations/a~1b","config_pointer":null,"line":9,"column":5,"message":"a \"list\"\nof lines","help":"mend it"}],"patch":[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]},
+        {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[],"patch":[]}
+        ],"summary":{"documents":2,"deny":1,"patch":0,"warn":1}}
+        "#);
+    }
+
+    #[test]
+    fn nothing_is_valid_too() {
+        let report = testing::report(&Json, &[]);
+        assert_eq!(
+            report,
+            "{\"version\":1,\"documents\":[\n],\"summary\":{\"documents\":0,\"deny\":0,\"patch\":0,\"warn\":0}}\n"
+        );
+        serde_json::from_str::<serde_json::Value>(&report).unwrap();
+    }
+
+    #[test]
+    fn says_why_less_is_done() {
+        let findings = [
+            (None, None),
+            (Some(Action::Deny), None),
+            (Some(Action::Patch), None),
+            (None, Some(Because::Deleting)),
+            (None, Some(Because::Ratchet)),
+            (None, Some(Because::Exempt)),
+            (None, Some(Because::Operator)),
+            (None, Some(Because::Exception("known".to_owned()))),
+        ]
+        .into_iter()
+        .map(|(would, because)| {
+            let mut finding = testing::finding("nad/schema", Action::Warn, "m");
+            (finding.would, finding.because) = (would, because);
+            finding
+        })
+        .collect();
+        let report: serde_json::Value = serde_json::from_str(&testing::report(&Json, &[&Case::new(findings)])).unwrap();
+        let said: Vec<_> = report["documents"][0]["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|finding| (finding["would"].as_str(), finding["because"].as_str()))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                (None, None),
+                (Some("deny"), None),
+                (Some("patch"), None),
+                (None, Some("deleting")),
+                (None, Some("ratchet")),
+                (None, Some("exempt")),
+                (None, Some("operator")),
+                (None, Some("exception")),
+            ]
+        );
+        assert!(report["documents"][0]["findings"][0].as_object().unwrap().get("would").is_none());
+    }
+}

@@ -1,0 +1,168 @@
+//! JUnit XML: every document is a test, and it fails where the document would be refused.
+
+use super::words::{full_name, path, problem, problem_and_help};
+use super::{Format, Judged, Placed, Summary};
+use crate::policy::Action;
+
+/// The JUnit report. Every document is a suite of its own: a suite states its counts before its tests, and only those of
+/// one document are known before all are judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Junit;
+
+impl Format for Junit {
+    fn begin(&self) -> String {
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"nadmit\">\n".to_owned()
+    }
+
+    fn document(&self, judged: &Judged<'_>) -> String {
+        let file = attribute(&path(judged.source).unwrap_or_else(|| "stdin".to_owned()));
+        let (kind, name, line) = (attribute(judged.kind), attribute(&full_name(judged)), judged.line);
+        let failures = u8::from(judged.verdict.denies());
+        let suite =
+            format!("name=\"{file}\" tests=\"1\" failures=\"{failures}\" errors=\"0\" skipped=\"0\" time=\"0\"");
+        let test = format!("classname=\"{kind}\" name=\"{name}\" file=\"{file}\" line=\"{line}\" time=\"0\"");
+        let outcome = outcome(judged);
+        let test = if outcome.is_empty() {
+            format!("<testcase {test}/>")
+        } else {
+            format!("<testcase {test}>\n{outcome}</testcase>")
+        };
+        format!("<testsuite {suite}>\n{test}\n</testsuite>\n")
+    }
+
+    fn end(&self, _: &Summary) -> String {
+        "</testsuites>\n".to_owned()
+    }
+}
+
+/// What refuses the document is its failure; everything else is what the test had to say.
+fn outcome(judged: &Judged<'_>) -> String {
+    let (denying, rest): (Vec<&Placed<'_>>, Vec<_>) =
+        judged.findings.iter().partition(|placed| placed.finding.action == Action::Deny);
+    let mut outcome = String::new();
+    if let Some(first) = denying.first() {
+        let message = match denying.len() {
+            1 => problem(first.finding).into_owned(),
+            more => format!("{} (and {} more)", problem(first.finding), more - 1),
+        };
+        let (message, rule) = (attribute(&message), attribute(first.finding.rule.id));
+        outcome += &format!("<failure message=\"{message}\" type=\"{rule}\">{}</failure>\n", list(judged, &denying));
+    }
+    if !rest.is_empty() {
+        outcome += &format!("<system-out>{}</system-out>\n", list(judged, &rest));
+    }
+    outcome
+}
+
+/// The findings, each as compilers write one.
+fn list(judged: &Judged<'_>, findings: &[&Placed<'_>]) -> String {
+    let source = path(judged.source).unwrap_or_else(|| "stdin".to_owned());
+    let one = |placed: &&Placed<'_>| {
+        let Placed { finding, line, column, .. } = placed;
+        let (action, rule) = (finding.action.name(), finding.rule.id);
+        format!("{source}:{line}:{column}: {action} {rule}: {}\n", problem_and_help(finding))
+    };
+    text(&findings.iter().map(one).collect::<String>())
+}
+
+/// Escapes what stands between tags.
+fn text(text: &str) -> String {
+    escape(text, false)
+}
+
+/// Escapes what stands in quotes, where a reader would make a blank of a line break or tab.
+fn attribute(text: &str) -> String {
+    escape(text, true)
+}
+
+fn escape(text: &str, quoted: bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' if quoted => escaped.push_str("&quot;"),
+            '\n' | '\t' if quoted => escaped.push_str(&format!("&#{};", character as u32)),
+            '\n' | '\t' => escaped.push(character),
+            '\r' => escaped.push_str("&#13;"),
+            // XML 1.0 has no way to write these, not even escaped.
+            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => escaped.push(char::REPLACEMENT_CHARACTER),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{self, Case};
+    use super::*;
+
+    #[test]
+    fn documents_are_tests() {
+        let denied = Case::new(vec![
+            testing::finding("nad/no-plugin", Action::Deny, "no <plugin> & no \"type\""),
+            testing::finding("nad/plugins-ignored", Action::Warn, "ignored"),
+            testing::finding("nad/cni-version", Action::Deny, "version"),
+        ]);
+        let mut warned = Case::new(vec![testing::finding("nad/schema", Action::Audit, "only recorded")]);
+        (warned.source, warned.namespace) = ("-", "");
+        insta::assert_snapshot!(testing::report(&Junit, &[&denied, &warned, &Case::new(Vec::new())]), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuites name="nadmit">
+        <testsuite name="nets/a b.yaml" tests="1" failures="1" errors="0" skipped="0" time="0">
+        <testcase classname="NetworkAttachmentDefinition" name="apps/net" file="nets/a b.yaml" line="3" time="0">
+        <failure message="no &lt;plugin&gt; &amp; no &quot;type&quot; (and 1 more)" type="nad/no-plugin">nets/a b.yaml:9:5: deny nad/no-plugin: no &lt;plugin&gt; &amp; no "type"
+        help: mend it
+        nets/a b.yaml:9:5: deny nad/cni-version: version
+        help: mend it
+        </failure>
+        <system-out>nets/a b.yaml:9:5: warn nad/plugins-ignored: ignored
+        help: mend it
+        </system-out>
+        </testcase>
+        </testsuite>
+        <testsuite name="stdin" tests="1" failures="0" errors="0" skipped="0" time="0">
+        <testcase classname="NetworkAttachmentDefinition" name="net" file="stdin" line="3" time="0">
+        <system-out>stdin:9:5: audit nad/schema: only recorded
+        help: mend it
+        </system-out>
+        </testcase>
+        </testsuite>
+        <testsuite name="nets/a b.yaml" tests="1" failures="0" errors="0" skipped="0" time="0">
+        <testcase classname="NetworkAttachmentDefinition" name="apps/net" file="nets/a b.yaml" line="3" time="0"/>
+        </testsuite>
+        </testsuites>
+        "#);
+    }
+
+    #[test]
+    fn nothing_is_a_report_too() {
+        assert_eq!(
+            testing::report(&Junit, &[]),
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"nadmit\">\n</testsuites>\n"
+        );
+    }
+
+    #[test]
+    fn every_text_is_xml() {
+        for (given, between_tags, in_quotes) in [
+            ("a<b>&\"c\"'", "a&lt;b&gt;&amp;\"c\"'", "a&lt;b&gt;&amp;&quot;c&quot;'"),
+            ("a\r\n\tb", "a&#13;\n\tb", "a&#13;&#10;&#9;b"),
+            ("\0\u{1b}[31m\u{b}", "\u{fffd}\u{fffd}[31m\u{fffd}", "\u{fffd}\u{fffd}[31m\u{fffd}"),
+            ("\u{ffff}é\u{1f600}]]>", "\u{fffd}é\u{1f600}]]&gt;", "\u{fffd}é\u{1f600}]]&gt;"),
+            ("", "", ""),
+        ] {
+            assert_eq!(text(given), between_tags);
+            assert_eq!(attribute(given), in_quotes);
+        }
+    }
+
+    #[test]
+    fn a_document_without_a_name_has_one_here() {
+        let mut case = Case::new(Vec::new());
+        case.name = "";
+        assert!(Junit.document(&case.judged()).contains("name=\"apps/(unnamed)\""));
+    }
+}

@@ -1,0 +1,260 @@
+//! The rules for people: the table and the explanation in a terminal, and the page `docs/rules.md`. All of it is made from
+//! the rules themselves, and the examples are the ones that the tests run.
+
+use crate::policy::rules::RULES;
+use crate::policy::{Action, Rule};
+
+/// How wide text is in a terminal.
+const WIDTH: usize = 100;
+
+/// All rules, one below the other: id, default action, what it finds.
+pub fn table() -> String {
+    let id_width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
+    let mut table = format!("{:id_width$}  {:7}  FINDS\n", "RULE", "DEFAULT");
+    let indent = id_width + 11;
+    for rule in RULES {
+        let finds = wrap(rule.finds, WIDTH.saturating_sub(indent).max(40));
+        let finds = finds.join(&format!("\n{:indent$}", ""));
+        table += &format!("{:id_width$}  {:7}  {finds}\n", rule.id, rule.default.name());
+    }
+    table
+}
+
+/// One rule: what is done about it, what it finds, why, and two manifests to compare.
+pub fn explain(rule: &Rule) -> String {
+    let mut text = format!("{}\n\n", rule.id);
+    for (label, words) in [("finds", rule.finds), ("default", &default(rule))] {
+        let lines = wrap(words, WIDTH - 10);
+        text += &format!("{:10}{}\n", format!("{label}:"), lines.join("\n          "));
+    }
+    text += &format!("\n{}\n", wrap(rule.why, WIDTH).join("\n"));
+    for (title, example) in examples(rule) {
+        text += &format!("\n{title}:\n\n");
+        for line in example.lines() {
+            let indent = if line.is_empty() { "" } else { "    " };
+            text += &format!("{indent}{line}\n");
+        }
+    }
+    text
+}
+
+/// The whole page of rules.
+pub fn markdown() -> String {
+    let mut page = format!("{HEAD}\n{ACTIONS}\n## All rules\n\n| rule | default | finds |\n|---|---|---|\n");
+    for rule in RULES {
+        let (id, default) = (rule.id, rule.default.name());
+        page += &format!("| [{id}](#{}) | {default} | {} |\n", anchor(id), rule.finds.replace('|', "\\|"));
+    }
+    let mut families: Vec<&str> = Vec::new();
+    for family in RULES.iter().map(|rule| family(rule)) {
+        if !families.contains(&family) {
+            families.push(family);
+        }
+    }
+    for name in families {
+        page += &format!("\n## {}\n", title(name));
+        for rule in RULES.iter().filter(|rule| family(rule) == name) {
+            page += &format!("\n### {}\n\n{}", rule.id, details(rule));
+        }
+    }
+    page
+}
+
+/// The part of an id that several rules share.
+pub(super) fn family(rule: &Rule) -> &'static str {
+    rule.id.split_once('/').map_or(rule.id, |(family, _)| family)
+}
+
+/// A rule's section of the page, without its heading.
+pub(super) fn details(rule: &Rule) -> String {
+    let mut text = format!("Finds: {}.\n\nDefault: {}.\n\n{}\n", rule.finds, default(rule), rule.why);
+    for (title, example) in examples(rule) {
+        text += &format!("\n{title}:\n\n```yaml\n{}\n```\n", example.trim_end());
+    }
+    text
+}
+
+/// The default action in words.
+fn default(rule: &Rule) -> String {
+    match (rule.default, rule.repairs) {
+        (Action::Patch, _) => "patch; deny where the repair cannot be made".to_owned(),
+        (action, true) => format!("{}; patch where the repair is known", action.name()),
+        (action, false) => action.name().to_owned(),
+    }
+}
+
+/// The examples there are.
+fn examples(rule: &Rule) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let both = [("It finds", rule.bad), ("It lets pass", rule.good)];
+    both.into_iter().filter(|(_, example)| !example.trim().is_empty())
+}
+
+/// Where a heading is linked to: its letters, digits and hyphens, as GitHub has it.
+fn anchor(heading: &str) -> String {
+    heading.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect()
+}
+
+fn title(family: &str) -> String {
+    let about = match family {
+        "nad" => "every NetworkAttachmentDefinition",
+        "sriov" => "the sriov plugin",
+        "ib-sriov" => "the ib-sriov plugin",
+        "ovs" => "the ovs plugin",
+        "meta" => "chained plugins",
+        "ipam" => "address management",
+        "network" => "SriovNetwork, SriovIBNetwork, OVSNetwork",
+        "status" => "writes to a status",
+        "audit" => "seen only in a cluster",
+        _ => return family.to_owned(),
+    };
+    format!("{family}: {about}")
+}
+
+/// Breaks a text into lines at its blanks. A word that is too long stands alone.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+const HEAD: &str = "\
+<!-- Generated from the rules in src/policy/rules by the function output::reference::markdown; do not edit. -->
+
+# The rules
+
+`nadmit rules` prints this list, and `nadmit rules ID` explains one of them. Ids and defaults are stable.
+";
+
+const ACTIONS: &str = "\
+## What is done about a finding
+
+| action | at admission | in `nadmit check` |
+|---|---|---|
+| deny | the write is refused | exit code 1 |
+| patch | the object is repaired on its way; where the repair cannot be made, the write is refused | the patch is reported |
+| warn | the writer sees a warning | reported |
+| audit | it is recorded and nobody is told | reported by the formats for programs |
+| off | the rule does not run | |
+
+The policy file changes the action of any rule, for the whole cluster or for some namespaces:
+
+```yaml
+rules:
+  nad/dotted-name: off
+namespaces:
+- names: [\"team-*\"]
+  rules:
+    nad/unknown-key: deny
+```
+
+`patch` can be chosen only for rules that know a repair. In mode `audit` nothing is refused and nothing is repaired; every
+answer says what would have been done.
+
+A write is never refused for what the object had before, nor while the object is being deleted, nor where the writer, the
+namespace or the object is exempt.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::rules;
+
+    const RULE: Rule = Rule {
+        id: "nad/example",
+        default: Action::Deny,
+        repairs: true,
+        finds: "a `|` in a name",
+        why: "Because of this.",
+        bad: "kind: Bad\n\nspec:\n  a: 1\n",
+        good: "\n",
+    };
+
+    #[test]
+    fn explains_a_rule() {
+        insta::assert_snapshot!(explain(&RULE), @"
+        nad/example
+
+        finds:    a `|` in a name
+        default:  deny; patch where the repair is known
+
+        Because of this.
+
+        It finds:
+
+            kind: Bad
+
+            spec:
+              a: 1
+        ");
+    }
+
+    #[test]
+    fn shows_the_examples_there_are() {
+        insta::assert_snapshot!(details(&RULE), @"
+        Finds: a `|` in a name.
+
+        Default: deny; patch where the repair is known.
+
+        Because of this.
+
+        It finds:
+
+        ```yaml
+        kind: Bad
+
+        spec:
+          a: 1
+        ```
+        ");
+    }
+
+    #[test]
+    fn every_rule_is_in_the_table_and_on_the_page() {
+        let (table, page) = (table(), markdown());
+        assert!(table.lines().all(|line| line.chars().count() <= WIDTH), "{table}");
+        for rule in RULES {
+            assert!(table.contains(&format!("\n{} ", rule.id)));
+            assert_eq!(page.matches(&format!("\n### {}\n", rule.id)).count(), 1);
+            assert!(page.contains(&format!("](#{})", anchor(rule.id))));
+        }
+        let mut anchors: Vec<String> = RULES.iter().map(|rule| anchor(rule.id)).collect();
+        anchors.sort();
+        anchors.dedup();
+        assert_eq!(anchors.len(), RULES.len());
+    }
+
+    #[test]
+    fn explanations_fit_a_terminal() {
+        for rule in RULES {
+            let words = Rule { bad: "", good: "", ..copy(rule) };
+            assert!(explain(&words).lines().all(|line| line.chars().count() <= WIDTH), "{}", rule.id);
+        }
+        assert!(explain(rules::find("nad/no-plugin").unwrap()).starts_with("nad/no-plugin\n"));
+    }
+
+    fn copy(rule: &Rule) -> Rule {
+        let Rule { id, default, repairs, finds, why, bad, good } = *rule;
+        Rule { id, default, repairs, finds, why, bad, good }
+    }
+
+    #[test]
+    fn wraps_at_blanks() {
+        for (text, want) in [
+            ("", &[] as &[&str]),
+            ("one two three", &["one two", "three"]),
+            ("exactly8 x", &["exactly8", "x"]),
+            ("averylongword and", &["averylongword", "and"]),
+            ("ää ää ää", &["ää ää ää"]),
+        ] {
+            assert_eq!(wrap(text, 8), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! SARIF 2.1.0, which code-scanning services read: the rules first, then one result per line.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::json::to_json;
+use super::words::{full_name, path, problem_and_help};
+use super::{Format, Judged, Placed, Summary, reference};
+use crate::policy::rules::RULES;
+use crate::policy::{Action, Because, Rule};
+
+/// The SARIF log: one run of one tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Sarif;
+
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+
+impl Format for Sarif {
+    fn begin(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        let rules: Vec<Value> = RULES.iter().map(|rule| metadata(rule)).collect();
+        let tool =
+            json!({"driver": {"name": "nadmit", "version": version, "semanticVersion": version, "rules": rules}});
+        format!(
+            "{{\"$schema\":\"{SCHEMA}\",\"version\":\"2.1.0\",\"runs\":[{{\"tool\":{tool},\
+             \"columnKind\":\"unicodeCodePoints\",\"results\":["
+        )
+    }
+
+    fn document(&self, judged: &Judged<'_>) -> String {
+        let mut results = String::new();
+        for (index, placed) in judged.findings.iter().enumerate() {
+            if index > 0 {
+                results.push_str(self.between());
+            }
+            results.push('\n');
+            results += &to_json(&Outcome::of(judged, index, placed));
+        }
+        results
+    }
+
+    fn between(&self) -> &'static str {
+        ","
+    }
+
+    fn end(&self, summary: &Summary) -> String {
+        let invocation = json!({"executionSuccessful": summary.unreadable == 0});
+        format!("\n],\"invocations\":[{invocation}]}}]}}\n")
+    }
+}
+
+fn metadata(rule: &Rule) -> Value {
+    json!({
+        "id": rule.id,
+        "shortDescription": {"text": rule.finds},
+        "fullDescription": {"text": rule.why},
+        "help": {"text": reference::explain(rule), "markdown": reference::details(rule)},
+        "defaultConfiguration": {"level": level(rule.default)},
+        "properties": {"tags": [reference::family(rule)]},
+    })
+}
+
+fn level(action: Action) -> &'static str {
+    match action {
+        Action::Deny => "error",
+        Action::Patch | Action::Warn => "warning",
+        Action::Audit => "note",
+        Action::Off => "none",
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome<'a> {
+    rule_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule_index: Option<usize>,
+    level: &'static str,
+    message: Value,
+    locations: [Value; 1],
+    partial_fingerprints: Value,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suppressions: Vec<Value>,
+    properties: Properties<'a>,
+}
+
+/// What the standard has no place for, under the names of the JSON report.
+#[derive(Serialize)]
+struct Properties<'a> {
+    action: &'static str,
+    pointer: &'a str,
+    config_pointer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<&'static str>,
+}
+
+impl<'a> Outcome<'a> {
+    fn of(judged: &Judged<'_>, index: usize, placed: &'a Placed<'a>) -> Self {
+        let finding = placed.finding;
+        let suppression = match &finding.because {
+            Some(Because::Exception(reason)) => Some(json!({"kind": "external", "justification": reason})),
+            _ => None,
+        };
+        Self {
+            rule_id: finding.rule.id,
+            rule_index: RULES.iter().position(|rule| *rule == finding.rule),
+            level: level(finding.action),
+            message: json!({"text": problem_and_help(finding)}),
+            locations: [location(judged, placed)],
+            partial_fingerprints: json!({"finding/v1": fingerprint(judged, index, placed)}),
+            suppressions: suppression.into_iter().collect(),
+            properties: Properties {
+                action: finding.action.name(),
+                pointer: &finding.pointer,
+                config_pointer: finding.config.as_ref().map(|place| place.pointer.as_str()),
+                would: finding.would.map(|action| action.name()),
+                because: finding.because.as_ref().map(Because::name),
+            },
+        }
+    }
+}
+
+fn location(judged: &Judged<'_>, placed: &Placed<'_>) -> Value {
+    let object = format!("{}/{}", judged.kind, full_name(judged));
+    let member = member(placed);
+    json!({
+        "physicalLocation": {
+            "artifactLocation": {"uri": uri(judged.source)},
+            "region": {
+                "startLine": placed.line,
+                "startColumn": placed.column,
+                "endLine": placed.end_line,
+                "endColumn": placed.end_column,
+            },
+        },
+        "logicalLocations": [
+            {"name": judged.name, "fullyQualifiedName": object, "kind": "object"},
+            {"name": member, "fullyQualifiedName": format!("{object}{member}"), "kind": "member"},
+        ],
+    })
+}
+
+/// The pointer into the object, and behind a `#` the one into the text that stands there.
+fn member(placed: &Placed<'_>) -> String {
+    let finding = placed.finding;
+    match &finding.config {
+        Some(place) => format!("{}#{}", finding.pointer, place.pointer),
+        None => finding.pointer.clone(),
+    }
+}
+
+/// Names the finding by what it is about, so that it is known again when lines have moved or the wording has changed.
+fn fingerprint(judged: &Judged<'_>, index: usize, placed: &Placed<'_>) -> String {
+    let same = |other: &&Placed<'_>| other.finding.rule == placed.finding.rule && member(other) == member(placed);
+    let ordinal = judged.findings.iter().take(index).filter(same).count().to_string();
+    let (file, rule, member) = (uri(judged.source), placed.finding.rule.id, member(placed));
+    // FNV-1a: small, and the same for ever, which the standard library's hash does not promise.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for part in [file.as_str(), judged.kind, judged.namespace, judged.name, rule, &member, &ordinal] {
+        for byte in part.bytes().chain([0]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+    format!("{hash:016x}")
+}
+
+/// A path as a URI: relative to where nadmit ran, unless it was given from the root.
+fn uri(source: &str) -> String {
+    let Some(path) = path(source) else { return "stdin".to_owned() };
+    let mut uri = if path.starts_with('/') { "file://".to_owned() } else { String::new() };
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => uri.push(char::from(byte)),
+            _ => uri += &format!("%{byte:02X}"),
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{self, Case};
+    use super::*;
+
+    fn log(cases: &[&Case]) -> Value {
+        serde_json::from_str(&testing::report(&Sarif, cases)).unwrap()
+    }
+
+    #[test]
+    fn the_log_has_what_the_standard_requires() {
+        let case = Case::new(vec![
+            testing::finding("nad/no-plugin", Action::Deny, "no plugin").in_config("/plugins"),
+            testing::finding("nad/schema", Action::Audit, "recorded").at("/metadata/name"),
+        ]);
+        let log = log(&[&Case::new(Vec::new()), &case, &case]);
+        assert_eq!(log["version"], "2.1.0");
+        let run = &log["runs"][0];
+        assert_eq!(run["columnKind"], "unicodeCodePoints");
+        assert_eq!(run["invocations"][0]["executionSuccessful"], true);
+        let driver = &run["tool"]["driver"];
+        assert_eq!(driver["name"], "nadmit");
+        assert_eq!(driver["version"], env!("CARGO_PKG_VERSION"));
+        let rules = driver["rules"].as_array().unwrap();
+        assert_eq!(rules.len(), RULES.len());
+        for rule in rules {
+            for text in ["/id", "/shortDescription/text", "/fullDescription/text", "/help/text", "/help/markdown"] {
+                assert!(rule.pointer(text).unwrap().as_str().is_some_and(|text| !text.is_empty()), "{rule}");
+            }
+            let level = rule["defaultConfiguration"]["level"].as_str().unwrap();
+            assert!(["none", "note", "warning", "error"].contains(&level));
+        }
+        let results = run["results"].as_array().unwrap();
+        assert_eq!(results.len(), 4);
+        for result in results {
+            let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+            assert_eq!(rules[index]["id"], result["ruleId"]);
+            assert!(result["message"]["text"].as_str().unwrap().ends_with("\nhelp: mend it"));
+            let region = &result["locations"][0]["physicalLocation"]["region"];
+            assert_eq!(region, &json!({"startLine": 9, "startColumn": 5, "endLine": 9, "endColumn": 14}));
+        }
+        assert_eq!(results[0]["level"], "error");
+        assert_eq!(results[1]["level"], "note");
+        let place = &results[0]["locations"][0];
+        assert_eq!(place["physicalLocation"]["artifactLocation"]["uri"], "nets/a%20b.yaml");
+        assert_eq!(
+            place["logicalLocations"][1]["fullyQualifiedName"],
+            "NetworkAttachmentDefinition/apps/net/spec/config#/plugins"
+        );
+    }
+
+    #[test]
+    fn results_are_lines() {
+        let case = Case::new(vec![testing::finding("nad/schema", Action::Deny, "two\nlines"); 2]);
+        let report = testing::report(&Sarif, &[&case, &case]);
+        assert_eq!(report.lines().filter(|line| line.starts_with("{\"ruleId\"")).count(), 4);
+        assert_eq!(log(&[])["runs"][0]["results"], json!([]));
+    }
+
+    #[test]
+    fn fingerprints_outlive_moves_and_tell_findings_apart() {
+        let prints = |case: &Case| -> Vec<String> {
+            let judged = case.judged();
+            judged.findings.iter().enumerate().map(|(index, placed)| fingerprint(&judged, index, placed)).collect()
+        };
+        let twice = || {
+            Case::new(vec![
+                testing::finding("nad/ambiguous-key", Action::Warn, "first").in_config("/vlan"),
+                testing::finding("nad/ambiguous-key", Action::Warn, "second").in_config("/vlan"),
+                testing::finding("nad/ambiguous-key", Action::Warn, "third").in_config("/mtu"),
+                testing::finding("nad/field-type", Action::Warn, "fourth").in_config("/vlan"),
+            ])
+        };
+        let before = prints(&twice());
+        let distinct: std::collections::BTreeSet<_> = before.iter().collect();
+        assert_eq!(distinct.len(), 4);
+        let mut moved = twice();
+        moved.place = (20, 1, 21, 3);
+        moved.verdict.findings[0].message = "other words".to_owned();
+        assert_eq!(prints(&moved), before);
+        let mut elsewhere = twice();
+        elsewhere.namespace = "other";
+        assert_ne!(prints(&elsewhere), before);
+    }
+
+    #[test]
+    fn paths_become_uris() {
+        for (source, want) in [
+            ("-", "stdin"),
+            ("./nets/a.yaml", "nets/a.yaml"),
+            ("a:b,c%#?.yaml", "a%3Ab%2Cc%25%23%3F.yaml"),
+            ("ü/\n.yaml", "%C3%BC/%0A.yaml"),
+            ("/srv/nets/a b.yaml", "file:///srv/nets/a%20b.yaml"),
+        ] {
+            assert_eq!(uri(source), want);
+        }
+    }
+
+    #[test]
+    fn an_exception_suppresses_and_audit_mode_speaks() {
+        let mut excepted = testing::finding("nad/schema", Action::Audit, "m");
+        excepted.because = Some(Because::Exception("until the move".to_owned()));
+        let mut would = testing::finding("nad/schema", Action::Warn, "m");
+        would.would = Some(Action::Deny);
+        let log = log(&[&Case::new(vec![excepted, would])]);
+        let results = &log["runs"][0]["results"];
+        assert_eq!(results[0]["suppressions"], json!([{"kind": "external", "justification": "until the move"}]));
+        assert_eq!(results[0]["properties"]["because"], "exception");
+        assert!(results[1].get("suppressions").is_none());
+        assert_eq!(results[1]["level"], "warning");
+        assert_eq!(results[1]["message"]["text"], "would deny: m\nhelp: mend it");
+    }
+}

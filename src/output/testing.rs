@@ -1,0 +1,93 @@
+//! For the formats' own tests: documents with findings of their choosing.
+
+use super::{Format, Judged, Placed, Summary};
+use crate::policy::{Action, ConfigPlace, Finding, Mode, Verdict, rules};
+
+/// A document to be shown.
+pub(super) struct Case {
+    pub(super) source: &'static str,
+    pub(super) namespace: &'static str,
+    pub(super) name: &'static str,
+    /// Line, column, end line and end column of every finding.
+    pub(super) place: (usize, usize, usize, usize),
+    pub(super) verdict: Verdict,
+}
+
+impl Case {
+    pub(super) fn new(findings: Vec<Finding>) -> Self {
+        let verdict =
+            Verdict { mode: Mode::Enforce, findings, patch: Default::default(), would_patch: Default::default() };
+        Self { source: "nets/a b.yaml", namespace: "apps", name: "net", place: (9, 5, 9, 14), verdict }
+    }
+
+    pub(super) fn patched(mut self, patch: &str) -> Self {
+        self.verdict.patch = serde_json::from_str(patch).unwrap();
+        self
+    }
+
+    pub(super) fn judged(&self) -> Judged<'_> {
+        let (line, column, end_line, end_column) = self.place;
+        let place = |finding| Placed { finding, span: 0..0, line, column, end_line, end_column };
+        Judged {
+            source: self.source,
+            text: "",
+            line: 3,
+            api_version: "k8s.cni.cncf.io/v1",
+            kind: "NetworkAttachmentDefinition",
+            namespace: self.namespace,
+            name: self.name,
+            verdict: &self.verdict,
+            findings: self.verdict.findings.iter().map(place).collect(),
+            change: None,
+        }
+    }
+}
+
+/// A finding at `/spec/config`.
+pub(super) fn finding(rule: &str, action: Action, message: &str) -> Finding {
+    Finding {
+        rule: rules::find(rule).unwrap(),
+        action,
+        would: None,
+        because: None,
+        pointer: "/spec/config".to_owned(),
+        config: None,
+        message: message.to_owned(),
+        help: "mend it".to_owned(),
+        ceiling: Action::Deny,
+        repairs: Vec::new(),
+    }
+}
+
+impl Finding {
+    /// The same at another place of the object.
+    pub(super) fn at(mut self, pointer: &str) -> Self {
+        self.pointer = pointer.to_owned();
+        self
+    }
+
+    /// The same inside the config.
+    pub(super) fn in_config(mut self, pointer: &str) -> Self {
+        self.config = Some(ConfigPlace { pointer: pointer.to_owned(), span: 0..0, line: 1, column: 1 });
+        self
+    }
+}
+
+/// The whole report, put together as a door does.
+pub(super) fn report(format: &dyn Format, cases: &[&Case]) -> String {
+    let mut summary = Summary::default();
+    let mut report = format.begin();
+    let mut any = false;
+    for case in cases {
+        summary.count(&case.verdict);
+        let chunk = format.document(&case.judged());
+        if chunk.is_empty() {
+            continue;
+        }
+        if std::mem::replace(&mut any, true) {
+            report += format.between();
+        }
+        report += &chunk;
+    }
+    report + &format.end(&summary)
+}
