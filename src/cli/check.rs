@@ -264,7 +264,7 @@ impl Judge<'_> {
         outcome
     }
 
-    fn manifest(&self, manifest: &Manifest<'_>, source: &str, text: &str, outcome: &mut Outcome) {
+    fn manifest(&self, manifest: &Manifest, source: &str, text: &str, outcome: &mut Outcome) {
         let json = manifest.node.to_json();
         let Ok(Some(object)) = Object::read(&json) else {
             outcome.summary.skipped += 1;

@@ -176,12 +176,18 @@ pub struct Document<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// Reads a text that holds exactly one JSON value.
+    /// Reads a config: a text within the limits that holds exactly one JSON value.
     pub fn parse(text: &'t str) -> Result<Self, Error> {
-        if text.len() > MAX_BYTES {
+        Self::parse_within(text, MAX_BYTES, MAX_DEPTH)
+    }
+
+    /// Reads a text that holds exactly one JSON value, within other limits.
+    pub fn parse_within(text: &'t str, max_bytes: usize, max_depth: usize) -> Result<Self, Error> {
+        // Offsets are kept in 32 bits.
+        if text.len() > max_bytes.min(u32::MAX as usize) {
             return Err(Error { offset: 0, problem: Problem::TooLarge });
         }
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = Reader { text, at: 0, max_depth };
         reader.skip_blanks();
         if reader.peek().is_none() {
             return Err(reader.error(Problem::Blank));
@@ -245,6 +251,7 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
 struct Reader<'t> {
     text: &'t str,
     at: usize,
+    max_depth: usize,
 }
 
 impl<'t> Reader<'t> {
@@ -263,7 +270,7 @@ impl<'t> Reader<'t> {
     }
 
     fn span_from(&self, start: usize) -> Span {
-        // The text is at most MAX_BYTES long, so both fit.
+        // The text is short enough for both to fit.
         Span { start: start as u32, end: self.at as u32 }
     }
 
@@ -271,7 +278,7 @@ impl<'t> Reader<'t> {
         let start = self.at;
         let kind = match self.peek() {
             None => return Err(self.error(Problem::Truncated)),
-            Some(b'{' | b'[') if depth == MAX_DEPTH => return Err(self.error(Problem::TooDeep)),
+            Some(b'{' | b'[') if depth == self.max_depth => return Err(self.error(Problem::TooDeep)),
             Some(b'{') => self.object(depth)?,
             Some(b'[') => self.array(depth)?,
             Some(b'"') => Kind::String(self.string()?),

@@ -68,7 +68,7 @@ impl NetworkEntry {
 
 impl Index {
     /// Notes what an object says about others.
-    pub fn add(&mut self, manifest: &Manifest<'_>) {
+    pub fn add(&mut self, manifest: &Manifest) {
         let api_version = manifest.text("apiVersion");
         match (api_version, manifest.text("kind")) {
             ("v1", "Namespace") => self.add_namespace(&manifest.node),
@@ -87,7 +87,7 @@ impl Index {
         }
     }
 
-    fn add_namespace(&mut self, node: &Node<'_>) {
+    fn add_namespace(&mut self, node: &Node) {
         let Some(name) = node.follow("/metadata/name").0.as_str() else { return };
         let terminating = node.follow("/status/phase").0.as_str() == Some("Terminating")
             || node.get("metadata").is_some_and(|metadata| metadata.get("deletionTimestamp").is_some());

@@ -4,9 +4,9 @@ use crate::yaml::{Documents, Node, Value};
 
 /// A document of a file.
 #[derive(Debug)]
-pub enum Document<'t> {
+pub enum Document {
     /// An object with a kind.
-    Manifest(Manifest<'t>),
+    Manifest(Manifest),
     /// A document that is none, or cannot be read: where, and why.
     Unreadable {
         /// Line, from 1.
@@ -18,14 +18,14 @@ pub enum Document<'t> {
 
 /// An object as it stands in a file.
 #[derive(Debug)]
-pub struct Manifest<'t> {
+pub struct Manifest {
     /// The line it begins on, from 1.
     pub line: usize,
     /// Its content.
-    pub node: Node<'t>,
+    pub node: Node,
 }
 
-impl Manifest<'_> {
+impl Manifest {
     /// A string directly below the object: `kind`.
     pub fn text(&self, key: &str) -> &str {
         self.node.get(key).and_then(Node::as_str).unwrap_or_default()
@@ -33,7 +33,7 @@ impl Manifest<'_> {
 }
 
 /// Calls `visit` for every document of a text, one after the other; none is kept.
-pub fn documents<'t>(text: &'t str, visit: &mut dyn FnMut(Document<'t>)) {
+pub fn documents(text: &str, visit: &mut dyn FnMut(Document)) {
     for (index, document) in Documents::new(text).enumerate() {
         let number = index + 1;
         match document.node {
@@ -46,7 +46,7 @@ pub fn documents<'t>(text: &'t str, visit: &mut dyn FnMut(Document<'t>)) {
     }
 }
 
-fn object<'t>(text: &'t str, line: usize, number: usize, node: Node<'t>, visit: &mut dyn FnMut(Document<'t>)) {
+fn object(text: &str, line: usize, number: usize, node: Node, visit: &mut dyn FnMut(Document)) {
     let unreadable = |problem: String| Document::Unreadable { line, problem };
     match &node.value {
         Value::Null => return,

@@ -8,23 +8,26 @@ use crate::policy::Finding;
 use crate::yaml::{Node, Value};
 
 /// Finds a finding's place in the text that an object was read from.
-pub fn place<'f>(finding: &'f Finding, object: &Node<'_>, text: &str) -> Placed<'f> {
+pub fn place<'f>(finding: &'f Finding, object: &Node, text: &str) -> Placed<'f> {
     let span = first_line(text, span(finding, object, text));
     let (line, column) = line_column(text, span.start);
     let (end_line, end_column) = line_column(text, span.end);
     Placed { finding, span, line, column, end_line, end_column }
 }
 
-fn span(finding: &Finding, object: &Node<'_>, text: &str) -> Range<usize> {
+fn span(finding: &Finding, object: &Node, text: &str) -> Range<usize> {
     let (node, entry, reached) = object.follow(&finding.pointer);
     match (&finding.config, entry) {
         (Some(place), _) if reached => node.part_span(text, place.span.clone()),
-        // What is meant is the value, unless that is a whole structure: then its key is easier on the eye.
-        (_, Some(entry)) if !reached || matches!(entry.node.value, Value::Map(_) | Value::List(_) | Value::Null) => {
-            entry.key_span.clone()
-        }
+        // What is meant is the value, unless that is a whole structure or page: then its key is easier on the eye.
+        (_, Some(entry)) if !reached || finding.is_about_key || is_long(&entry.node, text) => entry.key_span.clone(),
         _ => node.span.clone(),
     }
+}
+
+fn is_long(node: &Node, text: &str) -> bool {
+    let is_structure = matches!(node.value, Value::Map(_) | Value::List(_) | Value::Null);
+    is_structure || text.get(node.span.clone()).is_some_and(|slice| slice.trim_end().contains('\n'))
 }
 
 /// A range cut at the end of its first line, blanks at its end not counted: nobody wants a page underlined.

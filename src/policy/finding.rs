@@ -28,6 +28,8 @@ pub struct Finding {
     pub message: String,
     /// How to mend it.
     pub help: String,
+    /// Whether the key is wrong, and not its value.
+    pub is_about_key: bool,
     /// The most that may be done about this very finding.
     pub(crate) ceiling: Action,
     /// What mends it.
@@ -90,6 +92,12 @@ impl Finding {
     /// Nothing worse than a warning comes of this one.
     pub(crate) fn at_most_warn(&mut self) -> &mut Self {
         self.ceiling = Action::Warn;
+        self
+    }
+
+    /// It is the key that is wrong.
+    pub(crate) fn about_key(&mut self) -> &mut Self {
+        self.is_about_key = true;
         self
     }
 
@@ -186,6 +194,7 @@ impl<'d> Findings<'d> {
             config,
             message,
             help,
+            is_about_key: false,
             ceiling: Action::Deny,
             repairs: Vec::new(),
         };

@@ -180,7 +180,7 @@ fn read(manifest: &str, meant: &Meant<'_>) -> Result<String, Fault> {
     }
 }
 
-fn not_text(pointer: &str, found: &Node<'_>) -> Fault {
+fn not_text(pointer: &str, found: &Node) -> Fault {
     let what = if pointer.ends_with("namespace") { "namespace" } else { "name" };
     Fault::NotText(what, found.to_json())
 }

@@ -1,10 +1,12 @@
 //! From parser events to nodes: anchors, merge keys, limits.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::io::BufReader;
 use std::ops::Range;
 
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
+
+use crate::cni::json;
 
 use super::{Entry, Error, Node, Scalar, Style, Value, resolve};
 
@@ -12,161 +14,290 @@ use super::{Entry, Error, Node, Scalar, Style, Value, resolve};
 const MAX_DEPTH: usize = 128;
 /// How many nodes aliases may add to one document before it counts as a bomb.
 const MAX_ALIASED: usize = 100_000;
+/// The parser keeps what it was handed as four-byte characters: hand it little at a time.
+const CHUNK: usize = 8 << 10;
 
-/// The documents of a text, one after the other; one that cannot be read does not hide the next.
+/// The documents of a text, one after the other; one that cannot be read does not hide the next. They are cut apart as the
+/// Kubernetes tools do it, at every line that begins with three dashes, before anything is parsed.
 pub struct Documents<'t> {
-    parser: Parser<'t, StrInput<'t>>,
-    ended: bool,
+    text: &'t str,
+    /// Where the next document begins; `None` after the last.
+    next: Option<usize>,
+    /// Line numbers are counted up to here, and so many there were.
+    counted: usize,
+    line: usize,
 }
 
 /// One document of a stream.
 #[derive(Debug)]
-pub struct Document<'t> {
+pub struct Document {
     /// The line it begins on, from 1.
     pub line: usize,
     /// Its content, or why there is none.
-    pub node: Result<Node<'t>, Error>,
+    pub node: Result<Node, Error>,
 }
 
 impl<'t> Documents<'t> {
     /// The documents in a text.
     pub fn new(text: &'t str) -> Self {
-        Self { parser: Parser::new_from_str(text), ended: false }
+        Self { text, next: Some(0), counted: 0, line: 1 }
     }
 
-    fn read_next(&mut self) -> Option<Result<Document<'t>, Error>> {
-        loop {
-            let (event, span) = match self.parser.next_event()? {
-                Ok(next) => next,
-                Err(error) => return Some(Err(scan_error(&error))),
-            };
-            match event {
-                Event::StreamStart | Event::DocumentEnd => {}
-                Event::StreamEnd => return None,
-                Event::DocumentStart(..) => {
-                    let mut composer = Composer { parser: &mut self.parser, anchors: HashMap::new(), aliased: 0 };
-                    let line = composer.first_line().unwrap_or(span.start.line());
-                    return Some(composer.node(0).map(|node| Document { line, node: Ok(node) }));
-                }
-                _ => {}
-            }
-        }
+    /// The next part between two separators: its offset and its text.
+    fn next_part(&mut self) -> Option<(usize, &'t str)> {
+        let start = self.next?;
+        let rest = self.text.get(start..)?;
+        let Some(end) = rest.find("\n---") else {
+            self.next = None;
+            return Some((start, rest));
+        };
+        // What follows the dashes on their line is dropped, as the tools drop it.
+        let after = rest.get(end + 1..).unwrap_or_default();
+        self.next = Some(start + end + 1 + after.find('\n').map_or(after.len(), |newline| newline + 1));
+        Some((start, rest.get(..end + 1).unwrap_or_default()))
     }
 }
 
-impl<'t> Iterator for Documents<'t> {
-    type Item = Document<'t>;
+impl Documents<'_> {
+    fn document(&self, part: &str, offset: usize) -> Option<Document> {
+        // What begins like JSON is read as JSON, if it is JSON: its escapes are not quite YAML's.
+        if part.trim_start().starts_with('{')
+            && let Ok(json) = json::Document::parse_within(part, usize::MAX, MAX_DEPTH)
+        {
+            let line = self.line + newlines(part, 0..json.root.span.start as usize);
+            return Some(Document { line, node: Ok(from_json(json.root, offset)) });
+        }
+        Composer::new(part, offset, self.line).document()
+    }
+}
+
+/// A JSON value as a node. Of equal keys the last one counts.
+fn from_json(value: json::Value<'_>, offset: usize) -> Node {
+    let place = |span: json::Span| offset + span.start as usize..offset + span.end as usize;
+    let span = place(value.span);
+    let (style, value) = match value.kind {
+        json::Kind::Null => (Style::Plain, Value::Null),
+        json::Kind::Bool(flag) => (Style::Plain, Value::Bool(flag)),
+        json::Kind::Number(text) => match text.parse() {
+            Ok(number) => (Style::Plain, Value::Number(number)),
+            Err(_) => (Style::Plain, Value::String(text.to_owned())),
+        },
+        json::Kind::String(text) => (Style::DoubleQuoted, Value::String(text.into_owned())),
+        json::Kind::Array(elements) => {
+            (Style::Plain, Value::List(elements.into_iter().map(|element| from_json(element, offset)).collect()))
+        }
+        json::Kind::Object(members) => {
+            let mut seen = HashSet::new();
+            let last = members.into_iter().rev().filter(|member| seen.insert(member.key.clone()));
+            let mut entries: Vec<_> = last
+                .map(|member| Entry {
+                    key: member.key.into_owned(),
+                    key_span: place(member.key_span),
+                    node: from_json(member.value, offset),
+                })
+                .collect();
+            entries.reverse();
+            (Style::Plain, Value::Map(entries))
+        }
+    };
+    Node { span, style, value }
+}
+
+impl Iterator for Documents<'_> {
+    type Item = Document;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        match self.read_next()? {
-            Ok(document) => Some(document),
-            Err(error) => {
-                // Go on behind the next `---`; a parser that cannot has nothing more to say.
-                self.ended = !matches!(self.parser.proceed_next_document(), Ok(true));
-                Some(Document { line: error.line, node: Err(error) })
+        loop {
+            let (offset, part) = self.next_part()?;
+            self.line += newlines(self.text, self.counted..offset);
+            self.counted = offset;
+            if let Some(document) = self.document(part, offset) {
+                return Some(document);
             }
         }
     }
 }
 
-struct Composer<'p, 't> {
-    parser: &'p mut Parser<'t, StrInput<'t>>,
+fn newlines(text: &str, range: Range<usize>) -> usize {
+    text.as_bytes().get(range).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count()
+}
+
+struct Composer<'t> {
+    parser: Parser<BufReader<&'t [u8]>>,
+    /// Where the part begins in the whole text.
+    offset: usize,
+    line: usize,
     /// Anchored nodes, and how many nodes each is.
-    anchors: HashMap<usize, (Node<'t>, usize)>,
+    anchors: HashMap<String, (Node, usize)>,
     aliased: usize,
 }
 
-impl<'t> Composer<'_, 't> {
-    /// The line of the document's first node: what a person takes for its beginning.
-    fn first_line(&mut self) -> Option<usize> {
-        self.parser.peek().and_then(Result::ok).map(|(_, span)| span.start.line())
+impl<'t> Composer<'t> {
+    fn new(part: &'t str, offset: usize, line: usize) -> Self {
+        let mut parser = Parser::new();
+        parser.set_input(BufReader::with_capacity(CHUNK.min(part.len().max(1)), part.as_bytes()));
+        parser.set_encoding(Encoding::Utf8);
+        Self { parser, offset, line, anchors: HashMap::new(), aliased: 0 }
     }
 
-    fn next(&mut self) -> Result<(Event<'t>, Span), Error> {
-        match self.parser.next_event() {
-            Some(Ok(next)) => Ok(next),
-            Some(Err(error)) => Err(scan_error(&error)),
-            None => Err(Error { line: 0, column: 0, problem: "the document ends too early".to_owned() }),
+    /// The one document of the part, if there is any.
+    fn document(&mut self) -> Option<Document> {
+        loop {
+            let event = match self.next() {
+                Ok(event) => event,
+                Err(error) => return Some(Document { line: error.line, node: Err(error) }),
+            };
+            match event.data {
+                EventData::StreamStart { .. } | EventData::DocumentStart { .. } => {}
+                EventData::StreamEnd | EventData::DocumentEnd { .. } => return None,
+                _ => {
+                    let line = self.line_of(event.start_mark);
+                    let node = self.node_from(event, 0);
+                    return Some(Document { line, node });
+                }
+            }
         }
     }
 
-    fn node(&mut self, depth: usize) -> Result<Node<'t>, Error> {
-        let (event, span) = self.next()?;
-        self.node_from(event, &span, depth)
+    fn next(&mut self) -> Result<Event, Error> {
+        self.parser.parse().map_err(|error| {
+            let mark = error.problem_mark().unwrap_or_default();
+            let problem = match error.context() {
+                Some(context) => format!("{} {context}", error.problem()),
+                None => error.problem().to_owned(),
+            };
+            self.error_at(mark, problem)
+        })
     }
 
-    fn node_from(&mut self, event: Event<'t>, span: &Span, depth: usize) -> Result<Node<'t>, Error> {
+    fn node(&mut self, depth: usize) -> Result<Node, Error> {
+        let event = self.next()?;
+        self.node_from(event, depth)
+    }
+
+    fn node_from(&mut self, event: Event, depth: usize) -> Result<Node, Error> {
+        let Event { data, start_mark: start, end_mark: end, .. } = event;
         if depth > MAX_DEPTH {
-            return Err(error_at(span, format!("it is nested deeper than {MAX_DEPTH} levels")));
+            return Err(self.error_at(start, format!("it is nested deeper than {MAX_DEPTH} levels")));
         }
-        let anchor = event.anchor_id();
-        let node = match event {
-            Event::Scalar(text, style, _, tag) => scalar(text, style, tag.as_deref(), span)?,
-            Event::SequenceStart(..) => self.list(span, depth)?,
-            Event::MappingStart(..) => self.map(span, depth)?,
-            Event::Alias(id) => return self.alias(id, span),
-            _ => return Err(error_at(span, "a value is expected here".to_owned())),
+        let (node, anchor) = match data {
+            EventData::Scalar { anchor, tag, value, style, .. } => {
+                (self.scalar(value, style, tag.as_deref(), start, end)?, anchor)
+            }
+            EventData::SequenceStart { anchor, .. } => (self.list(start, depth)?, anchor),
+            EventData::MappingStart { anchor, .. } => (self.map(start, depth)?, anchor),
+            EventData::Alias { anchor } => return self.alias(&anchor, start),
+            _ => return Err(self.error_at(start, "a value is expected here".to_owned())),
         };
-        if let Some(id) = anchor {
+        if let Some(name) = anchor {
             let size = size(&node);
-            self.anchors.insert(id, (node.clone(), size));
+            self.anchors.insert(name, (node.clone(), size));
         }
         Ok(node)
     }
 
-    fn alias(&mut self, id: usize, span: &Span) -> Result<Node<'t>, Error> {
-        // An alias inside its own anchor finds nothing here: the node is stored when it is complete.
-        let Some((node, size)) = self.anchors.get(&id) else {
-            return Err(error_at(span, "an alias refers to the value it stands in".to_owned()));
+    fn alias(&mut self, name: &str, mark: Mark) -> Result<Node, Error> {
+        // An alias inside its own anchor finds nothing either: a node is stored when it is complete.
+        let Some((node, size)) = self.anchors.get(name) else {
+            return Err(self.error_at(mark, format!("the alias `{name}` refers to nothing before it")));
         };
         self.aliased += size;
         if self.aliased > MAX_ALIASED {
-            return Err(error_at(span, format!("its aliases expand to more than {MAX_ALIASED} values")));
+            return Err(self.error_at(mark, format!("its aliases expand to more than {MAX_ALIASED} values")));
         }
         Ok(node.clone())
     }
 
-    fn list(&mut self, start: &Span, depth: usize) -> Result<Node<'t>, Error> {
+    fn list(&mut self, start: Mark, depth: usize) -> Result<Node, Error> {
         let mut nodes = Vec::new();
         loop {
-            match self.next()? {
-                (Event::SequenceEnd, end) => return Ok(collection(Value::List(nodes), start, &end)),
-                (event, span) => nodes.push(self.node_from(event, &span, depth + 1)?),
+            let event = self.next()?;
+            if event.data == EventData::SequenceEnd {
+                return Ok(self.plain(Value::List(nodes), start, event.end_mark));
             }
+            nodes.push(self.node_from(event, depth + 1)?);
         }
     }
 
-    fn map(&mut self, start: &Span, depth: usize) -> Result<Node<'t>, Error> {
-        let mut entries: Vec<Entry<'t>> = Vec::new();
+    fn map(&mut self, start: Mark, depth: usize) -> Result<Node, Error> {
+        let mut entries: Vec<Entry> = Vec::new();
         let mut merges = Vec::new();
         let mut seen = HashSet::new();
         loop {
-            let (event, span) = self.next()?;
-            if matches!(event, Event::MappingEnd) {
+            let event = self.next()?;
+            let mark = event.start_mark;
+            if event.data == EventData::MappingEnd {
                 merge(&mut entries, merges);
-                return Ok(collection(Value::Map(entries), start, &span));
+                return Ok(self.plain(Value::Map(entries), start, event.end_mark));
             }
-            let key_node = self.node_from(event, &span, depth + 1)?;
-            let is_merge = key_node.style == Style::Plain && key_node.as_str() == Some("<<");
-            let key = key_text(key_node.value).ok_or_else(|| error_at(&span, "a key must be a scalar".to_owned()))?;
+            let key = self.node_from(event, depth + 1)?;
+            let is_merge = key.style == Style::Plain && key.as_str() == Some("<<");
+            let Some(text) = key_text(key.value) else {
+                return Err(self.error_at(mark, "a key must be a scalar".to_owned()));
+            };
             let node = self.node(depth + 1)?;
             if is_merge {
                 merges.push(node);
                 continue;
             }
-            if !seen.insert(key.clone()) {
-                return Err(error_at(&span, format!("the key `{key}` stands twice in one mapping")));
+            if !seen.insert(text.clone()) {
+                return Err(self.error_at(mark, format!("the key `{text}` stands twice in one mapping")));
             }
-            entries.push(Entry { key, key_span: key_node.span, node });
+            entries.push(Entry { key: text, key_span: key.span, node });
         }
+    }
+
+    fn scalar(
+        &self,
+        text: String,
+        style: ScalarStyle,
+        tag: Option<&str>,
+        start: Mark,
+        end: Mark,
+    ) -> Result<Node, Error> {
+        let style = match style {
+            ScalarStyle::SingleQuoted => Style::SingleQuoted,
+            ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
+            ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+            _ => Style::Plain,
+        };
+        let is_text = style != Style::Plain || tag == Some("tag:yaml.org,2002:str");
+        let value = match if is_text { Scalar::String } else { resolve(&text) } {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(flag) => Value::Bool(flag),
+            Scalar::String => Value::String(text),
+            Scalar::Int(integer) => {
+                let number = i64::try_from(integer).map(Into::into).or_else(|_| u64::try_from(integer).map(Into::into));
+                number.map_or_else(|_| Value::String(text), Value::Number)
+            }
+            Scalar::Float(float) => match serde_json::Number::from_f64(float) {
+                Some(number) => Value::Number(number),
+                None => return Err(self.error_at(start, format!("`{text}` has no place in JSON"))),
+            },
+        };
+        Ok(Node { span: self.span(start, end), style, value })
+    }
+
+    fn plain(&self, value: Value, start: Mark, end: Mark) -> Node {
+        Node { span: self.span(start, end), style: Style::Plain, value }
+    }
+
+    fn span(&self, start: Mark, end: Mark) -> Range<usize> {
+        let start = self.offset + start.index as usize;
+        start..(self.offset + end.index as usize).max(start)
+    }
+
+    fn line_of(&self, mark: Mark) -> usize {
+        self.line + mark.line as usize
+    }
+
+    fn error_at(&self, mark: Mark, problem: String) -> Error {
+        Error { line: self.line_of(mark), column: mark.column as usize + 1, problem }
     }
 }
 
 /// Adds what `<<` brings: keys that are not there yet, earlier sources first.
-fn merge<'t>(entries: &mut Vec<Entry<'t>>, merges: Vec<Node<'t>>) {
+fn merge(entries: &mut Vec<Entry>, merges: Vec<Node>) {
     for node in merges {
         match node.value {
             Value::Map(more) => {
@@ -182,63 +313,22 @@ fn merge<'t>(entries: &mut Vec<Entry<'t>>, merges: Vec<Node<'t>>) {
     }
 }
 
-fn scalar<'t>(text: Cow<'t, str>, style: ScalarStyle, tag: Option<&Tag>, span: &Span) -> Result<Node<'t>, Error> {
-    let style = match style {
-        ScalarStyle::Plain => Style::Plain,
-        ScalarStyle::SingleQuoted => Style::SingleQuoted,
-        ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
-        ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
-    };
-    let is_text = style != Style::Plain || tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"));
-    let value = match if is_text { Scalar::String } else { resolve(&text) } {
-        Scalar::Null => Value::Null,
-        Scalar::Bool(flag) => Value::Bool(flag),
-        Scalar::String => Value::String(text),
-        Scalar::Int(integer) => {
-            let number = i64::try_from(integer).map(Into::into).or_else(|_| u64::try_from(integer).map(Into::into));
-            number.map_or_else(|_| Value::String(text), Value::Number)
-        }
-        Scalar::Float(float) => match serde_json::Number::from_f64(float) {
-            Some(number) => Value::Number(number),
-            None => return Err(error_at(span, format!("`{text}` has no place in JSON"))),
-        },
-    };
-    Ok(Node { span: bytes(span, span), style, value })
-}
-
-fn collection<'t>(value: Value<'t>, start: &Span, end: &Span) -> Node<'t> {
-    Node { span: bytes(start, end), style: Style::Plain, value }
-}
-
-fn key_text(value: Value<'_>) -> Option<Cow<'_, str>> {
+fn key_text(value: Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text),
-        Value::Null => Some(Cow::Borrowed("null")),
-        Value::Bool(flag) => Some(Cow::Borrowed(if flag { "true" } else { "false" })),
-        Value::Number(number) => Some(Cow::Owned(number.to_string())),
+        Value::Null => Some("null".to_owned()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Number(number) => Some(number.to_string()),
         Value::List(_) | Value::Map(_) => None,
     }
 }
 
-fn size(node: &Node<'_>) -> usize {
+fn size(node: &Node) -> usize {
     match &node.value {
         Value::List(nodes) => 1 + nodes.iter().map(size).sum::<usize>(),
         Value::Map(entries) => 1 + entries.iter().map(|entry| size(&entry.node)).sum::<usize>(),
         _ => 1,
     }
-}
-
-fn bytes(start: &Span, end: &Span) -> Range<usize> {
-    let from = start.start.byte_offset().unwrap_or_default();
-    from..end.end.byte_offset().unwrap_or_default().max(from)
-}
-
-fn error_at(span: &Span, problem: String) -> Error {
-    Error { line: span.start.line(), column: span.start.col() + 1, problem }
-}
-
-fn scan_error(error: &ScanError) -> Error {
-    Error { line: error.marker().line(), column: error.marker().col() + 1, problem: error.info() }
 }
 
 #[cfg(test)]
@@ -286,7 +376,7 @@ mod tests {
         }
         for (text, want) in [
             (bomb.as_str(), "aliases expand"),
-            (&"[".repeat(100_000), "recursion limit"),
+            (&"[".repeat(100_000), "nested deeper"),
             (&"- ".repeat(200), "nested deeper"),
             ("a: &a [*a]\n", "alias"),
             ("a: 1\na: 2\n", "twice"),

@@ -1,14 +1,14 @@
 //! YAML as `kubectl` and the operator read it, with the place of every value in the text.
 //!
-//! The parser knows YAML 1.2; what a plain scalar *means* follows the Go library behind the Kubernetes tools, which is YAML
-//! 1.1 at heart (`resolve`). Reading is total: a document that cannot be read is one error, and the next one is read.
+//! The parser is of the same descent as the Go library behind the Kubernetes tools, and what a plain scalar *means* follows
+//! that library too, which is YAML 1.1 at heart (`resolve`). A document that cannot be read is one error, and the next one is
+//! read all the same.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod compose;
 mod place;
 mod resolve;
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 pub use compose::{Document, Documents};
@@ -29,18 +29,18 @@ pub enum Style {
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub struct Node<'t> {
+pub struct Node {
     /// Its bytes in the source.
     pub span: Range<usize>,
     /// How it is written.
     pub style: Style,
     /// What it is.
-    pub value: Value<'t>,
+    pub value: Value,
 }
 
 /// What a node is, after the Go library's rules.
 #[derive(Clone, Debug)]
-pub enum Value<'t> {
+pub enum Value {
     /// Nothing, `~` or `null`.
     Null,
     /// `true`, `yes`, `on`, `y` and their opposites.
@@ -48,22 +48,22 @@ pub enum Value<'t> {
     /// A number.
     Number(serde_json::Number),
     /// Everything else that is a scalar.
-    String(Cow<'t, str>),
+    String(String),
     /// A sequence.
-    List(Vec<Node<'t>>),
+    List(Vec<Node>),
     /// A mapping; keys are always strings in the end, and no two are equal.
-    Map(Vec<Entry<'t>>),
+    Map(Vec<Entry>),
 }
 
 /// One entry of a mapping.
 #[derive(Clone, Debug)]
-pub struct Entry<'t> {
+pub struct Entry {
     /// The key as JSON will have it.
-    pub key: Cow<'t, str>,
+    pub key: String,
     /// Where the key stands.
     pub key_span: Range<usize>,
     /// The value.
-    pub node: Node<'t>,
+    pub node: Node,
 }
 
 /// Why a document cannot be read.
@@ -78,14 +78,14 @@ pub struct Error {
     pub problem: String,
 }
 
-impl<'t> Node<'t> {
+impl Node {
     /// The value of a key, if this is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entry(key).map(|entry| &entry.node)
     }
 
     /// The entry of a key, if this is a mapping that has it.
-    pub fn entry(&self, key: &str) -> Option<&Entry<'t>> {
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
         match &self.value {
             Value::Map(entries) => entries.iter().find(|entry| entry.key == key),
             _ => None,
@@ -109,7 +109,7 @@ impl<'t> Node<'t> {
     }
 
     /// Follows a JSON pointer as far as it leads: the node reached, the key that led there, and whether that was all of it.
-    pub fn follow(&self, pointer: &str) -> (&Self, Option<&Entry<'t>>, bool) {
+    pub fn follow(&self, pointer: &str) -> (&Self, Option<&Entry>, bool) {
         let (mut here, mut via) = (self, None);
         for token in pointer.split('/').skip(1) {
             let token = token.replace("~1", "/").replace("~0", "~");

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{Node, Style};
 
 /// The bytes of the source that became the bytes `part` of the decoded `text`.
-pub(super) fn find(source: &str, node: &Node<'_>, text: &str, part: Range<usize>) -> Range<usize> {
+pub(super) fn find(source: &str, node: &Node, text: &str, part: Range<usize>) -> Range<usize> {
     let raw = source.get(node.span.clone()).unwrap_or_default();
     let body = body_start(raw, node.style);
     let ink_before = |offset: usize| text.get(..offset).unwrap_or(text).chars().filter(|c| !c.is_whitespace()).count();

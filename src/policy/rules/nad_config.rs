@@ -92,7 +92,7 @@ pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
         } else {
             "move it into the JSON text of `spec.config`, or leave it out"
         };
-        out.object(&UNKNOWN_FIELD, format!("/spec/{}", json::escape(key)), message, help);
+        out.object(&UNKNOWN_FIELD, format!("/spec/{}", json::escape(key)), message, help).about_key();
     }
     if nad.meta.name.contains('.') {
         let message = format!(

@@ -118,7 +118,7 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
             Some(close) => format!("did you mean `{close}`?"),
             None => "leave it out".to_owned(),
         };
-        out.object(&UNKNOWN_FIELD, format!("/spec/{}", escape(key)), message, help);
+        out.object(&UNKNOWN_FIELD, format!("/spec/{}", escape(key)), message, help).about_key();
     }
 }
 

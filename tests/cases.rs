@@ -1,0 +1,299 @@
+//! The cases of every rule, as data: `tests/cases/<rule>/<name>/`.
+//!
+//! - `input.yaml`: the manifests; all are judged, each with the others as facts.
+//! - `expect.yaml`: exactly the findings, and the patch of a document if it says one.
+//! - `policy.yaml`: a policy, if not the default one.
+//! - `admission.yaml`: what only admission knows (user, old object, facts of the cluster). Doors that cannot know it skip the case.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nadmit::manifests::{Assumptions, Document, Index, Manifest, documents};
+use nadmit::policy::{
+    Facts, Lookup, NadFact, NamespaceState, NetworkFact, Policy, Prefix, Subject, Verdict, judge, rules,
+};
+use nadmit::resources::{NetworkId, NetworkKind, Object};
+use nadmit::yaml::Documents;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One finding, as the cases write it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    #[serde(default)]
+    pub document: usize,
+    pub rule: String,
+    pub action: String,
+    pub pointer: String,
+    pub config_pointer: Option<String>,
+}
+
+/// What a case expects.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    pub findings: Vec<Expected>,
+    /// The patch of the first document.
+    pub patch: Option<Value>,
+}
+
+/// What only admission knows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Admission {
+    user: Option<String>,
+    operation: Option<String>,
+    old: Option<Value>,
+    facts: CaseFacts,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CaseFacts {
+    named_owner: Option<Value>,
+    networks_here: Vec<CaseNetwork>,
+    nad_here: Option<Value>,
+    target_namespace: Option<String>,
+    prefix: Option<String>,
+    operator_namespace: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct CaseNetwork {
+    kind: String,
+    namespace: String,
+    name: String,
+    network_namespace: Option<String>,
+    resource_name: String,
+}
+
+/// A case on disk.
+pub struct Case {
+    pub name: String,
+    pub directory: PathBuf,
+    pub input: String,
+    pub expect: Expect,
+    pub policy: Policy,
+    admission: Option<Admission>,
+}
+
+impl Case {
+    /// Whether a manifest file alone says all that the case is about.
+    pub fn is_offline(&self) -> bool {
+        self.admission.is_none()
+    }
+
+    /// Judges the case's manifests in process.
+    fn judge(&self) -> Vec<(String, Verdict)> {
+        let mut manifests = Vec::new();
+        documents(&self.input, &mut |document| match document {
+            Document::Manifest(manifest) => manifests.push(manifest),
+            Document::Unreadable { line, problem } => panic!("{}: line {line}: {problem}", self.name),
+        });
+        let mut index = Index::default();
+        manifests.iter().for_each(|manifest| index.add(manifest));
+        let index = index.finish();
+        manifests.iter().filter_map(|manifest| self.judge_one(manifest, &index)).collect()
+    }
+
+    fn judge_one(&self, manifest: &Manifest, index: &Index) -> Option<(String, Verdict)> {
+        let json = manifest.node.to_json();
+        let object = Object::read(&json).unwrap()?;
+        let mut facts = index.facts(&object, &assumptions());
+        let nothing = Admission::default();
+        let admission = self.admission.as_ref().unwrap_or(&nothing);
+        admission.facts.add_to(&mut facts);
+        let old_json = admission.old.as_ref().map(ToString::to_string);
+        assert_eq!(old_json.is_some(), admission.operation.as_deref() == Some("UPDATE"), "{}: an update has an old object", self.name);
+        let old = old_json.as_deref().map(|json| Object::read(json).unwrap().unwrap());
+        let subject = Subject { object, old, writer: admission.user.as_deref() };
+        let verdict = judge(&subject, &facts, &self.policy);
+        Some((json, verdict))
+    }
+}
+
+impl CaseFacts {
+    fn add_to(&self, facts: &mut Facts) {
+        let network = |network: &CaseNetwork| {
+            let id = NetworkId {
+                kind: NetworkKind::from_kind(&network.kind).unwrap(),
+                namespace: network.namespace.clone(),
+                name: network.name.clone(),
+            };
+            let target_namespace = network.network_namespace.clone().unwrap_or_else(|| network.namespace.clone());
+            NetworkFact { id, target_namespace, resource_name: network.resource_name.clone() }
+        };
+        facts.networks_here.extend(self.networks_here.iter().map(network));
+        match &self.named_owner {
+            Some(Value::String(word)) if word == "absent" => facts.named_owner = Lookup::Absent,
+            Some(Value::String(word)) if word == "unknown" => facts.named_owner = Lookup::Unknown,
+            Some(other) => facts.named_owner = Lookup::Found(network(&serde_json::from_value(other.clone()).unwrap())),
+            None => {}
+        }
+        match &self.nad_here {
+            Some(Value::String(word)) if word == "absent" => facts.nad_here = Lookup::Absent,
+            Some(nad) => {
+                let owner = nad.get("owner").and_then(Value::as_str).and_then(NetworkId::parse);
+                facts.nad_here = Lookup::Found(NadFact { owner });
+            }
+            None => {}
+        }
+        match self.target_namespace.as_deref() {
+            Some("absent") => facts.target_namespace = Lookup::Absent,
+            Some("active") => facts.target_namespace = Lookup::Found(NamespaceState::Active),
+            Some("terminating") => facts.target_namespace = Lookup::Found(NamespaceState::Terminating),
+            Some(other) => panic!("no such state: {other}"),
+            None => {}
+        }
+        if let Some(value) = &self.prefix {
+            facts.prefix = Some(Prefix { value: value.clone(), assumed: false });
+        }
+        if self.operator_namespace.is_some() {
+            facts.operator_namespace.clone_from(&self.operator_namespace);
+        }
+    }
+}
+
+/// What `check` takes for granted, on a fixed day.
+fn assumptions() -> Assumptions {
+    Assumptions {
+        prefix: Prefix { value: "openshift.io".to_owned(), assumed: true },
+        operator_namespace: None,
+        today: "2026-11-01".parse().unwrap(),
+    }
+}
+
+/// Every case there is.
+pub fn all() -> Vec<Case> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut cases = Vec::new();
+    collect(&root, &root, &mut cases);
+    assert!(cases.len() > 150, "only {} cases found", cases.len());
+    cases
+}
+
+fn collect(root: &Path, directory: &Path, cases: &mut Vec<Case>) {
+    let mut entries: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    if !entries.iter().any(|path| path.ends_with("input.yaml")) {
+        entries.iter().for_each(|path| collect(root, path, cases));
+        return;
+    }
+    let name = directory.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+    let read = |file: &str| fs::read_to_string(directory.join(file)).ok();
+    let parse = |text: &str| -> Value {
+        let node = Documents::new(text).next().unwrap_or_else(|| panic!("{name}: empty")).node.unwrap();
+        serde_json::from_str(&node.to_json()).unwrap()
+    };
+    let expect = read("expect.yaml").unwrap_or_else(|| panic!("{name} has no expect.yaml"));
+    cases.push(Case {
+        expect: serde_json::from_value(parse(&expect)).unwrap_or_else(|error| panic!("{name}: expect.yaml: {error}")),
+        input: read("input.yaml").unwrap(),
+        policy: read("policy.yaml").map_or_else(Policy::default, |text| Policy::parse(&text).unwrap()),
+        admission: read("admission.yaml")
+            .map(|text| serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{name}: admission.yaml: {error}"))),
+        directory: directory.to_owned(),
+        name,
+    });
+}
+
+fn findings(verdicts: &[(String, Verdict)]) -> Vec<Expected> {
+    let mut found = Vec::new();
+    for (document, (_, verdict)) in verdicts.iter().enumerate() {
+        found.extend(verdict.findings.iter().map(|finding| Expected {
+            document,
+            rule: finding.rule.id.to_owned(),
+            action: finding.action.name().to_owned(),
+            pointer: finding.pointer.clone(),
+            config_pointer: finding.config.as_ref().map(|place| place.pointer.clone()),
+        }));
+    }
+    found.sort();
+    found
+}
+
+/// The judgement finds in each case exactly what the case expects.
+#[test]
+fn each_case_is_judged_as_it_says() {
+    let mut failures = String::new();
+    for case in all() {
+        let verdicts = case.judge();
+        let found = findings(&verdicts);
+        let mut expected = case.expect.findings.clone();
+        expected.sort();
+        if found != expected {
+            failures += &format!("\n{}\n  expected {expected:#?}\n  found {found:#?}\n", case.name);
+        }
+        if let Some(patch) = &case.expect.patch {
+            let found = serde_json::to_value(&verdicts.first().unwrap().1.patch).unwrap();
+            if found != *patch {
+                failures += &format!("\n{}\n  expected patch {patch:#}\n  found {found:#}\n", case.name);
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+/// Judging what a patch makes yields no further patch, and the finding is gone.
+#[test]
+fn each_repair_settles() {
+    let mut repaired = 0;
+    for case in all() {
+        for (document, (json, verdict)) in case.judge().iter().enumerate() {
+            if verdict.patch.is_empty() {
+                continue;
+            }
+            let mut value: Value = serde_json::from_str(json).unwrap();
+            json_patch::patch(&mut value, &verdict.patch).unwrap();
+            let json = value.to_string();
+            let again = Case { input: replaced(&case.input, document, &json), ..reread(&case) };
+            let (_, second) = &again.judge()[document];
+            assert!(second.patch.is_empty(), "{}: a second repair: {}", case.name, second.patch);
+            repaired += 1;
+        }
+    }
+    assert!(repaired > 10, "only {repaired} cases repair anything");
+}
+
+/// The input with one of its judged documents replaced.
+fn replaced(input: &str, document: usize, json: &str) -> String {
+    let mut parts = Vec::new();
+    documents(input, &mut |found| {
+        if let Document::Manifest(manifest) = found {
+            parts.push(manifest.node.to_json());
+        }
+    });
+    let judged: Vec<usize> =
+        (0..parts.len()).filter(|at| Object::read(&parts[*at]).is_ok_and(|object| object.is_some())).collect();
+    parts[judged[document]] = json.to_owned();
+    parts.join("\n---\n")
+}
+
+fn reread(case: &Case) -> Case {
+    let mut cases = Vec::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    collect(&root, &case.directory, &mut cases);
+    cases.remove(0)
+}
+
+/// Every rule has a case that it finds and one near it that it does not.
+#[test]
+fn every_rule_has_its_cases() {
+    let mut by_rule: BTreeMap<String, Vec<Case>> = BTreeMap::new();
+    for case in all() {
+        let rule = case.name.rsplit_once('/').unwrap().0.to_owned();
+        by_rule.entry(rule).or_default().push(case);
+    }
+    for rule in rules::RULES {
+        let cases = by_rule.remove(rule.id).unwrap_or_else(|| panic!("{} has no cases", rule.id));
+        let finds = |case: &&Case| case.expect.findings.iter().any(|finding| finding.rule == rule.id);
+        let bad = cases.iter().find(|case| case.name.ends_with("/bad")).unwrap_or_else(|| panic!("{}/bad", rule.id));
+        let good = cases.iter().find(|case| case.name.ends_with("/good")).unwrap_or_else(|| panic!("{}/good", rule.id));
+        assert!(finds(&bad), "{} does not expect its rule", bad.name);
+        assert!(!finds(&good), "{} expects its rule", good.name);
+    }
+    assert!(by_rule.is_empty(), "cases of rules that are not there: {:?}", by_rule.keys());
+}
