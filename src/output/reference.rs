@@ -141,14 +141,14 @@ const ACTIONS: &str = "\
 | deny | the write is refused | exit code 1 |
 | patch | the object is repaired on its way; where the repair cannot be made, the write is refused | the patch is reported |
 | warn | the writer sees a warning | reported |
-| audit | it is recorded and nobody is told | reported by the formats for programs |
+| audit | it is recorded and nobody is told | listed in the JSON, SARIF and JUnit reports |
 | off | the rule does not run | |
 
 The policy file changes the action of any rule, for the whole cluster or for some namespaces:
 
 ```yaml
 rules:
-  nad/dotted-name: off
+  nad/dotted-name: \"off\" # in quotes: YAML has another idea of a bare off
 namespaces:
 - names: [\"team-*\"]
   rules:
