@@ -107,7 +107,12 @@ impl Case {
         let admission = self.admission.as_ref().unwrap_or(&nothing);
         admission.facts.add_to(&mut facts);
         let old_json = admission.old.as_ref().map(ToString::to_string);
-        assert_eq!(old_json.is_some(), admission.operation.as_deref() == Some("UPDATE"), "{}: an update has an old object", self.name);
+        assert_eq!(
+            old_json.is_some(),
+            admission.operation.as_deref() == Some("UPDATE"),
+            "{}: an update has an old object",
+            self.name
+        );
         let old = old_json.as_deref().map(|json| Object::read(json).unwrap().unwrap());
         let subject = Subject { object, old, writer: admission.user.as_deref() };
         let verdict = judge(&subject, &facts, &self.policy);
@@ -193,8 +198,9 @@ fn collect(root: &Path, directory: &Path, cases: &mut Vec<Case>) {
         expect: serde_json::from_value(parse(&expect)).unwrap_or_else(|error| panic!("{name}: expect.yaml: {error}")),
         input: read("input.yaml").unwrap(),
         policy: read("policy.yaml").map_or_else(Policy::default, |text| Policy::parse(&text).unwrap()),
-        admission: read("admission.yaml")
-            .map(|text| serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{name}: admission.yaml: {error}"))),
+        admission: read("admission.yaml").map(|text| {
+            serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{name}: admission.yaml: {error}"))
+        }),
         directory: directory.to_owned(),
         name,
     });

@@ -67,7 +67,8 @@ fn each_case_through_the_binary() {
             arguments.extend(["--policy", policy.to_str().unwrap()]);
         }
         let output = run(&arguments);
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        let report: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{}: {error}", case.name));
         let documents = report["documents"].as_array().unwrap();
         let mut found: Vec<_> = documents
             .iter()
@@ -75,7 +76,13 @@ fn each_case_through_the_binary() {
             .flat_map(|(number, document)| {
                 document["findings"].as_array().unwrap().iter().map(move |finding| {
                     let field = |key: &str| finding[key].as_str().map(ToOwned::to_owned);
-                    (number, field("rule").unwrap(), field("action").unwrap(), field("pointer").unwrap(), field("config_pointer"))
+                    (
+                        number,
+                        field("rule").unwrap(),
+                        field("action").unwrap(),
+                        field("pointer").unwrap(),
+                        field("config_pointer"),
+                    )
                 })
             })
             .collect();
@@ -147,15 +154,27 @@ fn a_wrong_policy_says_where_and_what() {
     let directory = tempfile::tempdir().unwrap();
     let policy = directory.path().join("p.yaml");
     for (content, want) in [
-        ("mode: enforce\nrules:\n  nad/resource-name-mising: warn\n", "line 3: `nad/resource-name-mising`: there is no such rule; did you mean `nad/resource-name-missing`?"),
+        (
+            "mode: enforce\nrules:\n  nad/resource-name-mising: warn\n",
+            "line 3: `nad/resource-name-mising`: there is no such rule; did you mean `nad/resource-name-missing`?",
+        ),
         ("rules:\n  sriov/vlan: patch\n", "line 2: `sriov/vlan`: this rule knows no repair; use deny"),
         ("mode: loud\n", "line 1: `mode`: unknown variant `loud`, expected `enforce` or `audit`"),
         ("exempt:\n  user: [x]\n", "line 2: `exempt.user`: unknown field `user`, expected `users` or `namespaces`"),
         ("a: [\n", "line 2, column 1: did not find expected node content while parsing a flow node"),
         ("mode: audit\n---\nmode: audit\n", "line 3: a policy file holds one document"),
-        ("exceptions:\n- {rule: sriov/vlan, namespace: a, name: b, reason: x, expires: soon}\n", "line 2: `exceptions[0].expires`: "),
-        ("exceptions:\n- {rule: sriov/vlan, namespace: a, name: b, reason: ' ', expires: 2030-01-01}\n", "line 2: `reason`: an exception needs a reason"),
-        ("namespaces:\n- names: [a]\n  defaultResourceName: cx7\n", "line 3: `defaultResourceName`: `cx7` has no domain in front"),
+        (
+            "exceptions:\n- {rule: sriov/vlan, namespace: a, name: b, reason: x, expires: soon}\n",
+            "line 2: `exceptions[0].expires`: ",
+        ),
+        (
+            "exceptions:\n- {rule: sriov/vlan, namespace: a, name: b, reason: ' ', expires: 2030-01-01}\n",
+            "line 2: `reason`: an exception needs a reason",
+        ),
+        (
+            "namespaces:\n- names: [a]\n  defaultResourceName: cx7\n",
+            "line 3: `defaultResourceName`: `cx7` has no domain in front",
+        ),
     ] {
         fs::write(&policy, content).unwrap();
         let output = run(&["check", "--policy", policy.to_str().unwrap(), "-"]);
@@ -174,11 +193,17 @@ fn bad_input_gets_one_clear_line() {
     let deep = format!("kind: X\na: {}", "[".repeat(100_000));
     for (input, want) in [
         (b"kind: \xff\n".to_vec(), "-: line 1: it is not UTF-8 text (byte 6)".to_owned()),
-        (bomb.as_bytes().to_vec(), "-: line 6: document 1: column 11: its aliases expand to more than 100000 values".to_owned()),
+        (
+            bomb.as_bytes().to_vec(),
+            "-: line 6: document 1: column 11: its aliases expand to more than 100000 values".to_owned(),
+        ),
         (deep.into_bytes(), "-: line 1: document 1: column 131: it is nested deeper than 128 levels".to_owned()),
         (b"metadata: {}\n".to_vec(), "-: line 1: document 1: it has no `kind`".to_owned()),
         (b"- a\n".to_vec(), "-: line 1: document 1: it is no Kubernetes object".to_owned()),
-        (b"kind: X\n---\na: b: c\n".to_vec(), "-: line 3: document 2: column 5: mapping values are not allowed".to_owned()),
+        (
+            b"kind: X\n---\na: b: c\n".to_vec(),
+            "-: line 3: document 2: column 5: mapping values are not allowed".to_owned(),
+        ),
     ] {
         let mut with_more = input.clone();
         with_more.extend_from_slice(b"\n---\n");
@@ -211,7 +236,10 @@ fn a_file_that_is_too_large_is_refused() {
     fs::File::create(&path).unwrap().set_len(100 << 20).unwrap();
     let output = run(&["check", path.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).ends_with("large.yaml: it is larger than 64 MiB, which is the most that is read; split it\n"));
+    assert!(
+        text(&output.stderr)
+            .ends_with("large.yaml: it is larger than 64 MiB, which is the most that is read; split it\n")
+    );
 }
 
 /// `nadmit check … | head` ends in peace.
@@ -230,7 +258,11 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 fn lists_and_json_are_read() {
     let list = format!("{{\"kind\": \"List\", \"items\": [{}]}}", json_of(BAD));
-    for input in [json_of(BAD), list, format!("kind: NetworkAttachmentDefinitionList\nitems:\n- {}\n- {{kind: Pod}}\n", json_of(BAD))] {
+    for input in [
+        json_of(BAD),
+        list,
+        format!("kind: NetworkAttachmentDefinitionList\nitems:\n- {}\n- {{kind: Pod}}\n", json_of(BAD)),
+    ] {
         let output = run_with_stdin(&["check", "--output", "json", "-"], input.as_bytes());
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["summary"]["documents"], 1, "{input}");
@@ -286,7 +318,10 @@ fn help_and_rules_are_worth_reading() {
     }
     let output = run(&["rules", "nad/resource-name-mising"]);
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(text(&output.stderr), "error: there is no rule `nad/resource-name-mising`; did you mean `nad/resource-name-missing`?\n");
+    assert_eq!(
+        text(&output.stderr),
+        "error: there is no rule `nad/resource-name-mising`; did you mean `nad/resource-name-missing`?\n"
+    );
     for shell in ["bash", "zsh", "fish"] {
         assert!(run(&["completions", shell]).stdout.len() > 500);
     }

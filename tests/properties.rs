@@ -19,10 +19,36 @@ fn blanks() -> impl Strategy<Value = &'static str> {
 
 /// Keys and values as text, odd spellings included.
 fn member() -> impl Strategy<Value = (&'static str, &'static str)> {
-    let keys = vec!["name", "cniVersion", "vlan", "VLAN", "Type", "ipam", "x", "\\u00e9", "resourcename", "deviceid", "trust", "é"];
+    let keys = vec![
+        "name",
+        "cniVersion",
+        "vlan",
+        "VLAN",
+        "Type",
+        "ipam",
+        "x",
+        "\\u00e9",
+        "resourcename",
+        "deviceid",
+        "trust",
+        "é",
+    ];
     let values = vec![
-        "1", "100.0", "1e2", "\"on\"", "\"a\\u0022b\"", "null", "true", "{}", "[]", "{\"type\": \"static\"}", "\"sriov\"", "\"a.io/b\"",
-        "\"\"", "[1, {\"a\": [null]}]", "\"日本\"",
+        "1",
+        "100.0",
+        "1e2",
+        "\"on\"",
+        "\"a\\u0022b\"",
+        "null",
+        "true",
+        "{}",
+        "[]",
+        "{\"type\": \"static\"}",
+        "\"sriov\"",
+        "\"a.io/b\"",
+        "\"\"",
+        "[1, {\"a\": [null]}]",
+        "\"日本\"",
     ];
     (select(keys), select(values))
 }
@@ -52,7 +78,16 @@ fn config() -> impl Strategy<Value = String> {
 }
 
 fn resource_name() -> impl Strategy<Value = &'static str> {
-    select(vec!["a.io/b", "openshift.io/cx7", "openshift.io/", "cx7", "", "openshift.io/openshift.io/x", "nvidia.com/b", "b c"])
+    select(vec![
+        "a.io/b",
+        "openshift.io/cx7",
+        "openshift.io/",
+        "cx7",
+        "",
+        "openshift.io/openshift.io/x",
+        "nvidia.com/b",
+        "b c",
+    ])
 }
 
 fn policy() -> impl Strategy<Value = Policy> {
@@ -112,12 +147,20 @@ const OPERATOR: &str = "system:serviceaccount:openshift-sriov-network-operator:s
 fn network() -> impl Strategy<Value = String> {
     let kind = select(vec!["SriovNetwork", "SriovIBNetwork", "OVSNetwork"]);
     let ipam = option::of(select(vec![
-        "{}", r#"{"type": "dhcp"}"#, "{\"type\": \"host-local\",\n \"subnet\": \"10.0.0.1/24\"}", r#"{"type":"whereabouts","range":"10.0.0.0/24"}"#,
-        r#"{"type": "static", "addresses": [{"address": "10.0. 0.1/24"}]}"#, "[]", "5", r#"{"type":"whereabouts","subnet":"10.0.0.0/24"}"#,
+        "{}",
+        r#"{"type": "dhcp"}"#,
+        "{\"type\": \"host-local\",\n \"subnet\": \"10.0.0.1/24\"}",
+        r#"{"type":"whereabouts","range":"10.0.0.0/24"}"#,
+        r#"{"type": "static", "addresses": [{"address": "10.0. 0.1/24"}]}"#,
+        "[]",
+        "5",
+        r#"{"type":"whereabouts","subnet":"10.0.0.0/24"}"#,
     ]));
     let capabilities = option::of(select(vec![r#"{"ips": true}"#, "{\n  \"mac\": true\n}", r#"{"foo": "bar"}"#]));
     let chain = option::of(select(vec![
-        r#"{"type": "tuning", "sysctl": {"net.x": "1"}}"#, "{\"type\":\"vrf\"},\n{\"type\":\"rdma\"}", r#"{"type":"bandwidth","ingressRate":"1"}"#,
+        r#"{"type": "tuning", "sysctl": {"net.x": "1"}}"#,
+        "{\"type\":\"vrf\"},\n{\"type\":\"rdma\"}",
+        r#"{"type":"bandwidth","ingressRate":"1"}"#,
     ]));
     let numbers = (option::of(0..4096i64), option::of(0..8i64), option::of(0..20i64), option::of(0..20i64));
     (kind, ipam, capabilities, chain, numbers, option::of(select(vec!["on", "off"]))).prop_map(
@@ -258,9 +301,41 @@ proptest! {
 fn any_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         select(vec![
-            "apiVersion: k8s.cni.cncf.io/v1\n", "kind: NetworkAttachmentDefinition\n", "metadata:\n", "  name: x\n", "spec:\n", "  config: '", "'\n", "{",
-            "}", "[", "]", "\"type\": \"sriov\"", ",", "\n---\n", "&a ", "*a", "<<: *a\n", "- ", "? ", "|\n", ">-\n", "\t", "%TAG ! x\n", "!!str ", "\"\\", "\\u",
-            "apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetwork\n", "  ipam: ", "  resourceName: x\n", "#", ": ", "\r\n", "\u{85}", "...\n", "!<%",
+            "apiVersion: k8s.cni.cncf.io/v1\n",
+            "kind: NetworkAttachmentDefinition\n",
+            "metadata:\n",
+            "  name: x\n",
+            "spec:\n",
+            "  config: '",
+            "'\n",
+            "{",
+            "}",
+            "[",
+            "]",
+            "\"type\": \"sriov\"",
+            ",",
+            "\n---\n",
+            "&a ",
+            "*a",
+            "<<: *a\n",
+            "- ",
+            "? ",
+            "|\n",
+            ">-\n",
+            "\t",
+            "%TAG ! x\n",
+            "!!str ",
+            "\"\\",
+            "\\u",
+            "apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetwork\n",
+            "  ipam: ",
+            "  resourceName: x\n",
+            "#",
+            ": ",
+            "\r\n",
+            "\u{85}",
+            "...\n",
+            "!<%",
         ])
         .prop_map(ToOwned::to_owned),
         ".{0,6}",

@@ -13,7 +13,7 @@ pub const COMMON: &[Field] = &[
     field("dns", DNS),
     field("args", Type::Any),
     field("runtimeConfig", Type::Any),
-    field("prevResult", Type::Any),
+    field("prevResult", Type::Object(&[])),
     field("deviceID", Type::Any),
     field("pciBusID", Type::Any),
     field("resourceName", Type::Any),

@@ -30,6 +30,8 @@ pub struct Finding {
     pub help: String,
     /// Whether the key is wrong, and not its value.
     pub is_about_key: bool,
+    /// The text that is wrong, so that the same mistake is known again.
+    pub(crate) offence: String,
     /// The most that may be done about this very finding.
     pub(crate) ceiling: Action,
     /// What mends it.
@@ -135,7 +137,10 @@ impl<'d> Findings<'d> {
             let (line, column) = line_column(document.text, span.start as usize);
             ConfigPlace { pointer: document.pointer_to(span), span: span.range(), line, column }
         });
-        self.add(rule, "/spec/config".to_owned(), place, message.into(), help.into())
+        let offence = self.document.and_then(|document| document.text.get(span.range())).unwrap_or_default().to_owned();
+        let finding = self.add(rule, "/spec/config".to_owned(), place, message.into(), help.into());
+        finding.offence = offence;
+        finding
     }
 
     /// A finding about a field of the object.
@@ -161,6 +166,11 @@ impl<'d> Findings<'d> {
         self.add(rule, pointer.into(), Some(place), message.into(), help.into())
     }
 
+    /// The place of a value or key in the config, as a JSON pointer.
+    pub(crate) fn pointer(&self, span: Span) -> String {
+        self.document.map(|document| document.pointer_to(span)).unwrap_or_default()
+    }
+
     /// Whether that rule found something at or above a pointer.
     pub(crate) fn covers(&self, rule: &'static Rule, pointer: &str) -> bool {
         self.list.iter().any(|finding| finding.rule == rule && pointer.starts_with(finding.pointer.as_str()))
@@ -168,8 +178,10 @@ impl<'d> Findings<'d> {
 
     /// A finding made elsewhere, put in its place in this object.
     pub(crate) fn moved(&mut self, finding: Finding, pointer: String, config: Option<ConfigPlace>) {
-        let Finding { rule, message, help, ceiling, .. } = finding;
-        self.add(rule, pointer, config, message, help).ceiling = ceiling;
+        let Finding { rule, message, help, ceiling, offence, .. } = finding;
+        let moved = self.add(rule, pointer, config, message, help);
+        moved.ceiling = ceiling;
+        moved.offence = offence;
     }
 
     /// All of them.
@@ -195,6 +207,7 @@ impl<'d> Findings<'d> {
             message,
             help,
             is_about_key: false,
+            offence: String::new(),
             ceiling: Action::Deny,
             repairs: Vec::new(),
         };

@@ -92,8 +92,11 @@ fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Findi
 /// What the object had before this write does not get it refused: nobody is locked out of what predates nadmit.
 fn ratchet(findings: &mut [Finding], before: &[Finding]) {
     for finding in findings.iter_mut().filter(|finding| finding.action == Action::Deny) {
-        // The message names the value, and no position: the same mistake, wherever it stands now.
-        if before.iter().any(|old| old.rule == finding.rule && old.message == finding.message) {
+        // The same mistake is the same words about the same text, wherever it stands now.
+        let is_same = |old: &Finding| {
+            old.rule == finding.rule && old.message == finding.message && old.offence == finding.offence
+        };
+        if before.iter().any(is_same) {
             finding.action = Action::Warn;
             finding.because = Some(Because::Ratchet);
         }
@@ -107,24 +110,20 @@ fn excuse(findings: &mut [Finding], subject: &Subject<'_>, facts: &Facts, policy
     let exempt = subject.writer.is_some_and(|user| matches_any(&policy.exempt.users, user))
         || matches_any(&policy.exempt.namespaces, &meta.namespace);
     for finding in findings.iter_mut() {
-        let excuse = if meta.deleting {
-            Some((Action::Off, Because::Deleting))
+        let (action, because) = if meta.deleting {
+            (Action::Audit, Because::Deleting)
         } else if let Some(reason) = exception(finding, &subject.object, facts, policy) {
-            Some((Action::Off, Because::Exception(reason)))
-        } else if operator {
+            (Action::Audit, Because::Exception(reason))
+        } else if operator && finding.action != Action::Patch {
             // It cannot mend what its network's author wrote, and a refusal can wedge it.
-            Some((Action::Patch, Because::Operator))
-        } else if exempt {
-            Some((Action::Patch, Because::Exempt))
+            (Action::Audit, Because::Operator)
+        } else if exempt && finding.action == Action::Deny {
+            (Action::Warn, Because::Exempt)
         } else {
-            None
+            continue;
         };
-        // Everything but the one action that is still allowed is only recorded.
-        if let Some((allowed, because)) = excuse
-            && finding.action > Action::Audit
-            && finding.action != allowed
-        {
-            finding.action = Action::Audit;
+        if finding.action > action {
+            finding.action = action;
             finding.because = Some(because);
         }
     }
@@ -172,8 +171,10 @@ fn repair(object: &Object<'_>, findings: &[Finding]) -> Patch {
 fn annotate(meta: &Meta<'_>, key: &str, value: &str) -> PatchOperation {
     let (path, value) = if meta.has_annotations() {
         (annotation(key), value.into())
-    } else {
+    } else if meta.is_there {
         (pointer("/metadata/annotations"), serde_json::json!({ key: value }))
+    } else {
+        (pointer("/metadata"), serde_json::json!({ "annotations": { key: value } }))
     };
     PatchOperation::Add(AddOperation { path, value })
 }

@@ -12,8 +12,14 @@ use crate::resources::{Nad, OWNER_REF, RESOURCE_NAME};
 
 /// The key in the plugin's config that the operator's users look for. Multus does not read it.
 const KEY: &str = "resourceName";
-/// What a pod's events say when no device was handed over.
-const HANG: &str = "pods that use it hang in ContainerCreating with \"VF pci addr is required\"";
+/// What becomes of pods when no device is handed over to a plugin that needs one.
+fn hang(kind: &str) -> &'static str {
+    match kind {
+        "sriov" => "pods that use it hang in ContainerCreating with \"VF pci addr is required\"",
+        "ib-sriov" => "pods that use it hang in ContainerCreating for want of a deviceID",
+        _ => "pods that use it get no device",
+    }
+}
 
 /// Why a name cannot be the name of an extended resource; `None` where it can.
 pub(crate) fn unusable(name: &str) -> Option<&'static str> {
@@ -21,21 +27,15 @@ pub(crate) fn unusable(name: &str) -> Option<&'static str> {
         return Some(if name.is_empty() { "is empty" } else { "has no domain in front" });
     };
     if rest.is_empty() {
-        return Some("ends after the slash: the resource's own name is missing");
+        return Some("ends after the slash, without the resource's own name");
     }
     if rest.contains('/') {
-        return Some("has more than one slash: the domain stands in front twice");
+        return Some("has more than one slash, as if the domain stood in front twice");
     }
     if domain.ends_with("kubernetes.io") {
         return Some("has a kubernetes.io domain, which is not for devices");
     }
-    let is_label = |label: &str| {
-        let bytes = label.as_bytes();
-        let inner = bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-');
-        inner && bytes.first().is_some_and(|b| *b != b'-') && bytes.last().is_some_and(|b| *b != b'-')
-    };
-    // `requests.` is put in front when quota is counted, and the whole must still be a DNS name.
-    if domain.len() > 244 || domain.starts_with("requests.") || !domain.split('.').all(is_label) {
+    if !is_domain(domain) {
         return Some("has a domain that is no DNS name");
     }
     if !is_name(rest) {
@@ -66,8 +66,20 @@ fn own_name(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, own)| own)
 }
 
+/// What stands in front, if it can: also in a name that is doubled or ends there.
 fn domain(name: &str) -> Option<&str> {
-    name.rsplit_once('/').map(|(domain, _)| domain).filter(|domain| !domain.is_empty())
+    name.split_once('/').map(|(domain, _)| domain).filter(|domain| is_domain(domain))
+}
+
+/// Whether a text can be the domain of an extended resource.
+fn is_domain(domain: &str) -> bool {
+    let is_label = |label: &str| {
+        let bytes = label.as_bytes();
+        let inner = bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-');
+        inner && bytes.first().is_some_and(|b| *b != b'-') && bytes.last().is_some_and(|b| *b != b'-')
+    };
+    // `requests.` is put in front when quota is counted, and the whole must still be a DNS name.
+    domain.len() <= 244 && !domain.starts_with("requests.") && domain.split('.').all(is_label)
 }
 
 /// What the rules about a NAD's resourceName look at.
@@ -108,7 +120,7 @@ impl Source {
             Self::Operator | Self::Annotation => "the annotation says",
             Self::Owner => "the owning network says",
             Self::Config => "the config says",
-            Self::Namespace => "policy gives this namespace",
+            Self::Namespace => "the policy says for this namespace",
         }
     }
 }
@@ -156,20 +168,22 @@ fn malformed_annotation<'o>(name: &str, out: &'o mut Findings<'_>) -> &'o mut su
     out.object(
         &MALFORMED,
         pointer,
-        format!("the annotation k8s.v1.cni.cncf.io/resourceName is \"{name}\", which {problem}: no pod is ever given a device under that name"),
+        format!("the annotation k8s.v1.cni.cncf.io/resourceName is \"{name}\", which {problem}; no pod is ever given a device under that name"),
         "write <domain>/<name> exactly as the node offers it: `kubectl get node -o yaml` shows it under status.allocatable",
     )
 }
 
 impl Question<'_> {
+    /// The network that renders this NAD: the one it names, or the only one there is. A network that renders elsewhere may be
+    /// named, but has no say here.
     fn owner(&self) -> Option<&NetworkFact> {
-        let (nad, facts) = (self.nad, self.facts);
-        if let Lookup::Found(network) = &facts.named_owner {
-            return Some(network);
-        }
-        // Two networks that claim one NAD: neither is known to be its owner.
-        match facts.networks_here.as_slice() {
-            [only] if nad.meta.owner().is_none() => Some(only),
+        let meta = &self.nad.meta;
+        let renders_this =
+            |network: &&NetworkFact| network.target_namespace == meta.namespace && network.id.name == meta.name;
+        match (&self.facts.named_owner, self.facts.networks_here.as_slice()) {
+            (Lookup::Found(network), _) => Some(network).filter(renders_this),
+            // Two networks that claim one NAD: neither is known to be its owner.
+            (_, [only]) if meta.owner().is_none() => Some(only).filter(renders_this),
             _ => None,
         }
     }
@@ -204,7 +218,7 @@ impl Question<'_> {
     fn owners_value(&self, present: Option<&str>) -> Option<String> {
         let owner = self.owner()?;
         let prefix = self.scope.prefix(self.facts).map(|prefix| prefix.value);
-        let value = format!("{}/{}", present.and_then(domain).or(prefix)?, owner.resource_name);
+        let value = format!("{}/{}", present.or(prefix)?, owner.resource_name);
         unusable(&value).is_none().then_some(value)
     }
 
@@ -246,7 +260,7 @@ impl Question<'_> {
             let finding = malformed_annotation(name, out);
             if let Some(answer) = from_network {
                 finding.mended_by(self.repairs(&answer.value, devices));
-                finding.help = format!("it becomes {}, because {} so", answer.value, answer.source.words());
+                finding.help = format!("it becomes {}, as {}", answer.value, answer.source.words());
                 return true;
             }
             if is_unqualified(name) {
@@ -294,11 +308,12 @@ impl Question<'_> {
         let kind = devices.first().map_or("sriov", |plugin| plugin.kind);
         let pointer = if self.nad.meta.has_annotations() { "/metadata/annotations" } else { "/metadata" };
         let message = format!(
-            "a {kind} NAD without the annotation k8s.v1.cni.cncf.io/resourceName: Multus asks for no device, and {HANG}"
+            "the {kind} plugin needs a device, and there is no annotation k8s.v1.cni.cncf.io/resourceName to take one from: {}",
+            hang(kind)
         );
         match answer {
             Some(answer) => {
-                let help = format!("it becomes {}, because {} so", answer.value, answer.source.words());
+                let help = format!("it becomes {}, as {}", answer.value, answer.source.words());
                 out.object(&MISSING, pointer, message, help).mended_by(self.repairs(&answer.value, devices));
             }
             None => {
@@ -335,7 +350,7 @@ impl Question<'_> {
                 }
                 continue;
             };
-            let found = member.value.as_str().unwrap_or_default();
+            let found = member.value.as_str().unwrap_or_else(|| member.value.describe());
             let repair = if belongs { self.write_config(plugin, &answer.value) } else { None };
             if let Some(problem) = unusable(found) {
                 // Without effect at run time: Multus has the annotation.

@@ -1,10 +1,13 @@
 //! A rule as everyone else sees it: an id, a default, and why it is right.
 
+use std::fmt;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::{self, Deserialize, Deserializer, Visitor};
 
 /// What is done about a finding. The order is that of severity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// Nothing: the rule does not run.
@@ -29,6 +32,31 @@ impl Action {
             Self::Patch => "patch",
             Self::Deny => "deny",
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Action {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Word;
+        impl Visitor<'_> for Word {
+            type Value = Action;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("deny, patch, warn, audit or off")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Action, E> {
+                let all = [Action::Off, Action::Audit, Action::Warn, Action::Patch, Action::Deny];
+                let found = all.into_iter().find(|action| action.name() == word);
+                found.ok_or_else(|| E::invalid_value(de::Unexpected::Str(word), &self))
+            }
+
+            /// A bare `off` is false to YAML.
+            fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Action, E> {
+                if flag { Err(E::invalid_value(de::Unexpected::Bool(flag), &self)) } else { Ok(Action::Off) }
+            }
+        }
+        deserializer.deserialize_any(Word)
     }
 }
 

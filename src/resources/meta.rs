@@ -14,6 +14,8 @@ pub struct Meta<'a> {
     pub namespace: Cow<'a, str>,
     /// Whether the object is being deleted.
     pub deleting: bool,
+    /// Whether the object has metadata at all.
+    pub is_there: bool,
     annotations: Option<Fields<'a>>,
     owners: Vec<NetworkId>,
 }
@@ -54,7 +56,8 @@ impl<'a> Meta<'a> {
         }
         let owners = metadata.objects("ownerReferences").value().unwrap_or_default();
         let owners = owners.iter().filter_map(|owner| network_owner(owner, &namespace)).collect();
-        Self { deleting: metadata.raw("deletionTimestamp").is_some(), name, namespace, annotations, owners }
+        let deleting = metadata.raw("deletionTimestamp").is_some();
+        Self { name, namespace, deleting, is_there: true, annotations, owners }
     }
 
     /// An annotation's value.

@@ -184,11 +184,6 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
         {
             own_section(ipam, &[own], own, kind, out);
         }
-        if let Some(other) = plugin.kind_in_text {
-            let message =
-                format!("the type is given twice: Multus takes `{other}`, the plugin that runs is `{}`", plugin.kind);
-            out.config(&AMBIGUOUS_KEY, plugin.type_member.key_span, message, "keep one `type`, in lower case");
-        }
     }
 }
 
@@ -376,7 +371,7 @@ fn section(object: Object<'_>, tables: &[&'static [Field]], out: &mut Findings<'
             );
         }
     }
-    ambiguous(object, tables, out);
+    tables.iter().for_each(|table| ambiguous(object, table, out));
 }
 
 /// Null counts as absent for every reader but one: libcni, at the top of a list.
@@ -398,7 +393,7 @@ fn own_section(
     out: &mut Findings<'_>,
 ) {
     field_types(object, own, reader, out);
-    ambiguous(object, &[own], out);
+    ambiguous(object, own, out);
     let is_known = |key: &str| known.iter().any(|table| table.iter().any(|field| same_key(key, field.key)));
     // Looking for what was meant costs time; nobody mistypes hundreds of keys.
     for member in object.members.iter().filter(|member| !is_known(&member.key)).take(MOST_UNKNOWN) {
@@ -412,13 +407,21 @@ fn own_section(
 
 fn field_types(object: Object<'_>, table: &'static [Field], reader: &str, out: &mut Findings<'_>) {
     for misfit in misfits(table, object) {
-        let message = format!("{reader} cannot decode {} here; every pod that uses it fails", misfit.value.describe());
+        let place = out.pointer(misfit.value.span);
+        let key = place.rsplit('/').find(|token| token.parse::<usize>().is_err()).unwrap_or_default();
+        let message = format!(
+            "`{key}` is {}, which {reader} cannot decode; every pod that uses it fails",
+            misfit.value.describe()
+        );
         out.config(&FIELD_TYPE, misfit.value.span, message, format!("write {}", misfit.wanted));
     }
 }
 
-fn ambiguous(object: Object<'_>, tables: &[&'static [Field]], out: &mut Findings<'_>) {
-    for field in tables.iter().flat_map(|table| table.iter()) {
+fn ambiguous(object: Object<'_>, table: &'static [Field], out: &mut Findings<'_>) {
+    // A plugin's own table may refine a key that every reader knows; one word about it is enough.
+    let is_common =
+        |key: &str| !std::ptr::eq(table, readers::COMMON) && readers::COMMON.iter().any(|field| field.key == key);
+    for field in table.iter().filter(|field| !is_common(field.key)) {
         let mut named = object.named(field.key);
         let Some(first) = named.next() else { continue };
         if let Some(second) = named.next() {

@@ -39,7 +39,8 @@ rule! { OVERWRITES = "nad/operator-overwrites", Warn;
 /// Who this NAD belongs to, and who says so.
 pub(crate) fn check_owner(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, operator: bool, out: &mut Findings<'_>) {
     let place = facts.networks_here.as_slice();
-    let Some(owner_ref) = nad.meta.annotation(OWNER_REF) else {
+    // The operator takes an empty one for none.
+    let Some(owner_ref) = nad.meta.annotation(OWNER_REF).filter(|text| !text.is_empty()) else {
         if let (false, Some(network), None) = (operator, place.first(), nad.meta.owner()) {
             let message = format!("{} renders a NAD of this name here: the operator will replace this one", network.id);
             out.object(
@@ -59,7 +60,9 @@ pub(crate) fn check_owner(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, o
         return;
     }
     let named = NetworkId::parse(&owner_ref);
-    if place.iter().any(|network| Some(&network.id) == named.as_ref()) {
+    // The operator writes `unknown` for the kind when it has lost it.
+    let unknown = |id: &NetworkId| format!("unknown/{}/{}", id.namespace, id.name);
+    if place.iter().any(|network| Some(&network.id) == named.as_ref() || unknown(&network.id) == *owner_ref) {
         return;
     }
     let pointer = format!("/metadata/annotations/{}", escape(OWNER_REF));
