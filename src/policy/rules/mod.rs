@@ -2,6 +2,8 @@
 
 pub(crate) mod nad_config;
 pub(crate) mod nad_device;
+pub(crate) mod sriov;
+pub(crate) mod sriov_vlan;
 
 use super::file::Scope;
 use super::finding::Findings;
@@ -33,6 +35,16 @@ pub static RULES: &[&Rule] = &[
     &nad_device::STATIC_DEVICE,
     &nad_device::FORGED_OWNER,
     &nad_device::OVERWRITES,
+    &sriov_vlan::VLAN,
+    &sriov_vlan::QOS,
+    &sriov_vlan::PROTO,
+    &sriov::MAC,
+    &sriov::TX_RATE,
+    &sriov::ON_OFF,
+    &sriov::LINK_STATE,
+    &sriov::LOG_LEVEL,
+    &sriov::NO_EFFECT,
+    &sriov::HOST_FILE,
 ];
 
 /// The rule with that id.
@@ -74,6 +86,15 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
 /// The rules that look at nothing but the config, so that a network's rendering gets them too.
 fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
     nad_config::check(nad, config, out);
+    for plugin in &config.plugins {
+        match plugin.kind {
+            "sriov" => {
+                sriov_vlan::check(plugin, out);
+                sriov::check(plugin, out);
+            }
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]
@@ -85,10 +106,19 @@ pub(crate) mod testing {
 
     /// `rule action pointer` of every finding in a config, judged in a NAD that has all the rest it needs.
     pub(crate) fn found(config: &str) -> Vec<String> {
+        found_in(config, &serde_json::json!({"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}))
+    }
+
+    /// The same in a NAD whose pods are given no device.
+    pub(crate) fn found_without_device(config: &str) -> Vec<String> {
+        found_in(config, &serde_json::json!({}))
+    }
+
+    fn found_in(config: &str, annotations: &serde_json::Value) -> Vec<String> {
         let json = serde_json::json!({
             "apiVersion": "k8s.cni.cncf.io/v1",
             "kind": "NetworkAttachmentDefinition",
-            "metadata": {"name": "net", "namespace": "apps", "annotations": {"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}},
+            "metadata": {"name": "net", "namespace": "apps", "annotations": annotations},
             "spec": {"config": config},
         })
         .to_string();
