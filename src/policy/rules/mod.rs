@@ -1,5 +1,6 @@
 //! All the rules, and the order in which they run.
 
+pub(crate) mod ib_sriov;
 pub(crate) mod nad_config;
 pub(crate) mod nad_device;
 pub(crate) mod sriov;
@@ -45,6 +46,10 @@ pub static RULES: &[&Rule] = &[
     &sriov::LOG_LEVEL,
     &sriov::NO_EFFECT,
     &sriov::HOST_FILE,
+    &ib_sriov::DHCP,
+    &ib_sriov::GUID,
+    &ib_sriov::LINK_STATE,
+    &ib_sriov::RDMA_ISOLATION,
 ];
 
 /// The rule with that id.
@@ -92,6 +97,7 @@ fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
                 sriov_vlan::check(plugin, out);
                 sriov::check(plugin, out);
             }
+            "ib-sriov" => ib_sriov::check(plugin, config, out),
             _ => {}
         }
     }
