@@ -3,6 +3,7 @@
 pub(crate) mod ib_sriov;
 pub(crate) mod nad_config;
 pub(crate) mod nad_device;
+pub(crate) mod ovs;
 pub(crate) mod sriov;
 pub(crate) mod sriov_vlan;
 
@@ -50,6 +51,11 @@ pub static RULES: &[&Rule] = &[
     &ib_sriov::GUID,
     &ib_sriov::LINK_STATE,
     &ib_sriov::RDMA_ISOLATION,
+    &ovs::VLAN,
+    &ovs::TRUNK,
+    &ovs::OFPORT,
+    &ovs::BRIDGE,
+    &ovs::VLAN_IGNORED,
 ];
 
 /// The rule with that id.
@@ -98,6 +104,7 @@ fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
                 sriov::check(plugin, out);
             }
             "ib-sriov" => ib_sriov::check(plugin, config, out),
+            "ovs" => ovs::check(nad, plugin, out),
             _ => {}
         }
     }
