@@ -1,6 +1,8 @@
 //! All the rules, and the order in which they run.
 
 pub(crate) mod ib_sriov;
+pub(crate) mod meta;
+pub(crate) mod meta_tuning;
 pub(crate) mod nad_config;
 pub(crate) mod nad_device;
 pub(crate) mod ovs;
@@ -56,6 +58,11 @@ pub static RULES: &[&Rule] = &[
     &ovs::OFPORT,
     &ovs::BRIDGE,
     &ovs::VLAN_IGNORED,
+    &meta::CHAIN_ORDER,
+    &meta::VRF,
+    &meta::BANDWIDTH,
+    &meta_tuning::TUNING,
+    &meta::SBR,
 ];
 
 /// The rule with that id.
@@ -108,6 +115,7 @@ fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
             _ => {}
         }
     }
+    meta::check(config, out);
 }
 
 #[cfg(test)]
