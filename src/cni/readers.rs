@@ -323,7 +323,7 @@ mod tests {
     use super::super::json::Document;
     use super::super::schema::first_misfit;
 
-    /// Each row was run through the plugin's own decoder.
+    /// Each row was run through Go's decoder and the plugin's struct.
     #[test]
     fn decodes_what_the_plugins_decode() {
         for (kind, text, fits) in [
