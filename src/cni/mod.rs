@@ -9,6 +9,7 @@
 
 pub mod edit;
 pub mod json;
+pub mod mac;
 pub mod readers;
 pub mod schema;
 

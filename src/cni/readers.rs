@@ -45,8 +45,9 @@ const ROUTES: Type = Type::List(&Type::Object(&[
     field("scope", INT),
 ]));
 
+// `deviceID` and `pciBusID` are in none of these: Multus writes over them whatever they hold.
+
 const SRIOV: &[Field] = &[
-    field("deviceID", Type::Str),
     field("vlan", INT),
     field("vlanQoS", INT),
     field("vlanProto", Type::Str),
@@ -61,21 +62,24 @@ const SRIOV: &[Field] = &[
     field("link_state", Type::Str),
     field("logLevel", Type::Str),
     field("logFile", Type::Str),
+    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
 ];
 
 const IB_SRIOV: &[Field] = &[
-    field("deviceID", Type::Str),
     field("master", Type::Str),
+    field("vfid", INT),
     field("pkey", Type::Str),
     field("link_state", Type::Str),
     field("rdmaIsolation", Type::Bool),
     field("ibKubernetesEnabled", Type::Bool),
     field("vfioPciMode", Type::Bool),
+    field("publishPfGuid", Type::Bool),
+    field("kubeconfig", Type::Str),
+    field("runtimeConfig", Type::Object(&[field("infinibandGUID", Type::Str)])),
     field("args", Type::Object(&[field("cni", Type::Map(&Type::Str))])),
 ];
 
 const OVS: &[Field] = &[
-    field("deviceID", Type::Str),
     field("bridge", Type::Str),
     field("vlan", UINT),
     field("mtu", INT),
@@ -86,7 +90,6 @@ const OVS: &[Field] = &[
     field("socket_file", Type::Str),
     field("link_state_check_retries", INT),
     field("link_state_check_interval", INT),
-    field("ovnPort", Type::Str),
 ];
 
 const TUNING: &[Field] = &[
@@ -97,12 +100,109 @@ const TUNING: &[Field] = &[
     field("txQLen", INT),
     field("allmulti", Type::Bool),
     field("dataDir", Type::Str),
+    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
+    field(
+        "args",
+        Type::Object(&[field(
+            "cni",
+            Type::Object(&[
+                field("sysctl", Type::Map(&Type::Str)),
+                field("mac", Type::Str),
+                field("promisc", Type::Bool),
+                field("mtu", INT),
+                field("txQLen", INT),
+                field("allmulti", Type::Bool),
+            ]),
+        )]),
+    ),
 ];
 
-const BANDWIDTH: &[Field] =
+const RATES: &[Field] =
     &[field("ingressRate", UINT), field("ingressBurst", UINT), field("egressRate", UINT), field("egressBurst", UINT)];
 
+const BANDWIDTH: &[Field] = &[
+    field("ingressRate", UINT),
+    field("ingressBurst", UINT),
+    field("egressRate", UINT),
+    field("egressBurst", UINT),
+    field("runtimeConfig", Type::Object(&[field("bandwidth", Type::Object(RATES))])),
+];
+
 const VRF: &[Field] = &[field("vrfname", Type::Str), field("table", UINT32)];
+
+const SBR: &[Field] = &[field("table", INT)];
+
+const RDMA: &[Field] = &[field("args", Type::Object(&[field("cni", Type::Object(&[field("debug", Type::Bool)]))]))];
+
+const PORTMAP: &[Field] = &[
+    field("backend", Type::Str),
+    field("snat", Type::Bool),
+    field("conditionsV4", STRINGS),
+    field("conditionsV6", STRINGS),
+    field("masqAll", Type::Bool),
+    field("markMasqBit", INT),
+    field("externalSetMarkChain", Type::Str),
+];
+
+const FIREWALL: &[Field] = &[
+    field("backend", Type::Str),
+    field("iptablesAdminChainName", Type::Str),
+    field("firewalldZone", Type::Str),
+    field("ingressPolicy", Type::Str),
+];
+
+const BRIDGE: &[Field] = &[
+    field("bridge", Type::Str),
+    field("isGateway", Type::Bool),
+    field("isDefaultGateway", Type::Bool),
+    field("forceAddress", Type::Bool),
+    field("ipMasq", Type::Bool),
+    field("ipMasqBackend", Type::Str),
+    field("mtu", INT),
+    field("hairpinMode", Type::Bool),
+    field("promiscMode", Type::Bool),
+    field("vlan", INT),
+    field("vlanTrunk", Type::List(&Type::Object(&[field("minID", INT), field("maxID", INT), field("id", INT)]))),
+    field("preserveDefaultVlan", Type::Bool),
+    field("macspoofchk", Type::Bool),
+    field("enabledad", Type::Bool),
+    field("disableContainerInterface", Type::Bool),
+    field("portIsolation", Type::Bool),
+    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
+];
+
+const MACVLAN: &[Field] = &[
+    field("master", Type::Str),
+    field("mode", Type::Str),
+    field("mtu", INT),
+    field("mac", Type::Str),
+    field("linkInContainer", Type::Bool),
+    field("bcqueuelen", UINT32),
+    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
+];
+
+const IPVLAN: &[Field] =
+    &[field("master", Type::Str), field("mode", Type::Str), field("mtu", INT), field("linkInContainer", Type::Bool)];
+
+const VLAN: &[Field] =
+    &[field("master", Type::Str), field("vlanId", INT), field("mtu", INT), field("linkInContainer", Type::Bool)];
+
+const HOST_DEVICE: &[Field] = &[
+    field("device", Type::Str),
+    field("hwaddr", Type::Str),
+    field("kernelpath", Type::Str),
+    field("runtimeConfig", Type::Object(&[field("deviceID", Type::Str)])),
+];
+
+const BOND: &[Field] = &[
+    field("ifname", Type::Str),
+    field("mode", Type::Str),
+    field("linksInContainer", Type::Bool),
+    field("failOverMac", INT),
+    field("miimon", Type::Str),
+    field("links", Type::List(&Type::Map(&Type::Any))),
+    field("mtu", INT),
+];
 
 const HOST_LOCAL: &[Field] = &[
     field("type", Type::Any),
@@ -193,6 +293,16 @@ pub fn plugin(kind: &str) -> Option<&'static [Field]> {
         "tuning" => Some(TUNING),
         "bandwidth" => Some(BANDWIDTH),
         "vrf" => Some(VRF),
+        "sbr" => Some(SBR),
+        "rdma" => Some(RDMA),
+        "portmap" => Some(PORTMAP),
+        "firewall" => Some(FIREWALL),
+        "bridge" => Some(BRIDGE),
+        "macvlan" => Some(MACVLAN),
+        "ipvlan" => Some(IPVLAN),
+        "vlan" => Some(VLAN),
+        "host-device" => Some(HOST_DEVICE),
+        "bond" => Some(BOND),
         _ => None,
     }
 }
@@ -205,5 +315,41 @@ pub fn ipam(kind: &str) -> Option<&'static [Field]> {
         "dhcp" => Some(DHCP),
         "whereabouts" => Some(WHEREABOUTS),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Object;
+    use super::super::json::Document;
+    use super::super::schema::first_misfit;
+
+    /// Each row was run through Go's decoder and the plugin's struct.
+    #[test]
+    fn decodes_what_the_plugins_decode() {
+        for (kind, text, fits) in [
+            // Multus writes the device over whatever stands there.
+            ("sriov", r#"{"deviceID":5,"pciBusID":[]}"#, true),
+            ("sriov", r#"{"vlan":100.0,"vlanQoS":1e0,"mac":null}"#, true),
+            ("sriov", r#"{"vlan":"100"}"#, false),
+            ("sriov", r#"{"mtu":"9000"}"#, false),
+            ("sriov", r#"{"VFID":"1"}"#, false),
+            ("sriov", r#"{"runtimeConfig":[]}"#, false),
+            ("ib-sriov", r#"{"publishPfGuid":"yes"}"#, false),
+            ("ib-sriov", r#"{"args":{"cni":{"guid":5}}}"#, false),
+            ("ib-sriov", r#"{"mtu":"x"}"#, true),
+            ("ovs", r#"{"trunk":[null,{"id":5}],"ovnPort":5}"#, true),
+            ("ovs", r#"{"trunk":[{"id":"5"}]}"#, false),
+            ("ovs", r#"{"vlan":-1}"#, false),
+            ("tuning", r#"{"args":{"cni":{"mtu":"x"}}}"#, false),
+            ("tuning", r#"{"sysctl":{"net.x":1}}"#, false),
+            ("bandwidth", r#"{"ingressRate":-1}"#, false),
+            ("vrf", r#"{"table":4294967296}"#, false),
+            ("sbr", r#"{"table":"x"}"#, false),
+        ] {
+            let document = Document::parse(text).unwrap();
+            let misfit = first_misfit(super::plugin(kind).unwrap(), Object::of(&document.root).unwrap());
+            assert_eq!(misfit.is_none(), fits, "{kind} {text}");
+        }
     }
 }

@@ -1,9 +1,15 @@
 //! All the rules, and the order in which they run.
 
+pub(crate) mod ib_sriov;
+pub(crate) mod meta;
+pub(crate) mod meta_tuning;
 pub(crate) mod nad_config;
 pub(crate) mod nad_device;
 pub(crate) mod network;
+pub(crate) mod ovs;
 pub(crate) mod rendering;
+pub(crate) mod sriov;
+pub(crate) mod sriov_vlan;
 
 use super::file::Scope;
 use super::finding::Findings;
@@ -35,6 +41,30 @@ pub static RULES: &[&Rule] = &[
     &nad_device::STATIC_DEVICE,
     &nad_device::FORGED_OWNER,
     &nad_device::OVERWRITES,
+    &sriov_vlan::VLAN,
+    &sriov_vlan::QOS,
+    &sriov_vlan::PROTO,
+    &sriov::MAC,
+    &sriov::TX_RATE,
+    &sriov::ON_OFF,
+    &sriov::LINK_STATE,
+    &sriov::LOG_LEVEL,
+    &sriov::NO_EFFECT,
+    &sriov::HOST_FILE,
+    &ib_sriov::DHCP,
+    &ib_sriov::GUID,
+    &ib_sriov::LINK_STATE,
+    &ib_sriov::RDMA_ISOLATION,
+    &ovs::VLAN,
+    &ovs::TRUNK,
+    &ovs::OFPORT,
+    &ovs::BRIDGE,
+    &ovs::VLAN_IGNORED,
+    &meta::CHAIN_ORDER,
+    &meta::VRF,
+    &meta::BANDWIDTH,
+    &meta_tuning::TUNING,
+    &meta::SBR,
     &network::RESOURCE_NAME,
     &network::TARGET_NAMESPACE,
     &network::NAMESPACE_ABSENT,
@@ -91,7 +121,7 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
         Ok(document) => match Config::of(document) {
             None => nad_config::not_an_object(&document.root, &mut out),
             Some(config) => {
-                check_config(&config, &mut out);
+                check_config(nad, &config, &mut out);
                 resource_name::check(&Question { nad, config: &config, facts, scope, operator }, &mut out);
             }
         },
@@ -101,8 +131,20 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
 }
 
 /// The rules that look at nothing but the config, so that a network's rendering gets them too.
-fn check_config(config: &Config<'_>, out: &mut Findings<'_>) {
+fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
     nad_config::check(config, out);
+    for plugin in &config.plugins {
+        match plugin.kind {
+            "sriov" => {
+                sriov_vlan::check(plugin, out);
+                sriov::check(plugin, out);
+            }
+            "ib-sriov" => ib_sriov::check(plugin, config, out),
+            "ovs" => ovs::check(nad, plugin, out),
+            _ => {}
+        }
+    }
+    meta::check(config, out);
 }
 
 #[cfg(test)]
@@ -114,10 +156,19 @@ pub(crate) mod testing {
 
     /// `rule action pointer` of every finding in a config, judged in a NAD that has all the rest it needs.
     pub(crate) fn found(config: &str) -> Vec<String> {
+        found_in(config, &serde_json::json!({"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}))
+    }
+
+    /// The same in a NAD whose pods are given no device.
+    pub(crate) fn found_without_device(config: &str) -> Vec<String> {
+        found_in(config, &serde_json::json!({}))
+    }
+
+    fn found_in(config: &str, annotations: &serde_json::Value) -> Vec<String> {
         let json = serde_json::json!({
             "apiVersion": "k8s.cni.cncf.io/v1",
             "kind": "NetworkAttachmentDefinition",
-            "metadata": {"name": "net", "namespace": "apps", "annotations": {"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}},
+            "metadata": {"name": "net", "namespace": "apps", "annotations": annotations},
             "spec": {"config": config},
         })
         .to_string();

@@ -62,7 +62,7 @@ fn judge_nad(nad: &Nad<'_>) -> Vec<Finding> {
     let mut out = Findings::new(Some(&document));
     super::nad_config::check_object(nad, &mut out);
     if let Some(config) = Config::of(&document) {
-        check_config(&config, &mut out);
+        check_config(nad, &config, &mut out);
     }
     out.into_list()
 }

@@ -1,0 +1,130 @@
+//! What ib-sriov-cni, the InfiniBand plugin, refuses.
+
+use super::super::finding::Findings;
+use super::super::rule::rule;
+use super::sriov;
+use crate::cni::json::Value;
+use crate::cni::{Config, Plugin};
+
+rule! { DHCP = "ib-sriov/dhcp", Deny;
+"IPAM of type `dhcp`";
+"ib-sriov-cni sets the VF up, comes to the IPAM section and fails the pod (\"ipam type dhcp is not supported\"). Only with \
+`vfioPciMode` does it leave IPAM alone: there is no network interface to configure." }
+
+rule! { GUID = "ib-sriov/guid", Deny;
+"a GUID that is not eight bytes between colons, or all zeros";
+"ib-sriov-cni checks the form before it sets the GUID on the VF, and fails the pod. ib-kubernetes, or a pod with the `infinibandGUID` \
+capability, brings a GUID of its own, so there it is only warned of." }
+
+rule! { LINK_STATE = "ib-sriov/link-state", Deny;
+"a `link_state` other than auto, enable and disable";
+"ib-sriov-cni compares the text as it stands, case included, and fails the pod (\"invalid link_state value\")." }
+
+rule! { RDMA_ISOLATION = "ib-sriov/rdma-isolation", Warn;
+"`rdmaIsolation` beside a chained `rdma` plugin";
+"Both move the RDMA device into the pod's network namespace, and the documentation of ib-sriov-cni forbids to use them together." }
+
+/// The rules on one `ib-sriov` plugin.
+pub(crate) fn check(plugin: &Plugin<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
+    dhcp(plugin, out);
+    guid(plugin, out);
+    sriov::link_state(plugin, &LINK_STATE, "ib-sriov-cni", out);
+    rdma_isolation(plugin, config, out);
+}
+
+fn dhcp(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let Some((ipam, "dhcp")) = plugin.ipam() else { return };
+    if plugin.object.is_true("vfioPciMode") {
+        return;
+    }
+    if let Some(kind) = ipam.get("type") {
+        let message = "`ipam.type` is \"dhcp\", which ib-sriov-cni does not support: every pod that uses it fails";
+        let help =
+            "use another IPAM plugin, such as whereabouts; or set `vfioPciMode` where the VFs are bound to vfio-pci";
+        out.config(&DHCP, kind.value.span, message, help);
+    }
+}
+
+fn guid(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let object = plugin.object;
+    // Arguments are a map to the plugin, so this key has one spelling.
+    let argument = object.object_of("args").and_then(|args| args.object_of("cni")?.get_exact("guid"));
+    let runtime = object.object_of("runtimeConfig").and_then(|runtime| runtime.value_of("infinibandGUID"));
+    let given = |value: &Value<'_>| value.as_str().is_some_and(|text| !text.is_empty());
+    let Some(value) = runtime.filter(|value| given(value)).or(argument.map(|member| &member.value)) else { return };
+    let Some(guid) = value.as_str().filter(|guid| !guid.is_empty() && !is_guid(guid)) else { return };
+    let from_pod = object.is_true("ibKubernetesEnabled") || sriov::from_pod(plugin, "infinibandGUID");
+    let pods = sriov::failing_pods(from_pod);
+    let message = format!("the GUID is {guid:?}: ib-sriov-cni refuses it and fails {pods}");
+    let help = "write eight bytes in hexadecimal between colons, not all zero, as in \"02:00:00:00:00:00:00:01\"";
+    let finding = out.config(&GUID, value.span, message, help);
+    if from_pod {
+        finding.at_most_warn();
+    }
+}
+
+fn is_guid(text: &str) -> bool {
+    let byte = |pair: &str| pair.len() == 2 && pair.bytes().all(|digit| digit.is_ascii_hexdigit());
+    text.split(':').count() == 8 && text.split(':').all(byte) && text.bytes().any(|digit| !matches!(digit, b'0' | b':'))
+}
+
+fn rdma_isolation(plugin: &Plugin<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
+    let chained = config.plugins.iter().any(|other| other.kind == "rdma");
+    if let Some(value) = plugin.object.value_of("rdmaIsolation")
+        && plugin.object.is_true("rdmaIsolation")
+        && chained
+    {
+        let message = "`rdmaIsolation` is true beside a chained `rdma` plugin: both move the RDMA device into the pod";
+        out.config(&RDMA_ISOLATION, value.span, message, "keep one of the two");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::rules::testing::found;
+
+    #[test]
+    fn refusals() {
+        for (members, want) in [
+            (r#""ipam":{"type":"dhcp"}"#, &["ib-sriov/dhcp deny /ipam/type"] as &[&str]),
+            (r#""ipam":{"type":"dhcp"},"vfioPciMode":false"#, &["ib-sriov/dhcp deny /ipam/type"]),
+            (r#""ipam":{"type":"dhcp"},"vfioPciMode":true"#, &[]),
+            (r#""ipam":{}"#, &[]),
+            (r#""link_state":"enable""#, &[]),
+            (r#""link_state":"ENABLE""#, &["ib-sriov/link-state deny /link_state"]),
+            (r#""args":{"cni":{"guid":"02:00:00:00:00:00:00:01"}}"#, &[]),
+            (r#""args":{"cni":{"guid":"00:00:00:00:00:00:00:00"}}"#, &["ib-sriov/guid deny /args/cni/guid"]),
+            (r#""args":{"cni":{"guid":"02:00:00:00:00:01"}}"#, &["ib-sriov/guid deny /args/cni/guid"]),
+            (r#""args":{"cni":{"guid":"02-00-00-00-00-00-00-01"}}"#, &["ib-sriov/guid deny /args/cni/guid"]),
+            (r#""args":{"cni":{"GUID":"x"}}"#, &[]),
+            (r#""args":{"cni":{"guid":""}}"#, &[]),
+            (r#""args":{"cni":{"guid":"x"}},"ibKubernetesEnabled":true"#, &["ib-sriov/guid warn /args/cni/guid"]),
+            (
+                r#""runtimeConfig":{"infinibandGUID":"x"},"args":{"cni":{"guid":"y"}}"#,
+                &["ib-sriov/guid deny /runtimeConfig/infinibandGUID"],
+            ),
+            (
+                r#""runtimeConfig":{"infinibandGUID":"x"},"capabilities":{"infinibandGUID":true}"#,
+                &["ib-sriov/guid warn /runtimeConfig/infinibandGUID"],
+            ),
+            (r#""rdmaIsolation":true"#, &[]),
+        ] {
+            let config = format!(r#"{{"cniVersion":"1.0.0","type":"ib-sriov",{members}}}"#);
+            assert_eq!(found(&config), want, "{config}");
+        }
+    }
+
+    #[test]
+    fn isolation_once() {
+        for (isolation, next, want) in [
+            ("true", "rdma", &["ib-sriov/rdma-isolation warn /plugins/0/rdmaIsolation"] as &[&str]),
+            ("false", "rdma", &[]),
+            ("true", "tuning", &[]),
+        ] {
+            let config = format!(
+                r#"{{"cniVersion":"1.0.0","plugins":[{{"type":"ib-sriov","rdmaIsolation":{isolation}}},{{"type":"{next}"}}]}}"#
+            );
+            assert_eq!(found(&config), want, "{config}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What the `tuning` plugin refuses to set on the interface it is handed.
+
+use super::super::finding::Findings;
+use super::super::rule::rule;
+use super::sriov;
+use crate::cni::json::Span;
+use crate::cni::{Object, Plugin};
+
+rule! { TUNING = "meta/tuning", Deny;
+"a `tuning` plugin with a sysctl outside `net.`, or a MAC or MTU that no interface can have";
+"The plugin writes only below /proc/sys/net, which is the pod's own, and fails the pod for every other key (\"invalid net sysctl key\"). \
+It parses `mac` when a pod starts, and panics on sysctls in `args` where `sysctl` itself is absent." }
+
+/// The rule on one `tuning` plugin.
+pub(super) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let arguments = plugin.object.object_of("args").and_then(|args| args.object_of("cni"));
+    let argument = |key: &str| arguments.and_then(|arguments| arguments.value_of(key));
+    let sysctl = plugin.object.object_of("sysctl");
+    let in_arguments = argument("sysctl").and_then(Object::of).filter(|map| !map.members.is_empty());
+    for member in [sysctl, in_arguments].iter().flatten().flat_map(|map| map.members) {
+        check_sysctl(&member.key, member.key_span, out);
+    }
+    if let Some(map) = in_arguments
+        && plugin.object.value_of("sysctl").is_none()
+    {
+        let first = map.members.first().map_or("", |member| &member.key);
+        let message = format!("`args.cni.sysctl` sets {first:?} where `sysctl` is absent: the tuning plugin panics");
+        out.config(&TUNING, map.value.span, message, "add a `sysctl`, if only an empty one");
+    }
+    // What stands in the arguments counts before all the rest.
+    if let Some(value) = argument("mac").or_else(|| sriov::configured_mac(plugin)) {
+        sriov::mac(plugin, value, &TUNING, "the tuning plugin", out);
+    }
+    if argument("mtu").is_none()
+        && let Some(value) = plugin.object.value_of("mtu")
+        && let Some(mtu) = value.as_int().filter(|mtu| *mtu < 0)
+    {
+        let message = format!("`mtu` is {mtu}: the kernel refuses it, and every pod that uses it fails");
+        out.config(&TUNING, value.span, message, "write the MTU in bytes");
+    }
+}
+
+fn check_sysctl(key: &str, span: Span, out: &mut Findings<'_>) {
+    // To the plugin a dot is a slash, and several are one.
+    let mut steps = key.split(['.', '/']).filter(|step| !step.is_empty());
+    let first = steps.next().unwrap_or_default();
+    if first == "net" && steps.next().is_some() {
+        return;
+    }
+    let message = format!("the sysctl {key:?} is not below `net.`: the tuning plugin refuses it and fails every pod");
+    let help = "set it in the pod's securityContext.sysctls, or use one that begins with `net.`";
+    let finding = out.config(&TUNING, span, message, help);
+    // The pod chooses the name of its interface.
+    if first.contains("IFNAME") {
+        finding.at_most_warn();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::rules::testing::found;
+
+    #[test]
+    fn what_the_plugin_refuses() {
+        for (members, want) in [
+            (r#""sysctl":{"net.ipv4.conf.IFNAME.arp_notify":"1","net/ipv4/ip_forward":"1"}"#, &[] as &[&str]),
+            (r#""sysctl":{"net/../kernel/x":"1",".net..core.somaxconn":"500"}"#, &[]),
+            (r#""sysctl":{"kernel.msgmax":"1"}"#, &["meta/tuning deny /plugins/1/sysctl/kernel.msgmax"]),
+            (r#""sysctl":{"net":"1"}"#, &["meta/tuning deny /plugins/1/sysctl/net"]),
+            (r#""sysctl":{"network.x":"1"}"#, &["meta/tuning deny /plugins/1/sysctl/network.x"]),
+            (r#""sysctl":{"IFNAME.x":"1"}"#, &["meta/tuning warn /plugins/1/sysctl/IFNAME.x"]),
+            (r#""args":{"cni":{"sysctl":{"net.x.y":"1"}}}"#, &["meta/tuning deny /plugins/1/args/cni/sysctl"]),
+            (r#""args":{"cni":{"sysctl":{"net.x.y":"1"}}},"sysctl":{}"#, &[]),
+            (r#""args":{"cni":{"sysctl":{}}}"#, &[]),
+            (
+                r#""args":{"cni":{"sysctl":{"vm.x":"1"}}},"sysctl":{}"#,
+                &["meta/tuning deny /plugins/1/args/cni/sysctl/vm.x"],
+            ),
+            (r#""mac":"02:00:00:00:00:01","mtu":9000"#, &[]),
+            (r#""mac":"02:00:00""#, &["meta/tuning deny /plugins/1/mac"]),
+            (r#""mac":"02:00:00","capabilities":{"mac":true}"#, &["meta/tuning warn /plugins/1/mac"]),
+            (r#""mac":"02:00:00","args":{"cni":{"mac":"02:00:00:00:00:01"}}"#, &[]),
+            (r#""args":{"cni":{"mac":"02"}}"#, &["meta/tuning deny /plugins/1/args/cni/mac"]),
+            (r#""mtu":-1"#, &["meta/tuning deny /plugins/1/mtu"]),
+        ] {
+            let config =
+                format!(r#"{{"cniVersion":"1.0.0","plugins":[{{"type":"sriov"}},{{"type":"tuning",{members}}}]}}"#);
+            assert_eq!(found(&config), want, "{members}");
+        }
+    }
+}

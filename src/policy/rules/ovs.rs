@@ -1,0 +1,227 @@
+//! What ovs-cni, and the OVS database behind it, make of a port.
+
+use super::super::finding::Findings;
+use super::super::rule::rule;
+use crate::cni::json::Value;
+use crate::cni::{Object, Plugin};
+use crate::resources::{Nad, RESOURCE_NAME};
+
+rule! { VLAN = "ovs/vlan", Deny;
+"a `vlan` above 4095";
+"ovs-cni passes the number on as it is; the column `tag` of the OVS database holds 0 to 4095, and the transaction that adds the pod's \
+port fails." }
+
+rule! { TRUNK = "ovs/trunk", Deny;
+"a `trunk` that ovs-cni or the OVS database refuses";
+"An entry is a range (`minID` and `maxID`, both above 0) or one `id`. ovs-cni refuses a range that runs backwards, ids above 4096 and a \
+list that yields no VLAN at all, and panics on null; the database refuses every id above 4095. An entry that yields nothing beside \
+others that do is ignored without a word, which is only warned of." }
+
+rule! { OFPORT = "ovs/ofport", Deny;
+"an `ofport_request` above 65279";
+"The OVS database holds 1 to 65279 there and refuses the port; 0 means none is asked for." }
+
+rule! { BRIDGE = "ovs/bridge", Warn;
+"neither a `bridge` nor a device";
+"ovs-cni takes the bridge from the config, from its own file on the node, from the pod's `OvnPort`, or from the uplink of the device. \
+With none of these the pod fails (\"failed to get bridge name\"), and the first and the last can be seen here." }
+
+rule! { VLAN_IGNORED = "ovs/vlan-ignored", Warn;
+"a `vlan` beside a `trunk` with entries";
+"A trunk port has no tag of its own: ovs-cni looks at `vlan` only where `trunk` is empty." }
+
+/// The largest VLAN id the database holds.
+const LARGEST: i64 = 4095;
+
+/// The rules on one `ovs` plugin.
+pub(crate) fn check(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let trunk = plugin.object.value_of("trunk");
+    let entries = plugin.object.list_of("trunk");
+    vlan(plugin, entries, out);
+    if let Some(trunk) = trunk.filter(|_| !entries.is_empty()) {
+        check_trunk(trunk, entries, out);
+    }
+    ofport(plugin, out);
+    bridge(nad, plugin, out);
+}
+
+fn vlan(plugin: &Plugin<'_>, trunk: &[Value<'_>], out: &mut Findings<'_>) {
+    let Some(value) = plugin.object.value_of("vlan") else { return };
+    let Some(id) = value.as_int() else { return };
+    if !trunk.is_empty() {
+        let message = format!("`vlan` is {id} and has no effect: `trunk` makes this a trunk port");
+        out.config(&VLAN_IGNORED, value.span, message, "keep one of the two");
+    } else if id > LARGEST {
+        let message =
+            format!("`vlan` is {id}: the OVS database takes 0 to {LARGEST}, and every pod that uses it fails");
+        out.config(&VLAN, value.span, message, "write a VLAN id from 1 to 4094");
+    }
+}
+
+/// What one entry of the trunk comes to.
+enum Entry {
+    /// Some VLANs.
+    Vlans,
+    /// Nothing, which ovs-cni does not mind while another entry yields something.
+    Nothing,
+    /// A value of a type that cannot be decoded: another rule's business.
+    Unreadable,
+    /// A refusal.
+    Refused(String),
+}
+
+fn check_trunk(trunk: &Value<'_>, entries: &[Value<'_>], out: &mut Findings<'_>) {
+    let help = "give each entry an `id`, or a `minID` and a `maxID` from 1 to 4094";
+    let verdicts: Vec<_> = entries.iter().map(|entry| (entry, read(entry))).collect();
+    let nothing = verdicts.iter().all(|(_, verdict)| matches!(verdict, Entry::Nothing));
+    if nothing {
+        let message = format!("`trunk` has {}, and no VLAN comes of it: every pod that uses it fails", count(entries));
+        out.config(&TRUNK, trunk.span, message, help);
+        return;
+    }
+    for (entry, verdict) in verdicts {
+        match verdict {
+            Entry::Refused(why) => {
+                out.config(&TRUNK, entry.span, format!("a `trunk` entry {why}: every pod that uses it fails"), help);
+            }
+            Entry::Nothing => {
+                let message = format!("a `trunk` entry {} yields no VLAN and is ignored", members(entry));
+                out.config(&TRUNK, entry.span, message, help).at_most_warn();
+            }
+            Entry::Vlans | Entry::Unreadable => {}
+        }
+    }
+}
+
+fn count(entries: &[Value<'_>]) -> String {
+    let shown: Vec<_> = entries.iter().take(4).map(members).collect();
+    let more = if entries.len() > shown.len() { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// An entry as far as ovs-cni looks at it: `{minID: 1, maxID: 5}`.
+fn members(entry: &Value<'_>) -> String {
+    let ids = Object::of(entry).map(|object| {
+        let known = ["minID", "maxID", "id"].into_iter();
+        known.filter_map(|key| object.int_of(key).map(|id| format!("{key}: {id}"))).collect::<Vec<_>>().join(", ")
+    });
+    format!("{{{}}}", ids.unwrap_or_default())
+}
+
+fn read(entry: &Value<'_>) -> Entry {
+    if entry.is_null() {
+        return Entry::Refused("is null, on which ovs-cni panics".to_owned());
+    }
+    let Some(object) = Object::of(entry) else { return Entry::Unreadable };
+    let keys = ["minID", "maxID", "id"];
+    if keys.into_iter().any(|key| object.value_of(key).is_some() && object.int_of(key).is_none_or(|id| id < 0)) {
+        return Entry::Unreadable;
+    }
+    let (min, max, id) = (object.int_of("minID"), object.int_of("maxID"), object.int_of("id"));
+    let from = min.unwrap_or(0);
+    let range = from > 0 && max.is_some_and(|max| max > 0);
+    // ovs-cni itself stops at 4096; what it lets through in between stops at the database.
+    for (key, id, limit) in
+        [("minID", min, LARGEST + 1), ("maxID", max, if range { LARGEST } else { LARGEST + 1 }), ("id", id, LARGEST)]
+    {
+        if let Some(id) = id.filter(|id| *id > limit) {
+            return Entry::Refused(format!("has `{key}` {id}, above {LARGEST}"));
+        }
+    }
+    match max {
+        Some(max) if max < from => Entry::Refused(format!("runs backwards, from `minID` {from} to `maxID` {max}")),
+        _ if range || id.is_some() => Entry::Vlans,
+        _ => Entry::Nothing,
+    }
+}
+
+fn ofport(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let Some(value) = plugin.object.value_of("ofport_request") else { return };
+    if let Some(port) = value.as_int().filter(|port| *port > 65279) {
+        let message = format!("`ofport_request` is {port}: the OVS database takes 1 to 65279, and every pod fails");
+        out.config(&OFPORT, value.span, message, "write a port number from 1 to 65279, or leave it out");
+    }
+}
+
+fn bridge(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let given = |key: &str| plugin.object.value_of(key).is_some_and(|value| value.as_str() != Some(""));
+    let annotated = nad.meta.annotation(RESOURCE_NAME).is_some_and(|name| !name.is_empty());
+    if !given("bridge") && !given("deviceID") && !annotated {
+        let message = "neither `bridge` nor a device is given: a file on the node or the pod must name the bridge, or the pod fails";
+        let help = format!("add `bridge`, or the annotation {RESOURCE_NAME} for hardware offload");
+        out.config(&BRIDGE, plugin.type_member.value.span, message, help);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::rules::testing::{found, found_without_device};
+
+    /// What is found in an `ovs` config with these members.
+    fn ovs(members: &str) -> Vec<String> {
+        found(&format!(r#"{{"cniVersion":"1.0.0","type":"ovs","bridge":"br1",{members}}}"#))
+    }
+
+    #[test]
+    fn ports() {
+        for (members, want) in [
+            (r#""vlan":0"#, &[] as &[&str]),
+            (r#""vlan":4095"#, &[]),
+            (r#""vlan":4096"#, &["ovs/vlan deny /vlan"]),
+            (r#""vlan":-1"#, &["nad/field-type deny /vlan"]),
+            (r#""vlan":null,"trunk":[{"id":5}]"#, &[]),
+            (r#""vlan":100,"trunk":[]"#, &[]),
+            (r#""vlan":100,"trunk":[{"id":5}]"#, &["ovs/vlan-ignored warn /vlan"]),
+            (r#""vlan":9999,"trunk":[{"id":5}]"#, &["ovs/vlan-ignored warn /vlan"]),
+            (r#""ofport_request":0"#, &[]),
+            (r#""ofport_request":65279"#, &[]),
+            (r#""ofport_request":65280"#, &["ovs/ofport deny /ofport_request"]),
+        ] {
+            assert_eq!(ovs(members), want, "{members}");
+        }
+    }
+
+    #[test]
+    fn trunks() {
+        for (trunk, want) in [
+            ("null", ""),
+            ("[]", ""),
+            (r#"[{"id":5}]"#, ""),
+            (r#"[{"id":0}]"#, ""),
+            (r#"[{"id":4095}]"#, ""),
+            (r#"[{"id":4096}]"#, "deny /trunk/0"),
+            (r#"[{"minID":1,"maxID":4095}]"#, ""),
+            (r#"[{"minID":5,"maxID":5}]"#, ""),
+            (r#"[{"minID":1,"maxID":4096}]"#, "deny /trunk/0"),
+            (r#"[{"id":1},{"minID":0,"maxID":4096}]"#, "warn /trunk/1"),
+            (r#"[{"id":1},{"minID":0,"maxID":4097}]"#, "deny /trunk/1"),
+            (r#"[{"id":1},{"minID":4096}]"#, "warn /trunk/1"),
+            (r#"[{"id":1},{"minID":4097}]"#, "deny /trunk/1"),
+            (r#"[{"minID":10,"maxID":5}]"#, "deny /trunk/0"),
+            (r#"[{"minID":10,"maxID":0}]"#, "deny /trunk/0"),
+            (r#"[{"minID":10,"maxID":5,"id":3}]"#, "deny /trunk/0"),
+            (r#"[{"minID":5}]"#, "deny /trunk"),
+            (r#"[{"maxID":5}]"#, "deny /trunk"),
+            (r#"[{}]"#, "deny /trunk"),
+            (r#"[{},{"minID":0,"maxID":7}]"#, "deny /trunk"),
+            (r#"[{"id":7},{}]"#, "warn /trunk/1"),
+            (r#"[{"id":7},null]"#, "deny /trunk/1"),
+        ] {
+            let want: Vec<_> = (!want.is_empty()).then(|| format!("ovs/trunk {want}")).into_iter().collect();
+            assert_eq!(ovs(&format!(r#""trunk":{trunk}"#)), want, "{trunk}");
+        }
+        assert_eq!(ovs(r#""trunk":[{"id":"7"}]"#), ["nad/field-type deny /trunk/0/id"]);
+    }
+
+    #[test]
+    fn a_bridge_or_a_device() {
+        let ovs = r#"{"cniVersion":"1.0.0","type":"ovs"}"#;
+        assert_eq!(found(ovs), Vec::<String>::new());
+        assert_eq!(found_without_device(ovs), ["ovs/bridge warn /type"]);
+        assert_eq!(
+            found_without_device(r#"{"cniVersion":"1.0.0","type":"ovs","bridge":""}"#),
+            ["ovs/bridge warn /type"]
+        );
+        assert_eq!(found_without_device(r#"{"cniVersion":"1.0.0","type":"ovs","bridge":"br1"}"#), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,313 @@
+//! What sriov-cni makes of its settings for a virtual function, the VLAN aside.
+
+use super::super::Rule;
+use super::super::finding::Findings;
+use super::super::rule::rule;
+use crate::cni::Plugin;
+use crate::cni::json::Value;
+use crate::cni::mac::Mac;
+
+rule! { MAC = "sriov/mac", Deny;
+"a `mac` that does not parse, or that no interface can have";
+"sriov-cni parses the address when a pod starts and fails the pod where it cannot (\"failed to parse MAC address\"). Drivers refuse a \
+multicast address or one of zeros for an interface, and Ethernet has room for six bytes. A pod that brings its own address does not \
+use this one, so with the `mac` capability it is only warned of." }
+
+rule! { TX_RATE = "sriov/tx-rate", Deny;
+"a transmit rate below 0, or a minimum above the maximum";
+"The rates go to the kernel in Mbit/s, cut to 32 bits without a look: -1 becomes 4294967295. The kernel refuses a minimum above a \
+maximum that is not 0; 0 means no limit." }
+
+rule! { ON_OFF = "sriov/on-off", Deny;
+"`spoofchk` or `trust` that reads like on and is not exactly `on`";
+"sriov-cni does not check the value: `on` switches the setting on, and every other text, `true` and `ON` included, switches it **off**. \
+A `spoofchk` that was meant to protect the network is then gone, and nothing says so. Odd values that do not read like on are only \
+warned of." }
+
+rule! { LINK_STATE = "sriov/link-state", Deny;
+"a `link_state` other than auto, enable and disable";
+"sriov-cni compares the text as it stands, case included, and fails the pod (\"invalid link_state value\")." }
+
+rule! { LOG_LEVEL = "sriov/log-level", Warn;
+"a `logLevel` that sriov-cni does not know";
+"It knows panic, error, warning, info and debug, in any case, and takes info for all the rest." }
+
+rule! { NO_EFFECT = "sriov/no-effect", Warn;
+"`mtu`, `master` or `vfid`, which sriov-cni overwrites";
+"The keys are read, and then set from the VF that the pod was given. The MTU of a VF is that of the device, or what a chained \
+`tuning` plugin makes of it." }
+
+rule! { HOST_FILE = "sriov/host-file", Warn;
+"a `logFile`: a path on the node, written as root";
+"sriov-cni opens the file on every node that runs a pod of this network, with its own rights, wherever the path leads." }
+
+/// The rules on one `sriov` plugin.
+pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    if let Some(value) = configured_mac(plugin) {
+        mac(plugin, value, &MAC, "sriov-cni", out);
+    }
+    tx_rate(plugin, out);
+    for (key, effect) in [("spoofchk", "spoof checking"), ("trust", "trust")] {
+        on_off(plugin, key, effect, out);
+    }
+    link_state(plugin, &LINK_STATE, "sriov-cni", out);
+    log_level(plugin, out);
+    no_effect(plugin, out);
+    host_file(plugin, out);
+}
+
+/// The address a plugin sets on the pod's interface: a `runtimeConfig` in the config counts before `mac`.
+pub(super) fn configured_mac<'d>(plugin: &Plugin<'d>) -> Option<&'d Value<'d>> {
+    let runtime = plugin.object.object_of("runtimeConfig").and_then(|runtime| runtime.value_of("mac"));
+    runtime.filter(|value| value.as_str() != Some("")).or_else(|| plugin.object.value_of("mac"))
+}
+
+/// What is wrong with such an address.
+pub(super) fn mac(plugin: &Plugin<'_>, value: &Value<'_>, rule: &'static Rule, reader: &str, out: &mut Findings<'_>) {
+    let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
+    let help = "write six bytes in hexadecimal, as in \"02:00:00:00:00:01\"";
+    let doubt = match Mac::parse(text) {
+        None => {
+            let pods = failing_pods(from_pod(plugin, "mac"));
+            let message = format!("`mac` is {text:?}: {reader} cannot parse it and fails {pods}");
+            let finding = out.config(rule, value.span, message, help);
+            if from_pod(plugin, "mac") {
+                finding.at_most_warn();
+            }
+            return;
+        }
+        Some(mac) if mac.bare => "only builds with a recent Go release can parse it without separators",
+        Some(mac) if mac.bytes != 6 => "an Ethernet address has six bytes",
+        Some(mac) if mac.multicast => "it is a multicast address, which drivers refuse for an interface",
+        Some(mac) if mac.zero => "drivers refuse an address of zeros for an interface",
+        Some(_) => return,
+    };
+    out.config(rule, value.span, format!("`mac` is {text:?}: {doubt}"), help).at_most_warn();
+}
+
+/// Whether pods may bring a value of their own, which then counts instead of the one in the config.
+pub(super) fn from_pod(plugin: &Plugin<'_>, capability: &str) -> bool {
+    let capabilities = plugin.object.object_of("capabilities");
+    capabilities.is_some_and(|all| all.get_exact(capability).is_some() && all.is_true(capability))
+}
+
+/// Whom a value in the config fails.
+pub(super) fn failing_pods(from_pod: bool) -> &'static str {
+    if from_pod { "every pod that brings none of its own" } else { "every pod that uses it" }
+}
+
+fn tx_rate(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let mut rates = [None, None];
+    for (key, rate) in ["min_tx_rate", "max_tx_rate"].into_iter().zip(&mut rates) {
+        let Some(value) = plugin.object.value_of(key) else { continue };
+        let Some(given) = value.as_int() else { continue };
+        if given < 0 {
+            let cut = given as u32;
+            let message = format!("`{key}` is {given}: the kernel is asked for {cut} Mbit/s");
+            out.config(&TX_RATE, value.span, message, "write a rate in Mbit/s, or 0 for no limit");
+        } else if let Ok(fits) = u32::try_from(given) {
+            *rate = Some((fits, value));
+        } else {
+            let message =
+                format!("`{key}` is {given}: cut to 32 bits, the kernel is asked for {} Mbit/s", given as u32);
+            out.config(&TX_RATE, value.span, message, "write the rate in Mbit/s").at_most_warn();
+        }
+    }
+    if let [Some((min, value)), Some((max, _))] = rates
+        && min > max
+        && max > 0
+    {
+        let message =
+            format!("`min_tx_rate` is {min} and `max_tx_rate` {max}: the kernel refuses it, and every pod fails");
+        out.config(&TX_RATE, value.span, message, "write a minimum that is not above the maximum");
+    }
+}
+
+fn on_off(plugin: &Plugin<'_>, key: &str, effect: &str, out: &mut Findings<'_>) {
+    let Some(value) = plugin.object.value_of(key) else { return };
+    let Some(text) = value.as_str().filter(|text| !matches!(*text, "" | "on" | "off")) else { return };
+    let message =
+        format!("`{key}` is {text:?}: sriov-cni takes everything but \"on\" for off and switches {effect} off");
+    if reads_like_on(text) {
+        out.config(&ON_OFF, value.span, message, "write \"on\"");
+    } else {
+        out.config(&ON_OFF, value.span, message, "write \"on\" or \"off\"").at_most_warn();
+    }
+}
+
+fn reads_like_on(text: &str) -> bool {
+    let plain = text.trim().to_ascii_lowercase();
+    matches!(plain.as_str(), "on" | "true" | "t" | "yes" | "y" | "1" | "enable" | "enabled" | "active")
+}
+
+/// The `link_state` of sriov-cni and of ib-sriov-cni.
+pub(super) fn link_state(plugin: &Plugin<'_>, rule: &'static Rule, reader: &str, out: &mut Findings<'_>) {
+    let Some(value) = plugin.object.value_of("link_state") else { return };
+    let Some(state) = value.as_str() else { return };
+    if !matches!(state, "" | "auto" | "enable" | "disable") {
+        let message = format!(
+            "`link_state` is {state:?}: {reader} knows auto, enable and disable and fails every pod that uses it"
+        );
+        out.config(rule, value.span, message, "write \"auto\", \"enable\" or \"disable\"");
+    }
+}
+
+fn log_level(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    const LEVELS: [&str; 5] = ["panic", "error", "warning", "info", "debug"];
+    let Some(value) = plugin.object.value_of("logLevel") else { return };
+    let Some(level) = value.as_str().filter(|level| !level.is_empty()) else { return };
+    if !LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level)) {
+        let message = format!("`logLevel` is {level:?}: sriov-cni does not know it and logs at info");
+        out.config(&LOG_LEVEL, value.span, message, format!("write one of {}", LEVELS.join(", ")));
+    }
+}
+
+fn no_effect(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let object = plugin.object;
+    // What is written like a default asks for nothing.
+    let mtu = object.int_of("mtu").filter(|mtu| *mtu != 0).map(|mtu| mtu.to_string());
+    let master = object.str_of("master").filter(|master| !master.is_empty()).map(|master| format!("{master:?}"));
+    let vfid = object.int_of("vfid").map(|vfid| vfid.to_string());
+    let because = [
+        ("mtu", mtu, "the MTU is that of the VF", "set it on the device, or chain the `tuning` plugin with this `mtu`"),
+        ("master", master, "the device is the one the pod was given", "take it away"),
+        ("vfid", vfid, "the VF is the one the pod was given", "take it away"),
+    ];
+    for (key, given, instead, help) in because {
+        if let (Some(given), Some(member)) = (given, object.get(key)) {
+            let message = format!("`{key}` is {given} and has no effect: {instead}");
+            out.config(&NO_EFFECT, member.value.span, message, help);
+        }
+    }
+}
+
+fn host_file(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let Some(value) = plugin.object.value_of("logFile") else { return };
+    if let Some(path) = value.as_str().filter(|path| !path.is_empty()) {
+        let message = format!("`logFile` is {path:?}: sriov-cni writes to that path on the node, as root");
+        out.config(
+            &HOST_FILE,
+            value.span,
+            message,
+            "leave it out, and sriov-cni logs to stderr, where the runtime collects it",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::rules::testing::found;
+
+    /// What is found in an `sriov` config with these members.
+    fn sriov(members: &str) -> Vec<String> {
+        found(&format!(r#"{{"cniVersion":"1.0.0","type":"sriov",{members}}}"#))
+    }
+
+    #[test]
+    fn mac() {
+        for (mac, want) in [
+            ("", ""),
+            ("02:00:00:00:00:01", ""),
+            ("CA-FE-C0-FF-EE-00", ""),
+            ("cafe.c0ff.ee00", ""),
+            ("02:00:00:00:00", "deny"),
+            ("02:00:00:00:00:0g", "deny"),
+            ("auto", "deny"),
+            (" 02:00:00:00:00:01", "deny"),
+            ("020000000001", "warn"),
+            ("01:00:5e:00:00:01", "warn"),
+            ("00:00:00:00:00:00", "warn"),
+            ("02:00:00:00:00:00:00:01", "warn"),
+        ] {
+            let want: Vec<_> = (!want.is_empty()).then(|| format!("sriov/mac {want} /mac")).into_iter().collect();
+            assert_eq!(sriov(&format!(r#""mac":"{mac}""#)), want, "{mac:?}");
+        }
+        assert_eq!(sriov(r#""mac":"x","capabilities":{"mac":true}"#), ["sriov/mac warn /mac"]);
+        assert_eq!(sriov(r#""mac":"x","runtimeConfig":{"mac":"02:00:00:00:00:01"}"#), Vec::<String>::new());
+        assert_eq!(sriov(r#""runtimeConfig":{"mac":"x"}"#), ["sriov/mac deny /runtimeConfig/mac"]);
+        assert_eq!(sriov(r#""mac":"x","capabilities":{"mac":false}"#), ["sriov/mac deny /mac"]);
+    }
+
+    #[test]
+    fn rates() {
+        for (members, want) in [
+            (r#""min_tx_rate":0,"max_tx_rate":0"#, &[] as &[&str]),
+            (r#""min_tx_rate":100"#, &[]),
+            (r#""min_tx_rate":100,"max_tx_rate":0"#, &[]),
+            (r#""min_tx_rate":100,"max_tx_rate":100"#, &[]),
+            (r#""min_tx_rate":101,"max_tx_rate":100"#, &["sriov/tx-rate deny /min_tx_rate"]),
+            (r#""min_tx_rate":null,"max_tx_rate":100"#, &[]),
+            (r#""max_tx_rate":-1"#, &["sriov/tx-rate deny /max_tx_rate"]),
+            (
+                r#""min_tx_rate":-5,"max_tx_rate":-1"#,
+                &["sriov/tx-rate deny /min_tx_rate", "sriov/tx-rate deny /max_tx_rate"],
+            ),
+            (r#""max_tx_rate":4294967295"#, &[]),
+            (r#""max_tx_rate":4294967296"#, &["sriov/tx-rate warn /max_tx_rate"]),
+            (r#""min_tx_rate":4294967297,"max_tx_rate":1"#, &["sriov/tx-rate warn /min_tx_rate"]),
+            (r#""max_tx_rate":"100""#, &["nad/field-type deny /max_tx_rate"]),
+        ] {
+            assert_eq!(sriov(members), want, "{members}");
+        }
+    }
+
+    #[test]
+    fn on_and_off() {
+        for key in ["spoofchk", "trust"] {
+            for (text, want) in [
+                ("on", ""),
+                ("off", ""),
+                ("", ""),
+                ("true", "deny"),
+                ("True", "deny"),
+                ("ON", "deny"),
+                ("On", "deny"),
+                (" on", "deny"),
+                ("on ", "deny"),
+                ("yes", "deny"),
+                ("enable", "deny"),
+                ("enabled", "deny"),
+                ("1", "deny"),
+                ("false", "warn"),
+                ("OFF", "warn"),
+                ("no", "warn"),
+                ("0", "warn"),
+                ("disable", "warn"),
+                ("maybe", "warn"),
+            ] {
+                let want: Vec<_> =
+                    (!want.is_empty()).then(|| format!("sriov/on-off {want} /{key}")).into_iter().collect();
+                assert_eq!(sriov(&format!(r#""{key}":"{text}""#)), want, "{key} {text:?}");
+            }
+        }
+        assert_eq!(sriov(r#""spoofchk":null,"trust":null"#), Vec::<String>::new());
+        assert_eq!(sriov(r#""spoofchk":true"#), ["nad/field-type deny /spoofchk"]);
+        assert_eq!(sriov(r#""spoofChk":"true""#), ["nad/ambiguous-key warn /spoofChk", "sriov/on-off deny /spoofChk"]);
+    }
+
+    #[test]
+    fn words_and_the_rest() {
+        for (members, want) in [
+            (r#""link_state":"auto""#, &[] as &[&str]),
+            (r#""link_state":"enable""#, &[]),
+            (r#""link_state":"disable""#, &[]),
+            (r#""link_state":"""#, &[]),
+            (r#""link_state":null"#, &[]),
+            (r#""link_state":"Enable""#, &["sriov/link-state deny /link_state"]),
+            (r#""link_state":"up""#, &["sriov/link-state deny /link_state"]),
+            (r#""logLevel":"debug""#, &[]),
+            (r#""logLevel":"WARNING""#, &[]),
+            (r#""logLevel":"""#, &[]),
+            (r#""logLevel":"warn""#, &["sriov/log-level warn /logLevel"]),
+            (r#""logLevel":"verbose""#, &["sriov/log-level warn /logLevel"]),
+            (r#""mtu":9000"#, &["sriov/no-effect warn /mtu"]),
+            (r#""mtu":0,"master":"""#, &[]),
+            (r#""master":"ens1f0","vfid":0"#, &["sriov/no-effect warn /master", "sriov/no-effect warn /vfid"]),
+            (r#""mtu":"9000""#, &["nad/field-type deny /mtu"]),
+            (r#""logFile":"/var/log/sriov.log""#, &["sriov/host-file warn /logFile"]),
+            (r#""logFile":"""#, &[]),
+        ] {
+            assert_eq!(sriov(members), want, "{members}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The VLAN of a virtual function: id, priority and protocol, which sriov-cni checks against each other.
+
+use super::super::finding::Findings;
+use super::super::rule::rule;
+use crate::cni::Plugin;
+
+rule! { VLAN = "sriov/vlan", Deny;
+"a `vlan` outside 0 to 4094";
+"sriov-cni checks the id before it touches the VF and fails the pod (\"vlan id … invalid: value must be in the range 0-4094\"). 0 means \
+no VLAN." }
+
+rule! { QOS = "sriov/vlan-qos", Deny;
+"a `vlanQoS` outside 0 to 7, without a `vlan`, or not 0 on VLAN 0";
+"The priority is part of the VLAN tag, so sriov-cni refuses one where there is no tag to put it in: beside an absent `vlan` it refuses \
+even 0, beside `vlan` 0 everything else." }
+
+rule! { PROTO = "sriov/vlan-proto", Deny;
+"a `vlanProto` other than 802.1q and 802.1ad, without a `vlan`, or 802.1ad on VLAN 0";
+"sriov-cni knows these two protocols, in any case, and only beside a `vlan`. An outer tag (802.1ad) needs an id that is not 0." }
+
+/// The three rules.
+pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let vlan = match plugin.object.value_of("vlan") {
+        None => Vlan::Absent,
+        Some(value) => value.as_int().map_or(Vlan::Unreadable, Vlan::Id),
+    };
+    if let (Vlan::Id(id), Some(value)) = (vlan, plugin.object.value_of("vlan"))
+        && !(0..=4094).contains(&id)
+    {
+        let message = format!("`vlan` is {id}: sriov-cni takes 0 to 4094 and fails every pod that uses it");
+        out.config(&VLAN, value.span, message, "write a VLAN id from 1 to 4094, or 0 for none");
+    }
+    qos(plugin, vlan, out);
+    proto(plugin, vlan, out);
+}
+
+/// What sriov-cni finds in `vlan`.
+#[derive(Clone, Copy)]
+enum Vlan {
+    Absent,
+    /// Of a type it cannot decode: another rule's business.
+    Unreadable,
+    Id(i64),
+}
+
+fn qos(plugin: &Plugin<'_>, vlan: Vlan, out: &mut Findings<'_>) {
+    let Some(value) = plugin.object.value_of("vlanQoS") else { return };
+    let Some(qos) = value.as_int() else { return };
+    let (message, help) = match vlan {
+        Vlan::Absent => (
+            format!("`vlanQoS` is {qos} without a `vlan`: sriov-cni refuses it and fails every pod that uses it"),
+            "add `vlan`, or take `vlanQoS` away",
+        ),
+        _ if !(0..=7).contains(&qos) => (
+            format!("`vlanQoS` is {qos}: sriov-cni takes 0 to 7 and fails every pod that uses it"),
+            "write a priority from 0 to 7",
+        ),
+        Vlan::Id(0) if qos != 0 => (
+            format!("`vlanQoS` is {qos} on `vlan` 0: sriov-cni refuses a priority without a VLAN and fails every pod"),
+            "set `vlan` to the id the priority is for, or `vlanQoS` to 0",
+        ),
+        _ => return,
+    };
+    out.config(&QOS, value.span, message, help);
+}
+
+fn proto(plugin: &Plugin<'_>, vlan: Vlan, out: &mut Findings<'_>) {
+    let Some(value) = plugin.object.value_of("vlanProto") else { return };
+    let Some(proto) = value.as_str() else { return };
+    let outer = proto.eq_ignore_ascii_case("802.1ad");
+    let (message, help) = match vlan {
+        Vlan::Absent => (
+            format!("`vlanProto` is {proto:?} without a `vlan`: sriov-cni refuses it and fails every pod that uses it"),
+            "add `vlan`, or take `vlanProto` away",
+        ),
+        _ if !outer && !proto.eq_ignore_ascii_case("802.1q") => (
+            format!("`vlanProto` is {proto:?}: sriov-cni knows 802.1q and 802.1ad and fails every pod that uses it"),
+            "write \"802.1q\" or \"802.1ad\", or leave it out for 802.1q",
+        ),
+        Vlan::Id(0) if outer => (
+            format!(
+                "`vlanProto` is {proto:?} on `vlan` 0: sriov-cni refuses an outer tag without an id and fails every pod"
+            ),
+            "set `vlan` to the id of the outer tag, or `vlanProto` to \"802.1q\"",
+        ),
+        _ => return,
+    };
+    out.config(&PROTO, value.span, message, help);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::rules::testing::found;
+
+    /// Every combination of what can stand in the three keys: the first error sriov-cni meets, and what is found.
+    /// sriov-cni stops at its first error, so more may be found than it says, but never without it.
+    #[test]
+    fn agrees_with_sriov_cni_on_every_combination() {
+        let vlans = [None, Some(-1), Some(0), Some(1), Some(4094), Some(4095)];
+        let priorities = [None, Some(-1), Some(0), Some(3), Some(7), Some(8)];
+        let protocols =
+            [None, Some(""), Some("802.1q"), Some("802.1Q"), Some("802.1ad"), Some("802.1AD"), Some("qinq")];
+        for vlan in vlans {
+            for qos in priorities {
+                for proto in protocols {
+                    let mut config = serde_json::json!({"cniVersion": "1.0.0", "type": "sriov"});
+                    vlan.inspect(|id: &i64| config["vlan"] = (*id).into());
+                    qos.inspect(|priority: &i64| config["vlanQoS"] = (*priority).into());
+                    proto.inspect(|name: &&str| config["vlanProto"] = (*name).into());
+                    let found = found(&config.to_string());
+                    match refuses(vlan, qos, proto) {
+                        Some(rule) => assert!(found.iter().any(|line| line.starts_with(rule)), "{config}: {found:?}"),
+                        None => assert_eq!(found, Vec::<String>::new(), "{config}"),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The key sriov-cni complains of first, in the order in which it looks.
+    fn refuses(vlan: Option<i64>, qos: Option<i64>, proto: Option<&str>) -> Option<&'static str> {
+        let proto = proto.map(str::to_lowercase);
+        let Some(vlan) = vlan else {
+            return qos.map(|_| "sriov/vlan-qos ").or_else(|| proto.map(|_| "sriov/vlan-proto "));
+        };
+        match (qos.unwrap_or(0), proto.as_deref().unwrap_or("802.1q")) {
+            _ if !(0..=4094).contains(&vlan) => Some("sriov/vlan "),
+            (qos, _) if !(0..=7).contains(&qos) || (qos != 0 && vlan == 0) => Some("sriov/vlan-qos "),
+            (_, "802.1q") => None,
+            (_, "802.1ad") if vlan != 0 => None,
+            _ => Some("sriov/vlan-proto "),
+        }
+    }
+
+    #[test]
+    fn points_at_the_key_and_says_it_once() {
+        for (config, want) in [
+            (r#"{"type":"sriov","vlan":4095}"#, &["sriov/vlan deny /vlan"] as &[_]),
+            (r#"{"type":"sriov","vlan":4095.0}"#, &["sriov/vlan deny /vlan"]),
+            (r#"{"type":"sriov","vlan":-1,"vlanQoS":9}"#, &["sriov/vlan deny /vlan", "sriov/vlan-qos deny /vlanQoS"]),
+            (r#"{"type":"sriov","vlan":null,"vlanQoS":0}"#, &["sriov/vlan-qos deny /vlanQoS"]),
+            (r#"{"type":"sriov","vlan":null,"vlanQoS":null,"vlanProto":null}"#, &[]),
+            (r#"{"type":"sriov","vlan":0,"vlanQoS":0,"vlanProto":"802.1Q"}"#, &[]),
+            (r#"{"type":"sriov","vlanProto":"nonsense"}"#, &["sriov/vlan-proto deny /vlanProto"]),
+            // A type that cannot be decoded is said by another rule, and nothing is made of it here.
+            (r#"{"type":"sriov","vlan":"100","vlanQoS":3}"#, &["nad/field-type deny /vlan"]),
+            (
+                r#"{"type":"sriov","vlan":"100","vlanQoS":8}"#,
+                &["nad/field-type deny /vlan", "sriov/vlan-qos deny /vlanQoS"],
+            ),
+            // The plugin reads the key that sorts last.
+            (r#"{"type":"sriov","VLAN":9999,"vlan":5}"#, &["nad/ambiguous-key warn /vlan"]),
+            (
+                r#"{"cniVersion":"1.0.0","plugins":[{"type":"tuning2"},{"type":"sriov","vlan":5000}]}"#,
+                &["sriov/vlan deny /plugins/1/vlan"],
+            ),
+            (r#"{"type":"bridge","vlan":5000}"#, &[]),
+        ] {
+            assert_eq!(found(config), want, "{config}");
+        }
+    }
+}
