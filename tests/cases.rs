@@ -261,7 +261,7 @@ fn each_repair_settles() {
             repaired += 1;
         }
     }
-    assert!(repaired > 10, "only {repaired} cases repair anything");
+    assert!(repaired >= 10, "only {repaired} cases repair anything");
 }
 
 /// The input with one of its judged documents replaced.

@@ -5,7 +5,6 @@ use super::schema::{Field, INT, STRINGS, Type, UINT, UINT32, field};
 /// What Multus and libcni decode in every plugin's config. `type` and `capabilities` have rules of their own.
 pub const COMMON: &[Field] = &[
     field("cniVersion", Type::Str),
-    field("cniVersions", STRINGS),
     field("name", Type::Str),
     field("type", Type::Any),
     field("capabilities", Type::Any),
@@ -21,6 +20,7 @@ pub const COMMON: &[Field] = &[
 
 /// What they decode besides at the top of a list.
 pub const LIST: &[Field] = &[
+    field("cniVersions", STRINGS),
     field("disableCheck", Type::Bool),
     field("disableGC", Type::Bool),
     // libcni takes a boolean or the words for it.

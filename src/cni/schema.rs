@@ -100,7 +100,7 @@ pub fn first_misfit<'d>(fields: &[Field], object: Object<'d>) -> Option<Misfit<'
 
 /// Every value of the object that does not fit its field. A key in another case is decoded too, even where a later one wins;
 /// of exact duplicates only the last is left when the plugin reads.
-pub fn misfits<'d>(fields: &'static [Field], object: Object<'d>) -> Vec<Misfit<'d>> {
+pub fn misfits<'d>(fields: &[Field], object: Object<'d>) -> Vec<Misfit<'d>> {
     let mut misfits = Vec::new();
     for field in fields {
         let spellings: BTreeMap<&str, &Value<'d>> =
@@ -110,11 +110,8 @@ pub fn misfits<'d>(fields: &'static [Field], object: Object<'d>) -> Vec<Misfit<'
     misfits
 }
 
-/// The integer in a number, however written, before it is squeezed into 64 bits.
+/// The integer in a number, however written. It has passed through a 64-bit float, which rounds what has more than 53 bits.
 fn integer(text: &str) -> Option<i128> {
-    if let Ok(exact) = text.parse() {
-        return Some(exact);
-    }
     let float: f64 = text.parse().ok()?;
     (float.fract() == 0.0 && float.abs() < 1e21).then_some(float as i128)
 }

@@ -39,7 +39,7 @@ pub fn documents(text: &str, visit: &mut dyn FnMut(Document)) {
         match document.node {
             Ok(node) => object(text, document.line, number, node, visit),
             Err(error) => visit(Document::Unreadable {
-                line: document.line,
+                line: error.line,
                 problem: format!("document {number}: column {}: {}", error.column, error.problem),
             }),
         }

@@ -54,6 +54,8 @@ pub(super) fn finding(rule: &str, action: Action, message: &str) -> Finding {
         config: None,
         message: message.to_owned(),
         help: "mend it".to_owned(),
+        is_about_key: false,
+        offence: String::new(),
         ceiling: Action::Deny,
         repairs: Vec::new(),
     }

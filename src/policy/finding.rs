@@ -171,9 +171,14 @@ impl<'d> Findings<'d> {
         self.document.map(|document| document.pointer_to(span)).unwrap_or_default()
     }
 
-    /// Whether that rule found something at or above a pointer.
+    /// Whether that rule found something at a pointer, above it or below it.
     pub(crate) fn covers(&self, rule: &'static Rule, pointer: &str) -> bool {
-        self.list.iter().any(|finding| finding.rule == rule && pointer.starts_with(finding.pointer.as_str()))
+        let is_below = |below: &str, above: &str| {
+            below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let mut places =
+            self.list.iter().filter(|finding| finding.rule == rule).map(|finding| finding.pointer.as_str());
+        places.any(|place| is_below(place, pointer) || is_below(pointer, place))
     }
 
     /// A finding made elsewhere, put in its place in this object.

@@ -203,7 +203,7 @@ impl Question<'_> {
         }
         let in_config =
             devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| unusable(name).is_none());
-        if let Some(value) = self.owners_value(usable.or(in_config)) {
+        if let Some(value) = self.owners_value(annotation.and_then(domain).or_else(|| in_config.and_then(domain))) {
             return Some(Answer { value: value.into(), source: Source::Owner });
         }
         let rest = [

@@ -1,8 +1,9 @@
 //! From parser events to nodes: anchors, merge keys, limits.
 
 use std::collections::{HashMap, HashSet};
-use std::io::BufReader;
+use std::io::{BufReader, Chain, Read};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 
@@ -16,6 +17,9 @@ const MAX_DEPTH: usize = 128;
 const MAX_ALIASED: usize = 100_000;
 /// The parser keeps what it was handed as four-byte characters: hand it little at a time.
 const CHUNK: usize = 8 << 10;
+
+/// A comment behind the last line: the parser looks a few characters ahead without asking whether they are there.
+const PADDING: &[u8] = b"\n#           ";
 
 /// The documents of a text, one after the other; one that cannot be read does not hide the next. They are cut apart as the
 /// Kubernetes tools do it, at every line that begins with three dashes, before anything is parsed.
@@ -123,10 +127,11 @@ fn newlines(text: &str, range: Range<usize>) -> usize {
 }
 
 struct Composer<'t> {
-    parser: Parser<BufReader<&'t [u8]>>,
+    parser: Parser<BufReader<Chain<&'t [u8], &'static [u8]>>>,
     /// Where the part begins in the whole text.
     offset: usize,
     line: usize,
+    last_line: usize,
     /// Anchored nodes, and how many nodes each is.
     anchors: HashMap<String, (Node, usize)>,
     aliased: usize,
@@ -135,9 +140,12 @@ struct Composer<'t> {
 impl<'t> Composer<'t> {
     fn new(part: &'t str, offset: usize, line: usize) -> Self {
         let mut parser = Parser::new();
-        parser.set_input(BufReader::with_capacity(CHUNK.min(part.len().max(1)), part.as_bytes()));
+        let end: &[u8] = if part.ends_with('\n') { PADDING.trim_ascii_start() } else { PADDING };
+        let capacity = CHUNK.min(part.len() + end.len());
+        parser.set_input(BufReader::with_capacity(capacity, part.as_bytes().chain(end)));
         parser.set_encoding(Encoding::Utf8);
-        Self { parser, offset, line, anchors: HashMap::new(), aliased: 0 }
+        let last_line = line + part.trim_end().matches('\n').count();
+        Self { parser, offset, line, last_line, anchors: HashMap::new(), aliased: 0 }
     }
 
     /// The one document of the part, if there is any.
@@ -160,7 +168,12 @@ impl<'t> Composer<'t> {
     }
 
     fn next(&mut self) -> Result<Event, Error> {
-        self.parser.parse().map_err(|error| {
+        // The parser panics on a few texts that nobody writes (`[!a,]`). They are errors like any other here.
+        let parser = AssertUnwindSafe(|| self.parser.parse());
+        let Ok(event) = catch_unwind(parser) else {
+            return Err(self.error_at(Mark::default(), "it cannot be read as YAML".to_owned()));
+        };
+        event.map_err(|error| {
             let mark = error.problem_mark().unwrap_or_default();
             let problem = match error.context() {
                 Some(context) => format!("{} {context}", error.problem()),
@@ -292,7 +305,9 @@ impl<'t> Composer<'t> {
     }
 
     fn error_at(&self, mark: Mark, problem: String) -> Error {
-        Error { line: self.line_of(mark), column: mark.column as usize + 1, problem }
+        // What is missed at the end is missed behind the last line.
+        let line = self.line_of(mark).min(self.last_line);
+        Error { line, column: mark.column as usize + 1, problem }
     }
 }
 

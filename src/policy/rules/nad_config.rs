@@ -154,35 +154,22 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     }
     version(config, out);
     name(config, out);
-    let root_fields: &[&'static [Field]] =
-        if config.is_list { &[readers::COMMON, readers::LIST] } else { &[readers::COMMON] };
-    section(config.root, root_fields, out);
+    let at_the_top: &[&[Field]] = if config.is_list { &[readers::COMMON, readers::LIST] } else { &[readers::COMMON] };
+    section(config.root, at_the_top, out);
     if config.is_list {
         list_nulls(config.root, out);
-    }
-    if !config.is_list {
-        let known = config.plugins.first().and_then(|plugin| readers::plugin(plugin.kind));
-        if let Some(own) = known {
-            own_section(
-                config.root,
-                &[readers::COMMON, readers::LIST, own],
-                own,
-                config.plugins.first().map_or("", |p| p.kind),
-                out,
-            );
-        }
     }
     for plugin in &config.plugins {
         if config.is_list {
             section(plugin.object, &[readers::COMMON], out);
-            if let Some(own) = readers::plugin(plugin.kind) {
-                own_section(plugin.object, &[readers::COMMON, own], own, plugin.kind, out);
-            }
+        }
+        if let Some(own) = readers::plugin(plugin.kind) {
+            own_section(plugin.object, own, &[readers::COMMON, readers::LIST], plugin.kind, out);
         }
         if let Some((ipam, kind)) = plugin.ipam()
             && let Some(own) = readers::ipam(kind)
         {
-            own_section(ipam, &[own], own, kind, out);
+            own_section(ipam, own, &[], kind, out);
         }
     }
 }
@@ -341,7 +328,7 @@ fn name(config: &Config<'_>, out: &mut Findings<'_>) {
 }
 
 /// What every reader decodes in a config: types, capabilities, and keys in two spellings.
-fn section(object: Object<'_>, tables: &[&'static [Field]], out: &mut Findings<'_>) {
+fn section(object: Object<'_>, tables: &[&[Field]], out: &mut Findings<'_>) {
     for table in tables {
         field_types(object, table, "the CNI library", out);
     }
@@ -371,7 +358,7 @@ fn section(object: Object<'_>, tables: &[&'static [Field]], out: &mut Findings<'
             );
         }
     }
-    tables.iter().for_each(|table| ambiguous(object, table, out));
+    ambiguous(object, tables.iter().flat_map(|table| table.iter()), out);
 }
 
 /// Null counts as absent for every reader but one: libcni, at the top of a list.
@@ -384,28 +371,23 @@ fn list_nulls(root: Object<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// What one plugin decodes in its part.
-fn own_section(
-    object: Object<'_>,
-    known: &[&'static [Field]],
-    own: &'static [Field],
-    reader: &str,
-    out: &mut Findings<'_>,
-) {
+/// What one plugin decodes in its part, besides what it shares with all others.
+fn own_section(object: Object<'_>, own: &[Field], shared: &[&[Field]], reader: &str, out: &mut Findings<'_>) {
     field_types(object, own, reader, out);
-    ambiguous(object, own, out);
-    let is_known = |key: &str| known.iter().any(|table| table.iter().any(|field| same_key(key, field.key)));
+    let shared = || shared.iter().flat_map(|table| table.iter());
+    ambiguous(object, own.iter().filter(|field| !shared().any(|known| known.key == field.key)), out);
+    let known = || shared().chain(own).map(|field| field.key);
     // Looking for what was meant costs time; nobody mistypes hundreds of keys.
-    for member in object.members.iter().filter(|member| !is_known(&member.key)).take(MOST_UNKNOWN) {
-        let keys = known.iter().flat_map(|table| table.iter().map(|field| field.key));
-        if let Some(close) = closest(&member.key, keys) {
+    let unknown = object.members.iter().filter(|member| !known().any(|key| same_key(&member.key, key)));
+    for member in unknown.take(MOST_UNKNOWN) {
+        if let Some(close) = closest(&member.key, known()) {
             let message = format!("{reader} does not know `{}` and ignores it", member.key);
             out.config(&UNKNOWN_KEY, member.key_span, message, format!("did you mean `{close}`?"));
         }
     }
 }
 
-fn field_types(object: Object<'_>, table: &'static [Field], reader: &str, out: &mut Findings<'_>) {
+fn field_types(object: Object<'_>, table: &[Field], reader: &str, out: &mut Findings<'_>) {
     for misfit in misfits(table, object) {
         let place = out.pointer(misfit.value.span);
         let key = place.rsplit('/').find(|token| token.parse::<usize>().is_err()).unwrap_or_default();
@@ -417,11 +399,9 @@ fn field_types(object: Object<'_>, table: &'static [Field], reader: &str, out: &
     }
 }
 
-fn ambiguous(object: Object<'_>, table: &'static [Field], out: &mut Findings<'_>) {
-    // A plugin's own table may refine a key that every reader knows; one word about it is enough.
-    let is_common =
-        |key: &str| !std::ptr::eq(table, readers::COMMON) && readers::COMMON.iter().any(|field| field.key == key);
-    for field in table.iter().filter(|field| !is_common(field.key)) {
+/// Known keys that stand in another case, or twice.
+fn ambiguous<'f>(object: Object<'_>, fields: impl Iterator<Item = &'f Field>, out: &mut Findings<'_>) {
+    for field in fields {
         let mut named = object.named(field.key);
         let Some(first) = named.next() else { continue };
         if let Some(second) = named.next() {

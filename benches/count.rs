@@ -1,0 +1,48 @@
+//! Instructions for one judgement, counted by valgrind: the same number on any machine, however busy.
+
+use std::process::{Command, ExitCode};
+
+mod subjects;
+
+const ROUNDS: u64 = 200;
+
+fn main() -> ExitCode {
+    if let Some(rounds) = std::env::var("NADMIT_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok()) {
+        work(rounds, &std::env::var("NADMIT_BENCH_SUBJECT").unwrap_or_default());
+        return ExitCode::SUCCESS;
+    }
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("valgrind is not there: no instructions counted");
+        return ExitCode::SUCCESS;
+    }
+    println!("| judged | instructions |\n|---|---|");
+    for subject in ["operator NAD", "SriovNetwork"] {
+        match (instructions(0, subject), instructions(ROUNDS, subject)) {
+            (Some(none), Some(all)) => println!("| {subject} | {} |", (all - none) / ROUNDS),
+            _ => return ExitCode::FAILURE,
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn work(rounds: u64, subject: &str) {
+    let json = if subject == "SriovNetwork" { subjects::network() } else { subjects::operator_nad() };
+    let facts = subjects::facts();
+    for _ in 0..rounds {
+        std::hint::black_box(subjects::judge_once(std::hint::black_box(&json), &facts));
+    }
+}
+
+/// Runs this program under valgrind and reads the total off what it prints.
+fn instructions(rounds: u64, subject: &str) -> Option<u64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(std::env::current_exe().ok()?)
+        .env("NADMIT_BENCH_ROUNDS", rounds.to_string())
+        .env("NADMIT_BENCH_SUBJECT", subject)
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let total = text.lines().find_map(|line| line.split_once("Collected :"))?.1.trim().parse();
+    total.ok()
+}
