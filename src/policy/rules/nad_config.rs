@@ -355,7 +355,9 @@ fn own_section(
     ambiguous(object, &[own], out);
     for member in object.members {
         let is_known = |table: &&'static [Field]| table.iter().any(|field| same_key(&member.key, field.key));
-        if known.iter().any(is_known) {
+        // The keys of the other IPAM plugins are no typing errors; there are rules about them.
+        let elsewhere = readers::ipam(reader).is_some() && readers::IPAM.iter().any(|(_, table)| is_known(table));
+        if known.iter().any(is_known) || elsewhere {
             continue;
         }
         let keys = known.iter().flat_map(|table| table.iter().map(|field| field.key));
