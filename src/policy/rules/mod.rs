@@ -1,5 +1,6 @@
 //! All the rules, and the order in which they run.
 
+pub(crate) mod ipam;
 pub(crate) mod nad_config;
 pub(crate) mod nad_device;
 
@@ -33,6 +34,14 @@ pub static RULES: &[&Rule] = &[
     &nad_device::STATIC_DEVICE,
     &nad_device::FORGED_OWNER,
     &nad_device::OVERWRITES,
+    &ipam::HOST_LOCAL_RANGE,
+    &ipam::STATIC_ADDRESS,
+    &ipam::DHCP_OPTION,
+    &ipam::WHEREABOUTS_RANGE,
+    &ipam::ROUTE,
+    &ipam::WRONG_DIALECT,
+    &ipam::IGNORED,
+    &ipam::NO_ADDRESS,
 ];
 
 /// The rule with that id.
@@ -74,6 +83,7 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
 /// The rules that look at nothing but the config, so that a network's rendering gets them too.
 fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
     nad_config::check(nad, config, out);
+    ipam::check(config, out);
 }
 
 #[cfg(test)]
