@@ -203,9 +203,13 @@ const BOND: &[Field] = &[
     field("links", Type::List(&Type::Map(&Type::Any))),
     field("mtu", INT),
 ];
+/// What static and whereabouts have for `addresses`.
+const ADDRESSES: Type =
+    Type::List(&Type::Object(&[field("address", Type::Str), field("gateway", Type::Str), field("version", Type::Str)]));
 
 const HOST_LOCAL: &[Field] = &[
     field("type", Type::Any),
+    field("name", Type::Str),
     field("subnet", Type::Str),
     field("rangeStart", Type::Str),
     field("rangeEnd", Type::Str),
@@ -226,7 +230,8 @@ const HOST_LOCAL: &[Field] = &[
 
 const STATIC: &[Field] = &[
     field("type", Type::Any),
-    field("addresses", Type::List(&Type::Object(&[field("address", Type::Str), field("gateway", Type::Str)]))),
+    field("name", Type::Str),
+    field("addresses", ADDRESSES),
     field("routes", ROUTES),
     field("dns", DNS),
 ];
@@ -246,11 +251,12 @@ const DHCP: &[Field] = &[
     ),
 ];
 
+/// What only some releases of whereabouts know is of any type: the others ignore it.
 const WHEREABOUTS: &[Field] = &[
     field("type", Type::Any),
     field("name", Type::Str),
     field("routes", ROUTES),
-    field("addresses", Type::List(&Type::Object(&[field("address", Type::Str), field("gateway", Type::Str)]))),
+    field("addresses", ADDRESSES),
     field(
         "ipRanges",
         Type::List(&Type::Object(&[
@@ -267,22 +273,34 @@ const WHEREABOUTS: &[Field] = &[
     field("node_slice_size", Type::Str),
     field("gateway", Type::Str),
     field("dns", DNS),
-    field("datastore", Type::Str),
-    field("etcd_host", Type::Str),
-    field("etcd_username", Type::Str),
-    field("etcd_password", Type::Str),
+    field("datastore", Type::Any),
+    field("etcd_host", Type::Any),
+    field("etcd_username", Type::Any),
+    field("etcd_password", Type::Any),
+    field("etcd_key_file", Type::Any),
+    field("etcd_cert_file", Type::Any),
+    field("etcd_ca_cert_file", Type::Any),
     field("log_file", Type::Str),
     field("log_level", Type::Str),
     field("enable_overlapping_ranges", Type::Bool),
+    field("exclude_gateway", Type::Any),
+    field("optimistic_ipam", Type::Any),
+    field("enable_l3", Type::Any),
     field("sleep_for_race", INT),
     field("network_name", Type::Str),
-    field("kubernetes", Type::Any),
+    field("kubernetes", Type::Object(&[field("kubeconfig", Type::Str), field("k8s_api_root", Type::Str)])),
     field("configuration_path", Type::Str),
     field("reconciler_cron_expression", Type::Str),
     field("leader_lease_duration", INT),
     field("leader_renew_deadline", INT),
     field("leader_retry_period", INT),
+    field("podName", Type::Str),
+    field("podNamespace", Type::Str),
 ];
+
+/// The IPAM plugins we know, and their keys.
+pub const IPAM: &[(&str, &[Field])] =
+    &[("host-local", HOST_LOCAL), ("static", STATIC), ("dhcp", DHCP), ("whereabouts", WHEREABOUTS)];
 
 /// The keys of a plugin's own; `None` for plugins we know nothing of.
 pub fn plugin(kind: &str) -> Option<&'static [Field]> {
@@ -309,13 +327,7 @@ pub fn plugin(kind: &str) -> Option<&'static [Field]> {
 
 /// The keys of an IPAM section; `None` for IPAM plugins we know nothing of.
 pub fn ipam(kind: &str) -> Option<&'static [Field]> {
-    match kind {
-        "host-local" => Some(HOST_LOCAL),
-        "static" => Some(STATIC),
-        "dhcp" => Some(DHCP),
-        "whereabouts" => Some(WHEREABOUTS),
-        _ => None,
-    }
+    IPAM.iter().find(|(name, _)| *name == kind).map(|(_, table)| *table)
 }
 
 #[cfg(test)]

@@ -133,7 +133,8 @@ impl<'d> Findings<'d> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> &mut Finding {
-        let place = self.document.map(|document| {
+        // Finding the place takes a walk through the document, which nobody needs for what is not kept.
+        let place = self.document.filter(|_| !self.is_full(rule)).map(|document| {
             let (line, column) = line_column(document.text, span.start as usize);
             ConfigPlace { pointer: document.pointer_to(span), span: span.range(), line, column }
         });
@@ -189,6 +190,11 @@ impl<'d> Findings<'d> {
         moved.offence = offence;
     }
 
+    /// Whether no more findings of that rule are kept.
+    fn is_full(&self, rule: &'static Rule) -> bool {
+        self.list.iter().filter(|known| known.rule == rule).count() >= MOST_PER_RULE
+    }
+
     /// All of them.
     pub(crate) fn into_list(self) -> Vec<Finding> {
         self.list
@@ -216,7 +222,7 @@ impl<'d> Findings<'d> {
             ceiling: Action::Deny,
             repairs: Vec::new(),
         };
-        if self.list.iter().filter(|known| known.rule == rule).count() >= MOST_PER_RULE {
+        if self.is_full(rule) {
             return self.spare.insert(finding);
         }
         self.list.push_mut(finding)

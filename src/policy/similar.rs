@@ -7,19 +7,19 @@ pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
     if word.len() > 64 {
         return None;
     }
-    let word = plain(word);
+    let (letters, shape) = (plain(word).collect::<Vec<char>>(), Shape::of(word));
     let mut best: Option<(usize, &str)> = None;
     for candidate in known {
-        let plain = plain(candidate);
-        let allowed = match plain.len().min(word.len()) {
+        let other = Shape::of(candidate);
+        let allowed = match shape.length.min(other.length) {
             0..=3 => 0,
             4..=6 => 1,
             _ => 2,
         };
-        if plain.len().abs_diff(word.len()) > allowed {
+        if !shape.could_be(other, allowed) {
             continue;
         }
-        let distance = distance(&word, &plain);
+        let distance = distance(&letters, &plain(candidate).collect::<Vec<char>>());
         if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
         }
@@ -27,11 +27,30 @@ pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
     best.map(|(_, candidate)| candidate)
 }
 
-fn plain(word: &str) -> Vec<char> {
-    word.chars()
-        .filter(|character| !matches!(character, '_' | '-' | '.' | ' '))
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
+/// What can be told of a word at a glance, so that most words need no second look.
+#[derive(Clone, Copy)]
+struct Shape {
+    length: usize,
+    /// Which letters it has, one bit each.
+    letters: u32,
+}
+
+impl Shape {
+    fn of(word: &str) -> Self {
+        plain(word).fold(Self { length: 0, letters: 0 }, |shape, letter| Self {
+            length: shape.length + 1,
+            letters: shape.letters | 1 << (letter as u32 % 32),
+        })
+    }
+
+    /// Each edit changes the length by one at most, and brings and takes one letter at most.
+    fn could_be(self, other: Self, edits: usize) -> bool {
+        self.length.abs_diff(other.length) <= edits && (self.letters ^ other.letters).count_ones() as usize <= 2 * edits
+    }
+}
+
+fn plain(word: &str) -> impl Iterator<Item = char> {
+    word.chars().filter(|character| !matches!(character, '_' | '-' | '.' | ' ')).map(|c| c.to_ascii_lowercase())
 }
 
 /// Edits between two words; two neighbours swapped are one edit.

@@ -1,6 +1,7 @@
 //! All the rules, and the order in which they run.
 
 pub(crate) mod ib_sriov;
+pub(crate) mod ipam;
 pub(crate) mod meta;
 pub(crate) mod meta_tuning;
 pub(crate) mod nad_config;
@@ -65,6 +66,14 @@ pub static RULES: &[&Rule] = &[
     &meta::BANDWIDTH,
     &meta_tuning::TUNING,
     &meta::SBR,
+    &ipam::HOST_LOCAL_RANGE,
+    &ipam::STATIC_ADDRESS,
+    &ipam::DHCP_OPTION,
+    &ipam::WHEREABOUTS_RANGE,
+    &ipam::ROUTE,
+    &ipam::WRONG_DIALECT,
+    &ipam::IGNORED,
+    &ipam::NO_ADDRESS,
     &network::RESOURCE_NAME,
     &network::TARGET_NAMESPACE,
     &network::NAMESPACE_ABSENT,
@@ -145,6 +154,7 @@ fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
         }
     }
     meta::check(config, out);
+    ipam::check(config, out);
 }
 
 #[cfg(test)]

@@ -164,12 +164,22 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
             section(plugin.object, &[readers::COMMON], out);
         }
         if let Some(own) = readers::plugin(plugin.kind) {
-            own_section(plugin.object, own, &[readers::COMMON, readers::LIST], plugin.kind, out);
+            field_types(plugin.object, own, plugin.kind, out);
+            let shared = || readers::COMMON.iter().chain(readers::LIST);
+            ambiguous(plugin.object, own.iter().filter(|field| !shared().any(|known| known.key == field.key)), out);
+            let known = || shared().chain(own).map(|field| field.key);
+            let is_known = |key: &str| known().any(|known| same_key(key, known));
+            unknown_keys(plugin.object, plugin.kind, known, is_known, out);
         }
         if let Some((ipam, kind)) = plugin.ipam()
             && let Some(own) = readers::ipam(kind)
         {
-            own_section(ipam, own, &[], kind, out);
+            field_types(ipam, own, kind, out);
+            ambiguous(ipam, own.iter(), out);
+            // The keys of the other IPAM plugins are no typing errors; there are rules about them.
+            let is_known =
+                |key: &str| readers::IPAM.iter().any(|(_, table)| table.iter().any(|field| same_key(key, field.key)));
+            unknown_keys(ipam, kind, || own.iter().map(|field| field.key), is_known, out);
         }
     }
 }
@@ -371,16 +381,17 @@ fn list_nulls(root: Object<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// What one plugin decodes in its part, besides what it shares with all others.
-fn own_section(object: Object<'_>, own: &[Field], shared: &[&[Field]], reader: &str, out: &mut Findings<'_>) {
-    field_types(object, own, reader, out);
-    let shared = || shared.iter().flat_map(|table| table.iter());
-    ambiguous(object, own.iter().filter(|field| !shared().any(|known| known.key == field.key)), out);
-    let known = || shared().chain(own).map(|field| field.key);
+/// Keys that a reader ignores, where one of its own was meant.
+fn unknown_keys<'k, I: Iterator<Item = &'k str>>(
+    object: Object<'_>,
+    reader: &str,
+    meant: impl Fn() -> I,
+    is_known: impl Fn(&str) -> bool,
+    out: &mut Findings<'_>,
+) {
     // Looking for what was meant costs time; nobody mistypes hundreds of keys.
-    let unknown = object.members.iter().filter(|member| !known().any(|key| same_key(&member.key, key)));
-    for member in unknown.take(MOST_UNKNOWN) {
-        if let Some(close) = closest(&member.key, known()) {
+    for member in object.members.iter().filter(|member| !is_known(&member.key)).take(MOST_UNKNOWN) {
+        if let Some(close) = closest(&member.key, meant()) {
             let message = format!("{reader} does not know `{}` and ignores it", member.key);
             out.config(&UNKNOWN_KEY, member.key_span, message, format!("did you mean `{close}`?"));
         }

@@ -1,0 +1,72 @@
+//! dhcp: leases from a server on the network.
+
+use super::super::super::finding::Findings;
+use super::super::super::rule::rule;
+use super::{Ipam, Source, quoted};
+use crate::cni::Object;
+use crate::cni::json::{Span, Value};
+
+rule! { DHCP_OPTION = "ipam/dhcp-option", Deny;
+"an option that the dhcp plugin refuses";
+"The daemon on the node knows six options by name and the others by number; it refuses the lease, and with it every pod, over any other name, over an option in \
+`provide` without a name, and over a value of more than 255 bytes." }
+
+/// The options that have a name.
+const NAMES: &[&str] =
+    &["dhcp-client-identifier", "subnet-mask", "routers", "host-name", "user-class", "vendor-class-identifier"];
+
+/// The rules on a dhcp section.
+pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> Source {
+    for element in ipam.object.list_of("provide") {
+        let Some((option, span)) = option(element) else { continue };
+        known(ipam, "provide", option, span, out);
+        let value = Object::of(element).and_then(|object| object.value_of("value"));
+        if let Some(value) = value
+            && let Some(text) = value.as_str().filter(|text| text.len() > 255)
+        {
+            let message = format!(
+                "the value of the DHCP option \"{option}\", {}, has {} bytes: dhcp takes 255 and fails every pod",
+                quoted(text),
+                text.len()
+            );
+            ipam.refuse(out, &DHCP_OPTION, value.span, message, "shorten it to 255 bytes");
+        }
+    }
+    for element in ipam.object.list_of("request") {
+        // Here an option without a name is passed over.
+        if let Some((option, span)) = option(element).filter(|(option, _)| !option.is_empty()) {
+            known(ipam, "request", option, span, out);
+        }
+    }
+    // The addresses come from the server.
+    Source::Given
+}
+
+/// The option that an element names, and where; `None` where it cannot be decoded.
+fn option<'d>(element: &'d Value<'d>) -> Option<(&'d str, Span)> {
+    let Some(object) = Object::of(element) else { return element.is_null().then_some(("", element.span)) };
+    match object.value_of("option") {
+        Some(value) => value.as_str().map(|option| (option, value.span)),
+        None => Some(("", element.span)),
+    }
+}
+
+fn known(ipam: &Ipam<'_>, list: &str, option: &str, span: Span, out: &mut Findings<'_>) {
+    if NAMES.contains(&option) || is_number(option) {
+        return;
+    }
+    let message = if option.is_empty() {
+        format!("an element of `{list}` names no `option`: dhcp fails every pod")
+    } else {
+        format!("the option {} in `{list}` is none that dhcp knows: it fails every pod", quoted(option))
+    };
+    let help = format!("use a number from 0 to 255, in quotes, or one of {}", NAMES.join(", "));
+    ipam.refuse(out, &DHCP_OPTION, span, message, &help);
+}
+
+/// A number of eight bits, as Go reads one: digits alone, and as many zeros in front as one likes.
+fn is_number(option: &str) -> bool {
+    let digits = option.trim_start_matches('0');
+    let significant = if digits.is_empty() && !option.is_empty() { "0" } else { digits };
+    significant.bytes().all(|byte| byte.is_ascii_digit()) && significant.parse::<u8>().is_ok()
+}

@@ -1,0 +1,183 @@
+//! The IPAM section: what the plugin that hands out addresses makes of it.
+//!
+//! The rules deny what that plugin refuses in every pod, and nothing else. Where it is not certain that the section is
+//! read as it stands here (a plugin we do not know, keys in two spellings), they only warn.
+
+mod address;
+mod dhcp;
+mod dialect;
+mod host_local;
+mod routes;
+mod static_address;
+mod whereabouts;
+
+use super::super::Rule;
+use super::super::finding::{Finding, Findings};
+use crate::cni::json::Span;
+use crate::cni::{Config, Object, Plugin};
+
+pub(crate) use dhcp::DHCP_OPTION;
+pub(crate) use dialect::{IGNORED, NO_ADDRESS, WRONG_DIALECT};
+pub(crate) use host_local::HOST_LOCAL_RANGE;
+pub(crate) use routes::ROUTE;
+pub(crate) use static_address::STATIC_ADDRESS;
+pub(crate) use whereabouts::WHEREABOUTS_RANGE;
+
+/// The plugins known to run their IPAM whatever else they find. (ovs-cni skips it for a device with a userspace driver,
+/// which the config does not tell.)
+const RUN_IPAM: &[&str] =
+    &["sriov", "ib-sriov", "bridge", "macvlan", "ipvlan", "host-device", "ptp", "vlan", "dummy", "tap"];
+/// The plugins known not to have one.
+const NO_IPAM: &[&str] = &["tuning", "bandwidth", "vrf", "sbr", "portmap", "firewall", "rdma", "loopback"];
+
+/// The rules on the IPAM section of every plugin of the chain.
+pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
+    let old_version = old_version(config);
+    for plugin in &config.plugins {
+        let Some(ipam) = Ipam::of(config.document.text, plugin, old_version) else { continue };
+        let source = match ipam.kind {
+            "host-local" => host_local::check(&ipam, out),
+            "static" => static_address::check(&ipam, out),
+            "dhcp" => dhcp::check(&ipam, out),
+            "whereabouts" => whereabouts::check(&ipam, out),
+            _ => continue,
+        };
+        dialect::check(&ipam, source, out);
+    }
+}
+
+/// Whether an IPAM section says where addresses come from, in the keys its own plugin reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// It does, well or badly.
+    Given,
+    /// It does not.
+    Missing,
+}
+
+/// An IPAM section of a type, and what is around it.
+#[derive(Debug)]
+struct Ipam<'d> {
+    /// The whole config, as written.
+    text: &'d str,
+    object: Object<'d>,
+    kind: &'d str,
+    /// The CNI version, where it is one whose results have room for a single address of each family.
+    old_version: Option<&'d str>,
+    /// Pods, the runtime or the node may bring what the section lacks.
+    is_supplied: bool,
+    /// Something may be read in another way than it is here: nothing is denied.
+    is_unsure: bool,
+}
+
+impl<'d> Ipam<'d> {
+    /// The section of a plugin, if that plugin runs it.
+    fn of(text: &'d str, plugin: &Plugin<'d>, old_version: Option<&'d str>) -> Option<Self> {
+        let (object, kind) = plugin.ipam()?;
+        let skipped = plugin.kind == "ib-sriov" && plugin.object.is_true("vfioPciMode");
+        if skipped || NO_IPAM.contains(&plugin.kind) {
+            return None;
+        }
+        // In another spelling it beats the version that libcni writes in.
+        let respelled = plugin.object.named("cniVersion").any(|member| member.key != "cniVersion");
+        let sections = || plugin.object.named("ipam");
+        let is_unsure = !RUN_IPAM.contains(&plugin.kind)
+            || plugin.kind_in_text.is_some()
+            || (sections().any(|member| member.key != "ipam") && sections().nth(1).is_some())
+            || has_two_spellings(object);
+        Some(Self {
+            text,
+            object,
+            kind,
+            old_version: old_version.filter(|_| !respelled),
+            is_supplied: is_supplied(plugin.object, object, kind),
+            is_unsure,
+        })
+    }
+
+    /// What is written there, as a message shows it.
+    fn shown(&self, span: Span) -> String {
+        let mut text = String::new();
+        for (index, word) in self.text.get(span.range()).unwrap_or_default().split_whitespace().enumerate() {
+            if index > 0 {
+                text.push(' ');
+            }
+            text.push_str(word);
+            if text.len() > 4 * MOST_SHOWN {
+                break;
+            }
+        }
+        shortened(&text)
+    }
+
+    /// Records what the plugin refuses.
+    fn refuse<'o>(
+        &self,
+        out: &'o mut Findings<'_>,
+        rule: &'static Rule,
+        span: Span,
+        message: String,
+        help: &str,
+    ) -> &'o mut Finding {
+        let finding = out.config(rule, span, message, help);
+        if self.is_unsure {
+            finding.at_most_warn();
+        }
+        finding
+    }
+}
+
+/// Whether something else may bring what an IPAM section lacks.
+fn is_supplied(plugin: Object<'_>, ipam: Object<'_>, kind: &str) -> bool {
+    let capability = |name: &str| plugin.object_of("capabilities").is_some_and(|all| all.is_true(name));
+    // What a runtime would write, written by hand.
+    let passed = |name: &str| plugin.object_of("runtimeConfig").is_some_and(|config| config.value_of(name).is_some());
+    let argument = || plugin.object_of("args")?.object_of("cni")?.value_of("ips");
+    match kind {
+        "static" => capability("ips") || passed("ips") || argument().is_some(),
+        "host-local" => capability("ipRanges") || passed("ipRanges"),
+        // A file on the node fills in what is absent here.
+        "whereabouts" => ipam.str_of("configuration_path").is_some_and(|path| !path.is_empty()),
+        _ => false,
+    }
+}
+
+/// The CNI version the plugins are called with, where it is certain and older than 0.3.0.
+fn old_version<'d>(config: &Config<'d>) -> Option<&'d str> {
+    let is_negotiated = config.is_list && config.root.get("cniVersions").is_some();
+    let is_undecodable = config.root.value_of("cniVersion").is_some_and(|value| value.as_str().is_none());
+    let version = config.cni_version();
+    let is_old = matches!(version, "" | "0.1.0" | "0.2.0");
+    (is_old && !is_negotiated && !is_undecodable).then_some(version)
+}
+
+/// Whether a key stands in the object in two spellings. Go then merges lists and objects, which is not mirrored here.
+fn has_two_spellings(object: Object<'_>) -> bool {
+    let mut keys: Vec<(String, &str)> =
+        object.members.iter().map(|member| (member.key.to_lowercase(), member.key.as_ref())).collect();
+    keys.sort_unstable();
+    keys.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0 && a.1 != b.1))
+}
+
+/// The version as a message names it.
+fn version_name(version: &str) -> String {
+    if version.is_empty() { "without a cniVersion".to_owned() } else { format!("with cniVersion \"{version}\"") }
+}
+
+/// How many characters of a value a message shows: nobody reads a thousand of them.
+const MOST_SHOWN: usize = 64;
+
+/// A text as a message shows it, in quotes.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", shortened(text))
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

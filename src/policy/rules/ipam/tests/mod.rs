@@ -1,0 +1,194 @@
+//! What the rules of this family find. Each row was run through the real IPAM plugin.
+
+mod tables;
+
+use crate::policy::rules::testing::found;
+
+/// What is found in an sriov network with this IPAM section.
+fn found_in(ipam: &str) -> Vec<String> {
+    found(&format!(r#"{{"cniVersion":"1.0.0","name":"n","type":"sriov","ipam":{ipam}}}"#))
+}
+
+/// Asserts what is found in a section of that type with those members: `rule action place`, the place below `/ipam`, and the
+/// rule without its family where that is this one.
+fn assert_found(kind: &str, rows: &[(&str, &[&str])]) {
+    for (members, want) in rows {
+        let comma = if members.is_empty() { "" } else { "," };
+        let short = |line: &String| line.replace(" /ipam", " ").trim_start_matches("ipam/").trim_end().to_owned();
+        let found = found_in(&format!(r#"{{"type":"{kind}"{comma}{members}}}"#));
+        assert_eq!(found.iter().map(short).collect::<Vec<_>>(), *want, "{kind}: {members}");
+    }
+}
+
+/// The version, capabilities and arguments around the section.
+#[test]
+fn surroundings() {
+    for (around, ipam, want) in [
+        (
+            r#""cniVersion":"1.0.0""#,
+            r#"{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"10.2.0.0/24"}]]}"#,
+            &[] as &[_],
+        ),
+        (
+            r#""cniVersion":"0.2.0""#,
+            r#"{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"10.2.0.0/24"}]]}"#,
+            &["ipam/host-local-range deny /ipam/ranges/1/0/subnet"],
+        ),
+        (
+            r#""cniVersion":"""#,
+            r#"{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"10.2.0.0/24"}]]}"#,
+            &["ipam/host-local-range deny /ipam/ranges/1/0/subnet"],
+        ),
+        (
+            r#""cniVersion":"0.2.0""#,
+            r#"{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"},{"subnet":"10.2.0.0/24"}],[{"subnet":"fd00::/64"}]]}"#,
+            &[],
+        ),
+        (
+            r#""cniVersion":"0.2.0""#,
+            r#"{"type":"static","addresses":[{"address":"10.0.0.1/24"},{"address":"10.0.0.2/24"}]}"#,
+            &["ipam/static-address deny /ipam/addresses/1/address"],
+        ),
+        (
+            r#""cniVersion":"0.3.0""#,
+            r#"{"type":"static","addresses":[{"address":"10.0.0.1/24"},{"address":"10.0.0.2/24"}]}"#,
+            &[],
+        ),
+        (
+            r#""cniVersion":"0.2.0""#,
+            r#"{"type":"static","addresses":[{"address":"10.0.0.1/24"},{"address":"fd00::1/64"}]}"#,
+            &[],
+        ),
+        (
+            r#""cniVersion":"0.1.0""#,
+            r#"{"type":"whereabouts","addresses":[{"address":"10.0.0.1/24"},{"address":"10.0.0.2/24"}]}"#,
+            &["ipam/whereabouts-range deny /ipam/addresses/1/address"],
+        ),
+        (
+            r#""cniVersion":"0.2.0""#,
+            r#"{"type":"whereabouts","range":"10.1.0.0/24","ipRanges":[{"range":"10.2.0.0/24"}]}"#,
+            &["ipam/ignored warn /ipam/ipRanges/0/range"],
+        ),
+        (
+            r#""cniVersion":"0.2.0""#,
+            r#"{"type":"whereabouts","range":"10.1.0.0/24","addresses":[{"address":"10.0.0.1/24"}]}"#,
+            &["ipam/ignored warn /ipam/addresses/0/address"],
+        ),
+        (
+            r#""cniVersion":"0.2.0""#,
+            r#"{"type":"whereabouts","range":"10.1.0.0/24","ipRanges":[{"range":"fd00::/64"}]}"#,
+            &[],
+        ),
+        (
+            r#""cniVersion":"0.2.0""#,
+            r#"{"type":"host-local","subnet":"10.1.0.0/24","routes":[{}]}"#,
+            &["ipam/ignored warn /ipam/routes/0"],
+        ),
+        (r#""cniVersion":"1.0.0","capabilities":{"ips":true}"#, r#"{"type":"static"}"#, &[]),
+        (
+            r#""cniVersion":"1.0.0","capabilities":{"ips":true}"#,
+            r#"{"type":"static","addresses":[{"address":"x"}]}"#,
+            &["ipam/static-address warn /ipam/addresses/0/address"],
+        ),
+        (
+            r#""cniVersion":"1.0.0","capabilities":{"ips":true}"#,
+            r#"{"type":"static","addresses":[{"address":"10.0.0.1/24","gateway":"x"}]}"#,
+            &["ipam/static-address deny /ipam/addresses/0/gateway"],
+        ),
+        (
+            r#""cniVersion":"1.0.0","capabilities":{"ips":true}"#,
+            r#"{"type":"static","subnet":"10.1.0.0/24"}"#,
+            &["ipam/ignored warn /ipam/subnet"],
+        ),
+        (
+            r#""cniVersion":"1.0.0","capabilities":{"mac":true}"#,
+            r#"{"type":"static"}"#,
+            &["ipam/no-address warn /ipam"],
+        ),
+        (
+            r#""cniVersion":"1.0.0","args":{"cni":{"ips":["10.0.0.9/24"]}}"#,
+            r#"{"type":"static","addresses":[{"address":"x"}]}"#,
+            &["ipam/static-address warn /ipam/addresses/0/address"],
+        ),
+        (
+            r#""cniVersion":"1.0.0","capabilities":{"ipRanges":true}"#,
+            r#"{"type":"host-local"}"#,
+            &["ipam/no-address warn /ipam"],
+        ),
+        (
+            r#""cniVersion":"1.0.0","capabilities":{"ipRanges":true}"#,
+            r#"{"type":"host-local","range":"10.1.0.0/24"}"#,
+            &["ipam/wrong-dialect warn /ipam/range"],
+        ),
+        (
+            r#""cniVersion":"1.0.0","runtimeConfig":{"ipRanges":[[{"subnet":"10.1.0.0/24"}]]}"#,
+            r#"{"type":"host-local"}"#,
+            &["ipam/no-address warn /ipam"],
+        ),
+    ] {
+        let config = format!(r#"{{{around},"name":"n","type":"sriov","ipam":{ipam}}}"#);
+        assert_eq!(found(&config), want, "{config}");
+    }
+    // The library takes the highest version of this list.
+    let config = r#"{"name":"n","cniVersion":"0.1.0","cniVersions":["0.1.0","1.0.0"],"plugins":[{"type":"sriov","ipam":{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"10.2.0.0/24"}]]}}]}"#;
+    assert!(found(config).is_empty());
+}
+
+/// A range that host-local refuses, in every place where an IPAM section can stand.
+#[test]
+fn denies_only_where_the_section_is_surely_run() {
+    const BAD: &str = r#""ipam":{"type":"host-local","subnet":"x"}"#;
+    let deny = "ipam/host-local-range deny /ipam/subnet";
+    let warn = "ipam/host-local-range warn /ipam/subnet";
+    for (plugin, want) in [
+        (r#""type":"sriov""#, &[deny] as &[_]),
+        (r#""type":"macvlan""#, &[deny]),
+        (r#""type":"ib-sriov""#, &[deny]),
+        (r#""type":"ib-sriov","vfioPciMode":false"#, &[deny]),
+        (r#""type":"ib-sriov","vfioPciMode":true"#, &[]),
+        (r#""type":"ovs","bridge":"br0""#, &[warn]),
+        (r#""type":"somebody-elses""#, &[warn]),
+    ] {
+        let config = format!(r#"{{"cniVersion":"1.0.0","name":"n",{plugin},{BAD}}}"#);
+        let ipam: Vec<String> = found(&config).into_iter().filter(|line| line.starts_with("ipam/")).collect();
+        assert_eq!(ipam, want, "{config}");
+    }
+    let chain = format!(
+        r#"{{"cniVersion":"1.0.0","name":"n","plugins":[{{"type":"sriov",{BAD}}},{{"type":"tuning",{BAD}}}]}}"#
+    );
+    assert_eq!(found(&chain), ["ipam/host-local-range deny /plugins/0/ipam/subnet"]);
+}
+
+#[test]
+fn two_spellings_are_not_judged_as_one() {
+    for config in [
+        r#"{"cniVersion":"1.0.0","name":"n","type":"sriov","IPAM":{"subnet":"10.1.0.0/24"},"ipam":{"type":"host-local"}}"#,
+        r#"{"cniVersion":"1.0.0","name":"n","type":"sriov","ipam":{"type":"host-local","Ranges":[[{"subnet":"10.1.0.0/24"}]],"ranges":[]}}"#,
+    ] {
+        let denied = found(config).into_iter().find(|line| line.contains(" deny "));
+        assert_eq!(denied, None, "{config}");
+    }
+}
+
+/// Work must stay in proportion to the text, whoever wrote it.
+#[test]
+fn hostile_sections_are_judged_in_linear_time() {
+    let list = |element: &dyn Fn(usize) -> String, count: usize| (0..count).map(element).collect::<Vec<_>>().join(",");
+    let net = |i: usize| format!("10.{}.{}.0/24", i / 256 % 256, i % 256);
+    let ranges = list(&|i| format!(r#"{{"subnet":"{}"}}"#, net(i)), 25_000);
+    let sets = list(&|i| format!(r#"[{{"subnet":"{}"}}]"#, net(i)), 25_000);
+    let bad = list(&|_| r#"{"dst":"x","gw":"y"}"#.to_owned(), 40_000);
+    let excludes = list(&|i| format!(r#""{}""#, net(i)), 40_000);
+    let addresses = list(&|_| r#"{"address":"x","gateway":"y"}"#.to_owned(), 30_000);
+    for ipam in [
+        format!(r#"{{"type":"host-local","ranges":[[{ranges}]]}}"#),
+        format!(r#"{{"type":"host-local","ranges":[{sets}]}}"#),
+        format!(r#"{{"type":"host-local","subnet":"10.1.0.0/24","routes":[{bad}]}}"#),
+        format!(r#"{{"type":"whereabouts","range":"10.0.0.0/8","exclude":[{excludes}]}}"#),
+        format!(r#"{{"type":"static","addresses":[{addresses}]}}"#),
+        format!(r#"{{"type":"static","subnet":"{}"}}"#, "x".repeat(900_000)),
+    ] {
+        let found = found_in(&ipam);
+        assert!(found.len() <= 20, "{}", found.len());
+    }
+}
