@@ -1,4 +1,13 @@
 //! `nadmit check` over thousands of files: time, and memory as it grows with them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a bench has nobody to answer to"
+)]
+#![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,13 @@
 //! What the judgement costs: one object, and configs of growing size.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a bench has nobody to answer to"
+)]
+#![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
 
 use std::hint::black_box;
 

@@ -1,6 +1,29 @@
-//! x
+//! Admission control for SR-IOV networks on Kubernetes.
+//!
+//! One judgement, and doors that differ only in how they gather facts and show verdicts:
+//!
+//! ```text
+//!  manifests ── check ──► facts ──► judge ──► Verdict ──► report
+//!               (I/O)               (pure)                (pure)
+//! ```
+//!
+//! The rooms, from the door inwards. Dependencies point downwards only; those marked pure know no clock, no network, no
+//! environment and no `async`, and a lint and a test keep it so.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | [`cli`] | arguments and wiring |
+//! | [`manifests`] | files: finding and reading them, what they say about each other |
+//! | [`output`] | verdicts as diagnostics, JSON, SARIF, JUnit; the rule reference (pure) |
+//! | [`policy`] | the policy file, the facts, `judge`, the rules (pure) |
+//! | [`resources`] | the NAD and the networks; rendering a network to its NAD (pure) |
+//! | [`cni`] | the CNI document as Go programs read it, and editing it byte by byte (pure) |
+//! | [`yaml`] | YAML as kubectl reads it, with positions (pure) |
+//! | [`json`] | JSON as Go reads it, with positions (pure) |
+
 pub mod cli;
 pub mod cni;
+pub mod json;
 pub mod manifests;
 pub mod output;
 pub mod policy;

@@ -1,8 +1,8 @@
 //! What must hold for every input.
 
 use nadmit::cni::edit::{apply, set_string};
-use nadmit::cni::json::Document as JsonDocument;
 use nadmit::cni::{Config, Object as JsonObject};
+use nadmit::json::Document as JsonDocument;
 use nadmit::manifests::{Document, Index, documents};
 use nadmit::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, ResourceName, Subject, Verdict, Write, judge};
 use nadmit::resources::{NetworkId, NetworkKind, OWNER_REF, Object, RESOURCE_NAME, render};

@@ -183,7 +183,7 @@ impl Run<'_> {
             let judge =
                 Judge { policy: self.policy, assume: &self.assume, format: self.format.as_ref(), index: &index };
             let outcomes = in_parallel(batch, |input| judge.input(input));
-            for outcome in outcomes {
+            for outcome in &outcomes {
                 self.write(outcome)?;
             }
             self.progress.advance(batch.len());
@@ -215,7 +215,7 @@ impl Run<'_> {
         index.finish()
     }
 
-    fn write(&mut self, outcome: Outcome) -> anyhow::Result<()> {
+    fn write(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
         for problem in &outcome.problems {
             self.unreadable(problem);
         }

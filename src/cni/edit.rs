@@ -4,7 +4,7 @@
 //! new member copies the separators of its neighbours.
 
 use super::Object;
-use super::json::{Document, Member, Span, Value};
+use crate::json::{Document, Member, Span, Value};
 
 /// One replacement of a range of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]

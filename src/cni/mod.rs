@@ -8,12 +8,12 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod edit;
-pub mod json;
+
 pub mod mac;
 pub mod readers;
 pub mod schema;
 
-use json::{Document, Kind, Member, Value};
+use crate::json::{Document, Kind, Member, Value};
 
 /// A JSON object, with the ways in which Go programs look a key up in it.
 #[derive(Clone, Copy, Debug)]

@@ -333,8 +333,8 @@ pub fn ipam(kind: &str) -> Option<&'static [Field]> {
 #[cfg(test)]
 mod tests {
     use super::super::Object;
-    use super::super::json::Document;
     use super::super::schema::first_misfit;
+    use crate::json::Document;
 
     /// Each row was run through Go's decoder and the plugin's struct.
     #[test]

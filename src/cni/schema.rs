@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::Object;
-use super::json::{Kind, Value};
+use crate::json::{Kind, Value};
 
 /// A key that a reader knows, and what it must hold.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Placed;
-use crate::cni::json::line_column;
+use crate::json::line_column;
 use crate::policy::Finding;
 use crate::yaml::{Node, Value};
 

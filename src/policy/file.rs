@@ -188,7 +188,7 @@ impl Policy {
         let line_of = |pointer: &str| {
             let (node, entry, _) = node.follow(pointer);
             let offset = entry.map_or(node.span.start, |entry| entry.key_span.start);
-            crate::cni::json::line_column(text, offset).0
+            crate::json::line_column(text, offset).0
         };
         let mut reader = serde_json::Deserializer::from_str(&json);
         let policy: Self = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -210,7 +210,7 @@ impl Policy {
     fn check(&self, fail: &dyn Fn(&str, String, String) -> PolicyError) -> Result<(), PolicyError> {
         let check_rules = |rules: &BTreeMap<String, Action>, pointer: &str| {
             for (id, action) in rules {
-                let pointer = format!("{pointer}/{}", crate::cni::json::escape(id));
+                let pointer = format!("{pointer}/{}", crate::json::escape(id));
                 let problem = match rules::find(id) {
                     None => unknown_rule(id),
                     Some(rule) if *action == Action::Patch && !rule.repairs => {
@@ -343,7 +343,7 @@ fn pointer_of(path: &serde_path_to_error::Path) -> String {
     for segment in path {
         match segment {
             Segment::Seq { index } => pointer += &format!("/{index}"),
-            Segment::Map { key } => pointer += &format!("/{}", crate::cni::json::escape(key)),
+            Segment::Map { key } => pointer += &format!("/{}", crate::json::escape(key)),
             Segment::Enum { .. } | Segment::Unknown => {}
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Action, Rule};
 use crate::cni::edit::Edit;
-use crate::cni::json::{Document, Span, line_column};
+use crate::json::{Document, Span, line_column};
 
 /// How many findings of one rule are kept for one object. A hostile object must not become a hostile answer.
 const MOST_PER_RULE: usize = 16;

@@ -7,7 +7,7 @@ use super::file::{Scope, matches_any};
 use super::finding::Repair;
 use super::{Action, Because, Facts, Finding, Mode, Policy, rules};
 use crate::cni::edit;
-use crate::cni::json::escape;
+use crate::json::escape;
 use crate::resources::{Meta, Object};
 
 /// What is judged: an object on its way into the cluster.

@@ -6,8 +6,8 @@ use super::file::{Scope, Write};
 use super::finding::{Findings, Repair};
 use super::rules::nad_device::{MALFORMED, MISMATCH, MISSING, STATIC_DEVICE};
 use super::{Facts, Lookup, NetworkFact};
-use crate::cni::json::escape;
 use crate::cni::{Config, Plugin, edit};
+use crate::json::escape;
 use crate::resources::{Nad, OWNER_REF, RESOURCE_NAME};
 
 /// The key in the plugin's config that the operator's users look for. Multus does not read it.

@@ -50,7 +50,7 @@ impl<'a> Meta<'a> {
         };
         for (key, _) in annotations.iter().flat_map(Fields::iter) {
             if let Some(Found::Wrong(found)) = annotations.as_ref().map(|all| all.text(key)) {
-                let pointer = format!("/metadata/annotations/{}", crate::cni::json::escape(key));
+                let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));
                 misshapen.push(Misshapen { pointer, wanted: "a string", found });
             }
         }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use super::{NAD_GROUP, Network, NetworkKind, OWNER_REF, RESOURCE_NAME};
-use crate::cni::json::{self, Document};
+use crate::json::{self, Document};
 use crate::yaml::{self, Documents, Node};
 
 /// What a network renders to.

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libyaml_safer::{Encoding, Event, EventData, Mark, Parser, ScalarStyle};
 
-use crate::cni::json;
+use crate::json;
 
 use super::{Entry, Error, Node, Scalar, Style, Value, resolve};
 

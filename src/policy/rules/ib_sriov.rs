@@ -3,8 +3,8 @@
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::sriov;
-use crate::cni::json::Value;
 use crate::cni::{Config, Plugin};
+use crate::json::Value;
 
 rule! { DHCP = "ib-sriov/dhcp", Deny;
 "IPAM of type `dhcp`";

@@ -3,8 +3,8 @@
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::meta_tuning;
-use crate::cni::json::{Member, Value};
 use crate::cni::{Config, Object, Plugin};
+use crate::json::{Member, Value};
 
 rule! { CHAIN_ORDER = "meta/chain-order", Deny;
 "a plugin that needs the result of an earlier one, first in the chain or alone";

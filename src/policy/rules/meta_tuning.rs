@@ -3,8 +3,8 @@
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::sriov;
-use crate::cni::json::Span;
 use crate::cni::{Object, Plugin};
+use crate::json::Span;
 
 rule! { TUNING = "meta/tuning", Deny;
 "a `tuning` plugin with a sysctl outside `net.`, or a MAC or MTU that no interface can have";

@@ -17,7 +17,7 @@ use super::finding::Findings;
 use super::resource_name::{self, Question};
 use super::{Facts, Finding, Rule, Subject};
 use crate::cni::Config;
-use crate::cni::json::Document;
+use crate::json::Document;
 use crate::resources::{Nad, Object};
 
 /// Every rule, in the order of the reference.

@@ -3,9 +3,9 @@
 use super::super::finding::{ConfigPlace, Findings};
 use super::super::rule::rule;
 use super::super::similar::closest;
-use crate::cni::json::{self, Kind, Member, Problem, Value, line_column};
 use crate::cni::schema::{Field, misfits};
 use crate::cni::{Config, Object, multus_get, parse_version, readers, same_key};
+use crate::json::{self, Kind, Member, Problem, Value, line_column};
 use crate::resources::Nad;
 
 rule! { NOT_JSON = "nad/config-not-json", Deny;

@@ -3,7 +3,7 @@
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::super::{Facts, Lookup, Subject};
-use crate::cni::json::escape;
+use crate::json::escape;
 use crate::resources::{Nad, NetworkId, OWNER_REF};
 
 rule! { MISSING = "nad/resource-name-missing", Patch + repairs;

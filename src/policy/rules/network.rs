@@ -6,7 +6,7 @@ use super::super::resource_name::is_name;
 use super::super::rule::rule;
 use super::super::similar::closest;
 use super::super::{Facts, Lookup, NamespaceState, Subject};
-use crate::cni::json::escape;
+use crate::json::escape;
 use crate::resources::{LAST_NAMESPACE, Network, NetworkKind, Object, crd};
 
 rule! { RESOURCE_NAME = "network/resource-name", Deny;

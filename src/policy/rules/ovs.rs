@@ -2,8 +2,8 @@
 
 use super::super::finding::Findings;
 use super::super::rule::rule;
-use crate::cni::json::Value;
 use crate::cni::{Object, Plugin};
+use crate::json::Value;
 use crate::resources::{Nad, RESOURCE_NAME};
 
 rule! { VLAN = "ovs/vlan", Deny;

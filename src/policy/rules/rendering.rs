@@ -5,7 +5,7 @@ use super::super::finding::{ConfigPlace, Findings};
 use super::super::rule::rule;
 use super::check_config;
 use crate::cni::Config;
-use crate::cni::json::{Document, Error, Member, line_column};
+use crate::json::{Document, Error, Member, line_column};
 use crate::resources::{Fault, Nad, Network, Object, Rendered, offset_of_ink, render};
 
 rule! { FRAGMENT = "network/fragment", Deny;

@@ -4,8 +4,8 @@ use super::super::Rule;
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use crate::cni::Plugin;
-use crate::cni::json::Value;
 use crate::cni::mac::Mac;
+use crate::json::Value;
 
 rule! { MAC = "sriov/mac", Deny;
 "a `mac` that does not parse, or that no interface can have";

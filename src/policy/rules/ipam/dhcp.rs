@@ -4,7 +4,7 @@ use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
 use super::{Ipam, Source, quoted};
 use crate::cni::Object;
-use crate::cni::json::{Span, Value};
+use crate::json::{Span, Value};
 
 rule! { DHCP_OPTION = "ipam/dhcp-option", Deny;
 "an option that the dhcp plugin refuses";

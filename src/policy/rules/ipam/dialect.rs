@@ -3,8 +3,8 @@
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
 use super::{HOST_LOCAL_RANGE, Ipam, Source};
-use crate::cni::json::Member;
 use crate::cni::{readers, same_key};
+use crate::json::Member;
 
 rule! { WRONG_DIALECT = "ipam/wrong-dialect", Deny;
 "the keys of one IPAM plugin in the section of another, so that no range is left";

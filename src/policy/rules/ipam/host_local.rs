@@ -7,7 +7,7 @@ use super::super::super::rule::rule;
 use super::address::{Reader, cidr_help, ip_help, number, within};
 use super::{IGNORED, Ipam, Source, quoted, routes, version_name};
 use crate::cni::Object;
-use crate::cni::json::{Span, Value};
+use crate::json::{Span, Value};
 
 rule! { HOST_LOCAL_RANGE = "ipam/host-local-range", Deny;
 "a range that host-local refuses";

@@ -13,8 +13,8 @@ mod whereabouts;
 
 use super::super::Rule;
 use super::super::finding::{Finding, Findings};
-use crate::cni::json::Span;
 use crate::cni::{Config, Object, Plugin};
+use crate::json::Span;
 
 pub(crate) use dhcp::DHCP_OPTION;
 pub(crate) use dialect::{IGNORED, NO_ADDRESS, WRONG_DIALECT};

@@ -5,7 +5,7 @@ use super::super::super::rule::rule;
 use super::address::{Reader, cidr_help, ip_help};
 use super::{IGNORED, Ipam, quoted};
 use crate::cni::Object;
-use crate::cni::json::Value;
+use crate::json::Value;
 
 rule! { ROUTE = "ipam/route", Deny;
 "a route that cannot be read";

@@ -6,7 +6,7 @@ use super::super::super::rule::rule;
 use super::address::{Reader, cidr_help, ip_help};
 use super::{Ipam, Source, quoted, routes, version_name};
 use crate::cni::Object;
-use crate::cni::json::{Span, Value};
+use crate::json::{Span, Value};
 
 rule! { STATIC_ADDRESS = "ipam/static-address", Deny;
 "an address that the static plugin refuses";

@@ -11,7 +11,7 @@ use super::super::super::rule::rule;
 use super::address::{Reader, cidr_help, ip_help, number, within};
 use super::{IGNORED, Ipam, Source, quoted, routes, static_address, version_name};
 use crate::cni::Object;
-use crate::cni::json::{Span, Value};
+use crate::json::{Span, Value};
 
 rule! { WHEREABOUTS_RANGE = "ipam/whereabouts-range", Deny;
 "a range that whereabouts refuses";

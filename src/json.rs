@@ -3,6 +3,7 @@
 //! `serde_json` has other opinions: it keeps no positions, drops duplicate keys, and refuses lone surrogates. What Multus
 //! and the plugins accept must be accepted here, and what they refuse refused, or a rule looks at another document than
 //! the one that will run.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::borrow::Cow;
 

@@ -1,0 +1,37 @@
+# What there is to do with nadmit. `make` alone lists it.
+
+CARGO ?= cargo
+FUZZ_SECONDS ?= 30
+
+.PHONY: help build test lint doc bench fuzz generate
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the release binary, target/release/nadmit
+	$(CARGO) build --release --locked
+
+test: ## all tests
+	$(CARGO) test --locked --all-targets
+
+lint: ## formatting and clippy, warnings are errors
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+
+doc: ## the API documentation, warnings are errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+
+bench: ## what it costs: time, instructions, and check over thousands of files
+	$(CARGO) bench --locked --bench judge
+	$(CARGO) bench --locked --bench count
+	$(CARGO) bench --locked --bench check
+
+fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs cargo-fuzz if it is missing)
+	command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz@0.13.2
+	for target in config manifest; do \
+		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 || exit 1; \
+	done
+
+generate: ## the files that are made from the code
+	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md.new && mv docs/rules.md.new docs/rules.md
+	$(CARGO) run --locked --quiet -- schema > docs/policy.schema.json.new && mv docs/policy.schema.json.new docs/policy.schema.json

@@ -1,0 +1,50 @@
+//! Any text as a manifest file: nothing panics, and what is found has a place in the text.
+#![no_main]
+
+use std::sync::Once;
+
+use libfuzzer_sys::fuzz_target;
+use nadmit::manifests::{Assumptions, Document, Index, documents};
+use nadmit::output::place;
+use nadmit::policy::{Policy, Prefix, Subject, judge};
+use nadmit::resources::Object;
+
+/// The YAML parser's own panics are caught where it is called; the fuzzer must not take them for a crash.
+fn ignore_caught_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let abort = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !info.location().is_some_and(|location| location.file().contains("libyaml-safer")) {
+                abort(info);
+            }
+        }));
+    });
+}
+
+fuzz_target!(|text: &str| {
+    ignore_caught_panics();
+    let assume = Assumptions {
+        prefix: Prefix { value: "openshift.io".to_owned(), assumed: true },
+        operator_namespace: None,
+        today: "2026-11-01".parse().expect("a date"),
+    };
+    let mut index = Index::default();
+    documents(text, &mut |document| {
+        if let Document::Manifest(manifest) = document {
+            index.add(&manifest);
+        }
+    });
+    let index = index.finish();
+    documents(text, &mut |document| {
+        let Document::Manifest(manifest) = document else { return };
+        let json = manifest.node.to_json();
+        let Ok(Some(object)) = Object::read(&json) else { return };
+        let facts = index.facts(&object, &assume);
+        let verdict = judge(&Subject::manifest(object), &facts, &Policy::default());
+        for finding in &verdict.findings {
+            let placed = place(finding, &manifest.node, text);
+            assert!(text.get(placed.span.clone()).is_some(), "{:?} is no place in the text", placed.span);
+        }
+    });
+});
