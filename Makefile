@@ -12,7 +12,7 @@ build: ## the release binary, target/release/nadmit
 	$(CARGO) build --release --locked
 
 test: ## all tests
-	$(CARGO) test --locked --all-targets
+	$(CARGO) test --locked
 
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check

@@ -88,7 +88,8 @@ pub fn same_key(key: &str, field: &str) -> bool {
     if key.len() == field.len() {
         return key.eq_ignore_ascii_case(field);
     }
-    !key.is_ascii() && key.chars().map(fold).eq(field.chars().map(fold))
+    // Only those two make a key longer than the field it stands for, which is rare enough to look twice.
+    key.len() > field.len() && !key.is_ascii() && key.chars().map(fold).eq(field.chars().map(fold))
 }
 
 fn fold(character: char) -> char {

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Object;
-use crate::json::{Kind, Value};
+use super::{Object, same_key};
+use crate::json::{Kind, Member, Value};
 
 /// A key that a reader knows, and what it must hold.
 #[derive(Debug)]
@@ -98,16 +98,57 @@ pub fn first_misfit<'d>(fields: &[Field], object: Object<'d>) -> Option<Misfit<'
     fields.iter().find_map(|field| field.holds.misfit(&object.get(field.key)?.value))
 }
 
-/// Every value of the object that does not fit its field. A key in another case is decoded too, even where a later one wins;
-/// of exact duplicates only the last is left when the plugin reads.
-pub fn misfits<'d>(fields: &[Field], object: Object<'d>) -> Vec<Misfit<'d>> {
-    let mut misfits = Vec::new();
-    for field in fields {
-        let spellings: BTreeMap<&str, &Value<'d>> =
-            object.named(field.key).map(|m| (m.key.as_ref(), &m.value)).collect();
-        misfits.extend(spellings.into_values().filter_map(|value| field.holds.misfit(value)));
+/// An object as a decoder goes through it: which field takes which member.
+#[derive(Debug)]
+pub struct Decoding<'f, 'd> {
+    /// The fields that get a value, in the order of the tables.
+    pub taken: Vec<Taken<'f, 'd>>,
+    /// The members that no field takes.
+    pub unknown: Vec<&'d Member<'d>>,
+}
+
+/// A field and what it is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken<'f, 'd> {
+    /// The field.
+    pub field: &'f Field,
+    /// The table it is in, counted from 0.
+    pub table: usize,
+    /// The first member it takes.
+    pub first: &'d Member<'d>,
+    /// Another one, if there are several.
+    pub second: Option<&'d Member<'d>>,
+}
+
+impl<'f, 'd> Decoding<'f, 'd> {
+    /// Gives each member to the first field, table by table, that takes its key.
+    pub fn of(object: Object<'d>, tables: &[&'f [Field]]) -> Self {
+        let mut slots: Vec<Option<Taken<'f, 'd>>> = vec![None; tables.iter().map(|table| table.len()).sum()];
+        let mut unknown = Vec::new();
+        for member in object.members {
+            let fields =
+                tables.iter().enumerate().flat_map(|(table, fields)| fields.iter().map(move |field| (table, field)));
+            match slots.iter_mut().zip(fields).find(|(_, (_, field))| same_key(&member.key, field.key)) {
+                Some((Some(taken), _)) => taken.second = Some(member),
+                Some((slot, (table, field))) => *slot = Some(Taken { field, table, first: member, second: None }),
+                None => unknown.push(member),
+            }
+        }
+        Self { taken: slots.into_iter().flatten().collect(), unknown }
     }
-    misfits
+}
+
+impl<'d> Taken<'_, 'd> {
+    /// The values that do not fit the field. A key in another case is decoded too, even where a later one wins; of exact
+    /// duplicates only the last is left when the plugin reads.
+    pub fn misfits(&self, object: Object<'d>) -> Vec<Misfit<'d>> {
+        if self.second.is_none() {
+            return self.field.holds.misfit(&self.first.value).into_iter().collect();
+        }
+        let spellings = object.named(self.field.key).map(|member| (member.key.as_ref(), &member.value));
+        let spellings: BTreeMap<&str, &Value<'d>> = spellings.collect();
+        spellings.into_values().filter_map(|value| self.field.holds.misfit(value)).collect()
+    }
 }
 
 /// The integer in a number, however written. It has passed through a 64-bit float, which rounds what has more than 53 bits.

@@ -3,7 +3,7 @@
 use super::super::finding::{ConfigPlace, Findings};
 use super::super::rule::rule;
 use super::super::similar::closest;
-use crate::cni::schema::{Field, misfits};
+use crate::cni::schema::{Decoding, Field, Misfit, Taken};
 use crate::cni::{Config, Object, multus_get, parse_version, readers, same_key};
 use crate::json::{self, Kind, Member, Problem, Value, line_column};
 use crate::resources::Nad;
@@ -154,33 +154,31 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     }
     version(config, out);
     name(config, out);
-    let at_the_top: &[&[Field]] = if config.is_list { &[readers::COMMON, readers::LIST] } else { &[readers::COMMON] };
-    section(config.root, at_the_top, out);
     if config.is_list {
+        section(config.root, &[], "", &[readers::COMMON, readers::LIST], out);
         list_nulls(config.root, out);
     }
     for plugin in &config.plugins {
-        if config.is_list {
-            section(plugin.object, &[readers::COMMON], out);
-        }
-        if let Some(own) = readers::plugin(plugin.kind) {
-            field_types(plugin.object, own, plugin.kind, out);
-            let shared = || readers::COMMON.iter().chain(readers::LIST);
-            ambiguous(plugin.object, own.iter().filter(|field| !shared().any(|known| known.key == field.key)), out);
-            let known = || shared().chain(own).map(|field| field.key);
-            let is_known = |key: &str| known().any(|known| same_key(key, known));
-            unknown_keys(plugin.object, plugin.kind, known, is_known, out);
+        let known = readers::plugin(plugin.kind);
+        let unknown = section(plugin.object, known.unwrap_or_default(), plugin.kind, &[readers::COMMON], out);
+        if let Some(own) = known {
+            let is_list_key = |key: &str| readers::LIST.iter().any(|field| same_key(key, field.key));
+            let meant = || own.iter().chain(readers::COMMON).map(|field| field.key);
+            unknown_keys(unknown.iter().copied().filter(|member| !is_list_key(&member.key)), plugin.kind, meant, out);
         }
         if let Some((ipam, kind)) = plugin.ipam()
             && let Some(own) = readers::ipam(kind)
         {
-            field_types(ipam, own, kind, out);
-            ambiguous(ipam, own.iter(), out);
+            let unknown = section(ipam, own, kind, &[], out);
             // The keys of the other IPAM plugins are no typing errors; there are rules about them.
-            let is_known =
-                |key: &str| readers::IPAM.iter().any(|(_, table)| table.iter().any(|field| same_key(key, field.key)));
-            unknown_keys(ipam, kind, || own.iter().map(|field| field.key), is_known, out);
+            let is_elsewhere =
+                |key: &str| readers::IPAM.iter().any(|(_, table)| table.iter().any(|f| same_key(key, f.key)));
+            let unknown = unknown.iter().copied().filter(|member| !is_elsewhere(&member.key));
+            unknown_keys(unknown, kind, || own.iter().map(|field| field.key), out);
         }
+    }
+    if config.plugins.is_empty() && !config.is_list {
+        section(config.root, &[], "", &[readers::COMMON], out);
     }
 }
 
@@ -337,11 +335,30 @@ fn name(config: &Config<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// What every reader decodes in a config: types, capabilities, and keys in two spellings.
-fn section(object: Object<'_>, tables: &[&[Field]], out: &mut Findings<'_>) {
-    for table in tables {
-        field_types(object, table, "the CNI library", out);
+/// What is decoded in a part of the config, by a plugin of its own accord and by everyone: types, and keys in two spellings.
+/// Returns the keys that nobody decodes.
+fn section<'d>(
+    object: Object<'d>,
+    own: &[Field],
+    reader: &str,
+    shared: &[&[Field]],
+    out: &mut Findings<'_>,
+) -> Vec<&'d Member<'d>> {
+    let tables: Vec<&[Field]> = std::iter::once(own).chain(shared.iter().copied()).collect();
+    let decoding = Decoding::of(object, &tables);
+    for taken in &decoding.taken {
+        let reader = if taken.table == 0 { reader } else { "the CNI library" };
+        taken.misfits(object).iter().for_each(|misfit| field_type(misfit, reader, out));
+        ambiguous(taken, out);
     }
+    if !shared.is_empty() {
+        everyones(object, out);
+    }
+    decoding.unknown
+}
+
+/// The two keys that every reader looks into.
+fn everyones(object: Object<'_>, out: &mut Findings<'_>) {
     if let Some(ipam) = object.object_of("ipam")
         && let Some(kind) = ipam.get("type")
     {
@@ -368,7 +385,6 @@ fn section(object: Object<'_>, tables: &[&[Field]], out: &mut Findings<'_>) {
             );
         }
     }
-    ambiguous(object, tables.iter().flat_map(|table| table.iter()), out);
 }
 
 /// Null counts as absent for every reader but one: libcni, at the top of a list.
@@ -382,15 +398,14 @@ fn list_nulls(root: Object<'_>, out: &mut Findings<'_>) {
 }
 
 /// Keys that a reader ignores, where one of its own was meant.
-fn unknown_keys<'k, I: Iterator<Item = &'k str>>(
-    object: Object<'_>,
+fn unknown_keys<'k, 'd, I: Iterator<Item = &'k str>>(
+    unknown: impl Iterator<Item = &'d Member<'d>>,
     reader: &str,
     meant: impl Fn() -> I,
-    is_known: impl Fn(&str) -> bool,
     out: &mut Findings<'_>,
 ) {
     // Looking for what was meant costs time; nobody mistypes hundreds of keys.
-    for member in object.members.iter().filter(|member| !is_known(&member.key)).take(MOST_UNKNOWN) {
+    for member in unknown.take(MOST_UNKNOWN) {
         if let Some(close) = closest(&member.key, meant()) {
             let message = format!("{reader} does not know `{}` and ignores it", member.key);
             out.config(&UNKNOWN_KEY, member.key_span, message, format!("did you mean `{close}`?"));
@@ -398,35 +413,25 @@ fn unknown_keys<'k, I: Iterator<Item = &'k str>>(
     }
 }
 
-fn field_types(object: Object<'_>, table: &[Field], reader: &str, out: &mut Findings<'_>) {
-    for misfit in misfits(table, object) {
-        let place = out.pointer(misfit.value.span);
-        let key = place.rsplit('/').find(|token| token.parse::<usize>().is_err()).unwrap_or_default();
-        let message = format!(
-            "`{key}` is {}, which {reader} cannot decode; every pod that uses it fails",
-            misfit.value.describe()
-        );
-        out.config(&FIELD_TYPE, misfit.value.span, message, format!("write {}", misfit.wanted));
-    }
+fn field_type(misfit: &Misfit<'_>, reader: &str, out: &mut Findings<'_>) {
+    let place = out.pointer(misfit.value.span);
+    let key = place.rsplit('/').find(|token| token.parse::<usize>().is_err()).unwrap_or_default();
+    let found = misfit.value.describe();
+    let message = format!("`{key}` is {found}, which {reader} cannot decode; every pod that uses it fails");
+    out.config(&FIELD_TYPE, misfit.value.span, message, format!("write {}", misfit.wanted));
 }
 
-/// Known keys that stand in another case, or twice.
-fn ambiguous<'f>(object: Object<'_>, fields: impl Iterator<Item = &'f Field>, out: &mut Findings<'_>) {
-    for field in fields {
-        let mut named = object.named(field.key);
-        let Some(first) = named.next() else { continue };
-        if let Some(second) = named.next() {
-            let message = format!(
-                "`{}` is given more than once, as `{}` and `{}`: readers disagree on which one counts",
-                field.key, first.key, second.key
-            );
-            out.config(&AMBIGUOUS_KEY, second.key_span, message, format!("keep one `{}`", field.key));
-        } else if first.key != field.key {
-            let message = format!(
-                "`{}` is not `{}`: some readers take it for the same key, others ignore it",
-                first.key, field.key
-            );
-            out.config(&AMBIGUOUS_KEY, first.key_span, message, format!("write `{}`", field.key));
-        }
+/// A known key that stands in another case, or twice.
+fn ambiguous(taken: &Taken<'_, '_>, out: &mut Findings<'_>) {
+    let (key, first) = (taken.field.key, &taken.first.key);
+    if let Some(second) = taken.second {
+        let message = format!(
+            "`{key}` is given more than once, as `{first}` and `{}`: readers disagree on which one counts",
+            second.key
+        );
+        out.config(&AMBIGUOUS_KEY, second.key_span, message, format!("keep one `{key}`"));
+    } else if first != key {
+        let message = format!("`{first}` is not `{key}`: some readers take it for the same key, others ignore it");
+        out.config(&AMBIGUOUS_KEY, taken.first.key_span, message, format!("write `{key}`"));
     }
 }
