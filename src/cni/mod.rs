@@ -84,12 +84,18 @@ impl<'d> Object<'d> {
 
 /// Whether Go's JSON decoder takes `key` for the struct field `field`: equal but for case, where the Kelvin sign is a `k`
 /// and the long s an `s`.
+#[inline]
 pub fn same_key(key: &str, field: &str) -> bool {
     if key.len() == field.len() {
         return key.eq_ignore_ascii_case(field);
     }
     // Only those two make a key longer than the field it stands for, which is rare enough to look twice.
-    key.len() > field.len() && !key.is_ascii() && key.chars().map(fold).eq(field.chars().map(fold))
+    key.len() > field.len() && is_same_folded(key, field)
+}
+
+#[cold]
+fn is_same_folded(key: &str, field: &str) -> bool {
+    !key.is_ascii() && key.chars().map(fold).eq(field.chars().map(fold))
 }
 
 fn fold(character: char) -> char {

@@ -22,8 +22,8 @@ pub struct Meta<'a> {
 
 impl<'a> Meta<'a> {
     /// Reads the metadata of an object; what has a wrong type is noted and then treated as absent.
-    pub(super) fn read(object: &Fields<'a>, misshapen: &mut Vec<Misshapen>) -> Self {
-        let metadata = match object.fields("metadata") {
+    pub(super) fn read(metadata: Found<Fields<'a>>, misshapen: &mut Vec<Misshapen>) -> Self {
+        let metadata = match metadata {
             Found::Value(metadata) => metadata,
             Found::Absent => return Self::default(),
             Found::Wrong(found) => {

@@ -16,7 +16,7 @@ pub use network::{Network, NetworkKind};
 pub(crate) use render::offset_of_ink;
 pub use render::{Fault, Rendered, render};
 
-use raw::{Fields, Found};
+use raw::{Fields, Found, Head};
 
 /// The annotation Multus looks a device up by.
 pub const RESOURCE_NAME: &str = "k8s.v1.cni.cncf.io/resourceName";
@@ -109,14 +109,11 @@ pub enum ReadError {
 impl<'a> Object<'a> {
     /// Reads an object of a kind that nadmit judges; `None` for all others.
     pub fn read(json: &'a str) -> Result<Option<Self>, ReadError> {
-        let fields = Fields::parse(json)?;
-        let (Some(version), Some(kind)) = (fields.text("apiVersion").value(), fields.text("kind").value()) else {
-            return Ok(None);
-        };
-        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let head: Head<'a> = serde_json::from_str(json)?;
+        let group = head.api_version.split_once('/').map_or("", |(group, _)| group);
         Ok(match group {
-            NAD_GROUP if kind == "NetworkAttachmentDefinition" => Some(Self::Nad(Nad::from_fields(&fields))),
-            NETWORK_GROUP => NetworkKind::from_kind(&kind).map(|kind| Self::Network(Network::read(kind, &fields))),
+            NAD_GROUP if head.kind == "NetworkAttachmentDefinition" => Some(Self::Nad(Nad::from_head(head))),
+            NETWORK_GROUP => NetworkKind::from_kind(&head.kind).map(|kind| Self::Network(Network::read(kind, head))),
             _ => None,
         })
     }
@@ -139,10 +136,10 @@ impl<'a> Object<'a> {
 }
 
 impl<'a> Nad<'a> {
-    fn from_fields(object: &Fields<'a>) -> Self {
+    fn from_head(head: Head<'a>) -> Self {
         let mut misshapen = Vec::new();
-        let meta = Meta::read(object, &mut misshapen);
-        let spec = match object.fields("spec") {
+        let meta = Meta::read(head.metadata, &mut misshapen);
+        let spec = match head.spec {
             Found::Value(spec) => spec,
             Found::Absent => Fields::default(),
             Found::Wrong(found) => {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::raw::{Fields, Found};
+use super::raw::{Fields, Found, Head};
 use super::{Meta, Misshapen, NetworkId};
 
 /// The three kinds of network.
@@ -60,10 +60,10 @@ pub struct Network<'a> {
 }
 
 impl<'a> Network<'a> {
-    pub(super) fn read(kind: NetworkKind, object: &Fields<'a>) -> Self {
+    pub(super) fn read(kind: NetworkKind, head: Head<'a>) -> Self {
         let mut misshapen = Vec::new();
-        let meta = Meta::read(object, &mut misshapen);
-        let spec = match object.fields("spec") {
+        let meta = Meta::read(head.metadata, &mut misshapen);
+        let spec = match head.spec {
             Found::Value(spec) => spec,
             Found::Absent => Fields::default(),
             Found::Wrong(found) => {

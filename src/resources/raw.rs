@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The members of an object, in the order of the text.
@@ -92,6 +92,98 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The four fields of an object that we look at, read in one go: whole objects are long, and most of them is not ours.
+#[derive(Debug, Default)]
+pub(super) struct Head<'a> {
+    pub(super) api_version: Cow<'a, str>,
+    pub(super) kind: Cow<'a, str>,
+    pub(super) metadata: Found<Fields<'a>>,
+    pub(super) spec: Found<Fields<'a>>,
+}
+
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        Self::Absent
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Head<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Head<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut head = Head::default();
+                while let Some(Key(key)) = map.next_key()? {
+                    match key.as_ref() {
+                        "apiVersion" => {
+                            head.api_version = string(map.next_value::<&RawValue>()?.get()).unwrap_or_default()
+                        }
+                        "kind" => head.kind = string(map.next_value::<&RawValue>()?.get()).unwrap_or_default(),
+                        "metadata" => head.metadata = map.next_value()?,
+                        "spec" => head.spec = map.next_value()?,
+                        _ => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(head)
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Found<Fields<'a>> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Anything;
+        impl<'de> Visitor<'de> for Anything {
+            type Value = Found<Fields<'de>>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("anything")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                Members.visit_map(map).map(|members| Found::Value(Fields(members)))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Found::Wrong("a list"))
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Found::Absent)
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+                Ok(Found::Wrong("a boolean"))
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+                Ok(Found::Wrong("a number"))
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+                Ok(Found::Wrong("a number"))
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+                Ok(Found::Wrong("a number"))
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+                Ok(Found::Wrong("a string"))
+            }
+        }
+        deserializer.deserialize_any(Anything)
+    }
+}
+
 /// The string in a JSON text, borrowed where nothing is escaped.
 fn string(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
@@ -110,23 +202,25 @@ fn describe(raw: &str) -> &'static str {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::with_capacity(map.size_hint().unwrap_or(8));
-                while let Some((Key(key), value)) = map.next_entry()? {
-                    members.push((key, value));
-                }
-                Ok(members)
-            }
-        }
         deserializer.deserialize_map(Members).map(Self)
+    }
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::with_capacity(map.size_hint().unwrap_or(8));
+        while let Some((Key(key), value)) = map.next_entry()? {
+            members.push((key, value));
+        }
+        Ok(members)
     }
 }
 
