@@ -13,8 +13,6 @@ use std::process::{Command, ExitCode};
 
 mod subjects;
 
-const ROUNDS: u64 = 200;
-
 fn main() -> ExitCode {
     if let Some(rounds) = std::env::var("NADMIT_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok()) {
         work(rounds, &std::env::var("NADMIT_BENCH_SUBJECT").unwrap_or_default());
@@ -24,10 +22,12 @@ fn main() -> ExitCode {
         println!("valgrind is not there: no instructions counted");
         return ExitCode::SUCCESS;
     }
-    println!("| judged | instructions |\n|---|---|");
-    for subject in ["operator NAD", "SriovNetwork"] {
-        match (instructions(0, subject), instructions(ROUNDS, subject)) {
-            (Some(none), Some(all)) => println!("| {subject} | {} |", (all - none) / ROUNDS),
+    println!("| read and judged | instructions |\n|---|---|");
+    for (subject, rounds) in
+        [("operator NAD", 200), ("SriovNetwork", 200), ("config of 64 KiB", 16), ("config of 1 MiB", 1)]
+    {
+        match (instructions(0, subject), instructions(rounds, subject)) {
+            (Some(none), Some(all)) => println!("| {subject} | {} |", (all - none) / rounds),
             _ => return ExitCode::FAILURE,
         }
     }
@@ -35,7 +35,12 @@ fn main() -> ExitCode {
 }
 
 fn work(rounds: u64, subject: &str) {
-    let json = if subject == "SriovNetwork" { subjects::network() } else { subjects::operator_nad() };
+    let json = match subject {
+        "SriovNetwork" => subjects::network(),
+        "config of 64 KiB" => subjects::large_nad(64 << 10),
+        "config of 1 MiB" => subjects::large_nad(1 << 20),
+        _ => subjects::operator_nad(),
+    };
     let facts = subjects::facts();
     for _ in 0..rounds {
         std::hint::black_box(subjects::judge_once(std::hint::black_box(&json), &facts));

@@ -15,15 +15,17 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 
 mod subjects;
 
-use subjects::{facts, judge_once, large_nad, network, operator_nad};
+use subjects::{facts, judge_object, judge_once, large_nad, network, operator_nad, read};
 
 fn judging(criterion: &mut Criterion) {
     let facts = facts();
     let mut group = criterion.benchmark_group("judge");
     let nad = operator_nad();
-    group.bench_function("operator_nad", |bencher| bencher.iter(|| judge_once(black_box(&nad), &facts)));
+    let object = read(&nad);
+    group.bench_function("operator_nad", |bencher| bencher.iter(|| judge_object(black_box(&object), &facts)));
+    group.bench_function("operator_nad_from_json", |bencher| bencher.iter(|| judge_once(black_box(&nad), &facts)));
     let network = network();
-    group.bench_function("sriov_network", |bencher| bencher.iter(|| judge_once(black_box(&network), &facts)));
+    group.bench_function("sriov_network_from_json", |bencher| bencher.iter(|| judge_once(black_box(&network), &facts)));
     group.finish();
 }
 

@@ -231,6 +231,13 @@ impl<'t> Document<'t> {
     }
 }
 
+/// The string in a text that is one JSON string and nothing else, borrowed where nothing is escaped.
+pub fn decode_string(text: &str) -> Option<Cow<'_, str>> {
+    let mut reader = Reader { text, at: 0, max_depth: 0 };
+    let decoded = if reader.peek() == Some(b'"') { reader.string().ok()? } else { return None };
+    (reader.at == text.len()).then_some(decoded)
+}
+
 /// Escapes one reference token of a JSON pointer.
 pub fn escape(token: &str) -> Cow<'_, str> {
     if token.contains(['~', '/']) {
@@ -413,31 +420,45 @@ impl<'t> Reader<'t> {
     /// A string; the reader stands on its opening quote.
     fn string(&mut self) -> Result<Cow<'t, str>, Error> {
         self.at += 1;
-        let mut from = self.at;
-        let mut decoded: Option<String> = None;
+        let from = self.at;
+        let rest = self.text.as_bytes().get(from..).unwrap_or_default();
+        self.at += rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len());
+        let run = self.text.get(from..self.at).unwrap_or_default();
+        match self.peek() {
+            Some(b'"') => {
+                self.at += 1;
+                Ok(Cow::Borrowed(run))
+            }
+            Some(b'\\') => self.escaped_string(run).map(Cow::Owned),
+            Some(_) => Err(self.error(Problem::ControlCharacter)),
+            None => Err(self.error(Problem::Truncated)),
+        }
+    }
+
+    /// The rest of a string that has escapes; `run` stands before the first. A config inside an object is full of them.
+    fn escaped_string(&mut self, run: &str) -> Result<String, Error> {
+        let mut bytes = Vec::with_capacity(run.len() + 64);
+        bytes.extend_from_slice(run.as_bytes());
         loop {
             match self.peek() {
                 None => return Err(self.error(Problem::Truncated)),
                 Some(b'"') => {
-                    let run = self.text.get(from..self.at).unwrap_or_default();
                     self.at += 1;
-                    return Ok(match decoded {
-                        None => Cow::Borrowed(run),
-                        Some(mut text) => {
-                            text.push_str(run);
-                            Cow::Owned(text)
-                        }
-                    });
+                    // Whole characters went in, byte by byte.
+                    return String::from_utf8(bytes).map_err(|_| self.error(Problem::BadEscape));
                 }
                 Some(b'\\') => {
-                    let text = decoded.get_or_insert_default();
-                    text.push_str(self.text.get(from..self.at).unwrap_or_default());
                     let character = self.escape()?;
-                    text.push(character);
-                    from = self.at;
+                    match u8::try_from(character).ok().filter(u8::is_ascii) {
+                        Some(byte) => bytes.push(byte),
+                        None => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+                    }
                 }
                 Some(0..=0x1f) => return Err(self.error(Problem::ControlCharacter)),
-                Some(_) => self.at += 1,
+                Some(byte) => {
+                    self.at += 1;
+                    bytes.push(byte);
+                }
             }
         }
     }
@@ -547,6 +568,15 @@ mod tests {
         ] {
             let document = Document::parse(text).unwrap();
             assert_eq!(document.root.as_str(), Some(want), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_string_alone() {
+        assert_eq!(decode_string(r#""a\nb""#).as_deref(), Some("a\nb"));
+        assert_eq!(decode_string(r#""\ud800""#).as_deref(), Some("\u{fffd}"));
+        for text in ["", "5", "\"a", "\"a\" ", "\"a\"x", "{}"] {
+            assert_eq!(decode_string(text), None, "{text}");
         }
     }
 

@@ -32,7 +32,6 @@ fn nad(config: &str) -> String {
 }
 
 /// A NAD whose config is about so many bytes of keys and values.
-#[allow(dead_code, reason = "not every bench grows")]
 pub fn large_nad(bytes: u64) -> String {
     let mut config = "{\"cniVersion\":\"1.0.0\",\"type\":\"sriov\"".to_owned();
     let mut number = 0;
@@ -77,6 +76,16 @@ pub fn facts() -> Facts {
 
 /// Reads the object and judges it, repair included.
 pub fn judge_once(json: &str, facts: &Facts) -> Verdict {
+    judge_object(&read(json), facts)
+}
+
+/// The object, read and ready to be judged.
+pub fn read(json: &str) -> Subject<'_> {
     let object = Object::read(json).ok().flatten().expect("an object of ours");
-    judge(&Subject { object, old: None, writer: Some(OPERATOR) }, facts, &Policy::default())
+    Subject { object, old: None, writer: Some(OPERATOR) }
+}
+
+/// Judges an object that was read.
+pub fn judge_object(subject: &Subject<'_>, facts: &Facts) -> Verdict {
+    judge(subject, facts, &Policy::default())
 }

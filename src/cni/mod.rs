@@ -90,7 +90,13 @@ pub fn same_key(key: &str, field: &str) -> bool {
         return key.eq_ignore_ascii_case(field);
     }
     // Only those two make a key longer than the field it stands for, which is rare enough to look twice.
-    key.len() > field.len() && is_same_folded(key, field)
+    key.len() > field.len() && begins_alike(key, field) && is_same_folded(key, field)
+}
+
+#[inline]
+fn begins_alike(key: &str, field: &str) -> bool {
+    let first = |text: &str| text.as_bytes().first().map(u8::to_ascii_lowercase);
+    first(key) == first(field) || !key.starts_with(|first: char| first.is_ascii())
 }
 
 #[cold]

@@ -126,11 +126,16 @@ impl<'f, 'd> Decoding<'f, 'd> {
         let mut slots: Vec<Option<Taken<'f, 'd>>> = vec![None; tables.iter().map(|table| table.len()).sum()];
         let mut unknown = Vec::new();
         for member in object.members {
-            let fields =
+            let mut slot = slots.iter_mut();
+            let mut fields =
                 tables.iter().enumerate().flat_map(|(table, fields)| fields.iter().map(move |field| (table, field)));
-            match slots.iter_mut().zip(fields).find(|(_, (_, field))| same_key(&member.key, field.key)) {
-                Some((Some(taken), _)) => taken.second = Some(member),
-                Some((slot, (table, field))) => *slot = Some(Taken { field, table, first: member, second: None }),
+            let found = fields.find_map(|(table, field)| {
+                let slot = slot.next()?;
+                same_key(&member.key, field.key).then_some((slot, table, field))
+            });
+            match found {
+                Some((Some(taken), ..)) => taken.second = Some(member),
+                Some((slot, table, field)) => *slot = Some(Taken { field, table, first: member, second: None }),
                 None => unknown.push(member),
             }
         }

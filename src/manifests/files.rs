@@ -14,12 +14,14 @@ pub enum Input {
     /// A file, read when it is needed.
     File(Box<Path>),
     /// What can be read only once: standard input, a pipe.
-    Text {
-        /// How it was named.
-        name: String,
-        /// What it said.
-        text: String,
-    },
+    Text(Box<Once>),
+}
+
+/// A text that was read at once, because it cannot be read again.
+#[derive(Debug)]
+pub struct Once {
+    name: String,
+    text: String,
 }
 
 /// Why an input cannot be read.
@@ -52,11 +54,15 @@ pub enum InputError {
 }
 
 impl Input {
+    fn once(name: &str, text: String) -> Self {
+        Self::Text(Box::new(Once { name: name.to_owned(), text }))
+    }
+
     /// How it is named in reports.
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Self::File(path) => path.to_string_lossy(),
-            Self::Text { name, .. } => name.into(),
+            Self::Text(once) => once.name.as_str().into(),
         }
     }
 
@@ -64,7 +70,7 @@ impl Input {
     pub fn text(&self) -> Result<std::borrow::Cow<'_, str>, InputError> {
         match self {
             Self::File(path) => read(path).map(Into::into),
-            Self::Text { text, .. } => Ok(text.into()),
+            Self::Text(once) => Ok(once.text.as_str().into()),
         }
     }
 }
@@ -76,7 +82,7 @@ pub fn inputs(paths: &[PathBuf]) -> (Vec<Input>, Vec<InputError>) {
     for path in paths {
         if path.as_os_str() == "-" {
             match text_of(&mut io::stdin().lock(), "-") {
-                Ok(text) => found.inputs.push(Input::Text { name: "-".to_owned(), text }),
+                Ok(text) => found.inputs.push(Input::once("-", text)),
                 Err(error) => found.errors.push(error),
             }
         } else {
@@ -105,7 +111,7 @@ impl Found {
             // A pipe, as a shell makes it for `<(…)`.
             Ok(_) if named => match File::open(path).map_err(|source| io_error(path, source)) {
                 Ok(mut file) => match text_of(&mut file, &path.to_string_lossy()) {
-                    Ok(text) => self.inputs.push(Input::Text { name: path.to_string_lossy().into_owned(), text }),
+                    Ok(text) => self.inputs.push(Input::once(&path.to_string_lossy(), text)),
                     Err(error) => self.errors.push(error),
                 },
                 Err(error) => self.errors.push(error),

@@ -1,6 +1,6 @@
 //! What a set of manifests says about each of its members.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -20,6 +20,7 @@ pub struct Index {
     namespaces: BTreeMap<Box<str>, NamespaceState>,
     resources: BTreeSet<String>,
     has_policies: bool,
+    words: HashSet<Arc<str>>,
     offered: Option<Arc<[String]>>,
 }
 
@@ -34,35 +35,31 @@ pub struct Assumptions {
     pub today: Date,
 }
 
+/// Namespaces and resources are few and named often: their texts are shared.
 #[derive(Debug)]
 struct NetworkEntry {
     kind: NetworkKind,
-    namespace: Box<str>,
+    namespace: Arc<str>,
     name: Box<str>,
-    /// Where it differs from its own namespace.
-    target: Option<Box<str>>,
-    resource: Box<str>,
+    target: Arc<str>,
+    resource: Arc<str>,
 }
 
 #[derive(Debug)]
 struct NadEntry {
-    namespace: Box<str>,
+    namespace: Arc<str>,
     name: Box<str>,
     owner: Option<Box<str>>,
 }
 
 impl NetworkEntry {
-    fn target(&self) -> &str {
-        self.target.as_deref().unwrap_or(&self.namespace)
-    }
-
     fn id(&self) -> (NetworkKind, &str, &str) {
         (self.kind, &self.namespace, &self.name)
     }
 
     fn fact(&self) -> NetworkFact {
         let id = NetworkId { kind: self.kind, namespace: self.namespace.to_string(), name: self.name.to_string() };
-        NetworkFact { id, target_namespace: self.target().to_owned(), resource_name: self.resource.to_string() }
+        NetworkFact { id, target_namespace: self.target.to_string(), resource_name: self.resource.to_string() }
     }
 }
 
@@ -97,12 +94,11 @@ impl Index {
 
     fn add_object(&mut self, object: &Object<'_>) {
         let meta = object.meta();
-        let (namespace, name) = (meta.namespace.as_ref().into(), meta.name.as_ref().into());
+        let (namespace, name) = (self.shared(&meta.namespace), meta.name.as_ref().into());
         match object {
             Object::Network(network) => {
-                let target = network.target_namespace();
-                let target = (target != meta.namespace).then(|| target.as_ref().into());
-                let resource = network.text("resourceName").as_ref().into();
+                let target = self.shared(&network.target_namespace());
+                let resource = self.shared(&network.text("resourceName"));
                 self.networks.push(NetworkEntry { kind: network.kind, namespace, name, target, resource });
             }
             Object::Nad(_) => {
@@ -114,16 +110,34 @@ impl Index {
 
     /// Takes in what another index found.
     pub fn merge(&mut self, other: Self) {
-        self.networks.extend(other.networks);
-        self.nads.extend(other.nads);
+        for mut network in other.networks {
+            for word in [&mut network.namespace, &mut network.target, &mut network.resource] {
+                *word = self.shared(word);
+            }
+            self.networks.push(network);
+        }
+        for mut nad in other.nads {
+            nad.namespace = self.shared(&nad.namespace);
+            self.nads.push(nad);
+        }
         self.namespaces.extend(other.namespaces);
         self.resources.extend(other.resources);
         self.has_policies |= other.has_policies;
     }
 
+    /// The one copy of a word that is kept.
+    fn shared(&mut self, word: &str) -> Arc<str> {
+        if let Some(known) = self.words.get(word) {
+            return known.clone();
+        }
+        let word: Arc<str> = word.into();
+        self.words.insert(word.clone());
+        word
+    }
+
     /// Makes it ready to be asked.
     pub fn finish(mut self) -> Self {
-        self.networks.sort_by(|a, b| (a.target(), &a.name, a.kind).cmp(&(b.target(), &b.name, b.kind)));
+        self.networks.sort_by(|a, b| (&a.target, &a.name, a.kind).cmp(&(&b.target, &b.name, b.kind)));
         self.nads.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         self.networks.shrink_to_fit();
         self.by_id = (0..self.networks.len() as u32).collect();
@@ -172,9 +186,9 @@ impl Index {
     }
 
     fn networks_at(&self, target: &str, name: &str) -> Vec<NetworkFact> {
-        let start = self.networks.partition_point(|network| (network.target(), &*network.name) < (target, name));
+        let start = self.networks.partition_point(|network| (&*network.target, &*network.name) < (target, name));
         let here = self.networks.iter().skip(start);
-        here.take_while(|network| network.target() == target && &*network.name == name)
+        here.take_while(|network| &*network.target == target && &*network.name == name)
             .map(NetworkEntry::fact)
             .collect()
     }

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::json::decode_string;
+
 /// The members of an object, in the order of the text.
 #[derive(Clone, Debug, Default)]
 pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -61,7 +63,7 @@ impl<'a> Fields<'a> {
     pub fn text(&self, key: &str) -> Found<Cow<'a, str>> {
         match self.raw(key) {
             None => Found::Absent,
-            Some(raw) => string(raw).map_or(Found::Wrong(describe(raw)), Found::Value),
+            Some(raw) => decode_string(raw).map_or(Found::Wrong(describe(raw)), Found::Value),
         }
     }
 
@@ -122,9 +124,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Head<'a> {
                 while let Some(Key(key)) = map.next_key()? {
                     match key.as_ref() {
                         "apiVersion" => {
-                            head.api_version = string(map.next_value::<&RawValue>()?.get()).unwrap_or_default()
+                            head.api_version = decode_string(map.next_value::<&RawValue>()?.get()).unwrap_or_default()
                         }
-                        "kind" => head.kind = string(map.next_value::<&RawValue>()?.get()).unwrap_or_default(),
+                        "kind" => head.kind = decode_string(map.next_value::<&RawValue>()?.get()).unwrap_or_default(),
                         "metadata" => head.metadata = map.next_value()?,
                         "spec" => head.spec = map.next_value()?,
                         _ => drop(map.next_value::<IgnoredAny>()?),
@@ -182,12 +184,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Found<Fields<'a>> {
         }
         deserializer.deserialize_any(Anything)
     }
-}
-
-/// The string in a JSON text, borrowed where nothing is escaped.
-fn string(raw: &str) -> Option<Cow<'_, str>> {
-    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(raw).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
 fn describe(raw: &str) -> &'static str {
