@@ -17,9 +17,10 @@ use crate::json::decode_string;
 pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 /// What a field holds, compared with what was asked for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Found<T> {
     /// Not there, or null.
+    #[default]
     Absent,
     /// There, and of the right type.
     Value(T),
@@ -103,12 +104,6 @@ pub(super) struct Head<'a> {
     pub(super) spec: Found<Fields<'a>>,
 }
 
-impl<T> Default for Found<T> {
-    fn default() -> Self {
-        Self::Absent
-    }
-}
-
 impl<'de: 'a, 'a> Deserialize<'de> for Head<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Object;
@@ -124,7 +119,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Head<'a> {
                 while let Some(Key(key)) = map.next_key()? {
                     match key.as_ref() {
                         "apiVersion" => {
-                            head.api_version = decode_string(map.next_value::<&RawValue>()?.get()).unwrap_or_default()
+                            head.api_version = decode_string(map.next_value::<&RawValue>()?.get()).unwrap_or_default();
                         }
                         "kind" => head.kind = decode_string(map.next_value::<&RawValue>()?.get()).unwrap_or_default(),
                         "metadata" => head.metadata = map.next_value()?,
