@@ -197,7 +197,7 @@ fn bad_input_gets_one_clear_line() {
             bomb.as_bytes().to_vec(),
             "-: line 6: document 1: column 29: its aliases expand to more than 100000 values".to_owned(),
         ),
-        (deep.into_bytes(), "-: line 2: document 1: column 131: it is nested deeper than 128 levels".to_owned()),
+        (deep.into_bytes(), "-: line 2: document 1: column 132: it is nested deeper than 128 levels".to_owned()),
         (b"metadata: {}\n".to_vec(), "-: line 1: document 1: it has no `kind`".to_owned()),
         (b"- a\n".to_vec(), "-: line 1: document 1: it is no Kubernetes object".to_owned()),
         (
