@@ -148,7 +148,7 @@ The policy file changes the action of any rule, for the whole cluster or for som
 
 ```yaml
 rules:
-  nad/dotted-name: \"off\" # in quotes: YAML has another idea of a bare off
+  nad/dotted-name: off
 namespaces:
 - names: [\"team-*\"]
   rules:
