@@ -23,35 +23,18 @@ pub struct Meta<'a> {
 impl<'a> Meta<'a> {
     /// Reads the metadata of an object; what has a wrong type is noted and then treated as absent.
     pub(super) fn read(metadata: Found<Fields<'a>>, misshapen: &mut Vec<Misshapen>) -> Self {
-        let metadata = match metadata {
-            Found::Value(metadata) => metadata,
-            Found::Absent => return Self::default(),
-            Found::Wrong(found) => {
-                misshapen.push(Misshapen { pointer: "/metadata".to_owned(), wanted: "an object", found });
-                return Self::default();
-            }
-        };
-        let mut text = |key: &str| match metadata.text(key) {
-            Found::Value(text) => text,
-            Found::Absent => Cow::Borrowed(""),
-            Found::Wrong(found) => {
-                misshapen.push(Misshapen { pointer: format!("/metadata/{key}"), wanted: "a string", found });
-                Cow::Borrowed("")
-            }
+        let Some(metadata) = metadata.or_noted("/metadata", "an object", misshapen) else { return Self::default() };
+        let mut text = |key: &str| {
+            metadata.text(key).or_noted(&format!("/metadata/{key}"), "a string", misshapen).unwrap_or_default()
         };
         let (name, namespace) = (text("name"), text("namespace"));
-        let annotations = match metadata.fields("annotations") {
-            Found::Value(annotations) => Some(annotations),
-            Found::Absent => None,
-            Found::Wrong(found) => {
-                misshapen.push(Misshapen { pointer: "/metadata/annotations".to_owned(), wanted: "an object", found });
-                None
-            }
-        };
-        for (key, _) in annotations.iter().flat_map(Fields::iter) {
-            if let Some(Found::Wrong(found)) = annotations.as_ref().map(|all| all.text(key)) {
-                let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));
-                misshapen.push(Misshapen { pointer, wanted: "a string", found });
+        let annotations = metadata.fields("annotations").or_noted("/metadata/annotations", "an object", misshapen);
+        if let Some(annotations) = &annotations {
+            for (key, _) in annotations.iter() {
+                if let Found::Wrong(found) = annotations.text(key) {
+                    let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));
+                    misshapen.push(Misshapen { pointer, wanted: "a string", found });
+                }
             }
         }
         let owners = metadata.objects("ownerReferences").value().unwrap_or_default();

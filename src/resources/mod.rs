@@ -16,7 +16,7 @@ pub use network::{Network, NetworkKind};
 pub(crate) use render::offset_of_ink;
 pub use render::{Fault, Rendered, render};
 
-use raw::{Fields, Found, Head};
+use raw::Head;
 
 /// The annotation Multus looks a device up by.
 pub const RESOURCE_NAME: &str = "k8s.v1.cni.cncf.io/resourceName";
@@ -139,23 +139,9 @@ impl<'a> Nad<'a> {
     fn from_head(head: Head<'a>) -> Self {
         let mut misshapen = Vec::new();
         let meta = Meta::read(head.metadata, &mut misshapen);
-        let spec = match head.spec {
-            Found::Value(spec) => spec,
-            Found::Absent => Fields::default(),
-            Found::Wrong(found) => {
-                misshapen.push(Misshapen { pointer: "/spec".to_owned(), wanted: "an object", found });
-                Fields::default()
-            }
-        };
-        let config = match spec.text("config") {
-            Found::Value(config) => Some(config),
-            Found::Absent => None,
-            Found::Wrong(found) => {
-                let wanted = "a string that holds the JSON text";
-                misshapen.push(Misshapen { pointer: "/spec/config".to_owned(), wanted, found });
-                None
-            }
-        };
+        let spec = head.spec.or_noted("/spec", "an object", &mut misshapen).unwrap_or_default();
+        let wanted = "a string that holds the JSON text";
+        let config = spec.text("config").or_noted("/spec/config", wanted, &mut misshapen);
         let unknown =
             spec.iter().filter(|(key, _)| *key != "config").map(|(key, _)| Cow::Owned(key.to_owned())).collect();
         Self { meta, config, unknown, misshapen }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::raw::{Fields, Found, Head};
+use super::raw::{Fields, Head};
 use super::{Meta, Misshapen, NetworkId};
 
 /// The three kinds of network.
@@ -63,14 +63,7 @@ impl<'a> Network<'a> {
     pub(super) fn read(kind: NetworkKind, head: Head<'a>) -> Self {
         let mut misshapen = Vec::new();
         let meta = Meta::read(head.metadata, &mut misshapen);
-        let spec = match head.spec {
-            Found::Value(spec) => spec,
-            Found::Absent => Fields::default(),
-            Found::Wrong(found) => {
-                misshapen.push(Misshapen { pointer: "/spec".to_owned(), wanted: "an object", found });
-                Fields::default()
-            }
-        };
+        let spec = head.spec.or_noted("/spec", "an object", &mut misshapen).unwrap_or_default();
         Self { kind, meta, spec, misshapen }
     }
 

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::Misshapen;
 use crate::json::decode_string;
 
 /// The members of an object, in the order of the text.
@@ -35,6 +36,14 @@ impl<T> Found<T> {
             Self::Value(value) => Some(value),
             Self::Absent | Self::Wrong(_) => None,
         }
+    }
+
+    /// The value; one of another type is noted and then treated as absent.
+    pub(super) fn or_noted(self, pointer: &str, wanted: &'static str, misshapen: &mut Vec<Misshapen>) -> Option<T> {
+        if let Self::Wrong(found) = self {
+            misshapen.push(Misshapen { pointer: pointer.to_owned(), wanted, found });
+        }
+        self.value()
     }
 }
 

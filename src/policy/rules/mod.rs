@@ -6,6 +6,7 @@ pub(crate) mod meta;
 pub(crate) mod meta_tuning;
 pub(crate) mod nad_config;
 pub(crate) mod nad_device;
+pub(crate) mod nad_keys;
 pub(crate) mod network;
 pub(crate) mod ovs;
 pub(crate) mod rendering;
@@ -29,10 +30,10 @@ pub static RULES: &[&Rule] = &[
     &nad_config::PLUGINS_IGNORED,
     &nad_config::CNI_VERSION,
     &nad_config::NETWORK_NAME,
-    &nad_config::CAPABILITIES,
-    &nad_config::FIELD_TYPE,
-    &nad_config::AMBIGUOUS_KEY,
-    &nad_config::UNKNOWN_KEY,
+    &nad_keys::CAPABILITIES,
+    &nad_keys::FIELD_TYPE,
+    &nad_keys::AMBIGUOUS_KEY,
+    &nad_keys::UNKNOWN_KEY,
     &nad_config::DOTTED_NAME,
     &nad_config::SCHEMA,
     &nad_config::UNKNOWN_FIELD,
@@ -142,6 +143,7 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
 /// The rules that look at nothing but the config, so that a network's rendering gets them too.
 fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
     nad_config::check(config, out);
+    nad_keys::check(config, out);
     for plugin in &config.plugins {
         match plugin.kind {
             "sriov" => {

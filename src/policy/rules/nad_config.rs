@@ -2,9 +2,7 @@
 
 use super::super::finding::{ConfigPlace, Findings};
 use super::super::rule::rule;
-use super::super::similar::closest;
-use crate::cni::schema::{Decoding, Field, Misfit, Taken};
-use crate::cni::{Config, Object, multus_get, parse_version, readers, same_key};
+use crate::cni::{Config, Object, multus_get, parse_version, same_key};
 use crate::json::{self, Kind, Member, Problem, Value, line_column};
 use crate::resources::Nad;
 
@@ -42,24 +40,6 @@ rule! { NETWORK_NAME = "nad/network-name", Deny;
 "The name becomes part of file names on the node. The CNI library accepts letters, digits, `_`, `.` and `-`, beginning with a letter or digit, \
 and refuses to add a pod to any other network." }
 
-rule! { CAPABILITIES = "nad/capabilities", Deny;
-"`capabilities` that are not an object of booleans";
-"libcni decodes it as a map of booleans before any plugin runs; one string in it fails every pod." }
-
-rule! { FIELD_TYPE = "nad/field-type", Deny;
-"a value of a type its reader cannot decode";
-"The plugins decode their config into typed fields and give up on the first that does not fit, for instance a VLAN in quotes. Whole numbers \
-may be written as `100.0`; null counts as absent." }
-
-rule! { AMBIGUOUS_KEY = "nad/ambiguous-key", Warn;
-"a known key in another case, or twice";
-"Go matches keys in any case, and readers disagree on which of two wins: Multus takes the last in the text, the plugin the one that sorts last. \
-What one program shows is then not what the other does." }
-
-rule! { UNKNOWN_KEY = "nad/unknown-key", Warn;
-"a key the plugin does not know, close to one that it does";
-"Plugins ignore what they do not know, so a typing error switches a setting off without a word." }
-
 rule! { DOTTED_NAME = "nad/dotted-name", Warn;
 "a NAD name with a dot";
 "The short form of the pod annotation (`k8s.v1.cni.cncf.io/networks: a,b`) takes names without dots only; pods can reach this NAD by the JSON \
@@ -75,9 +55,6 @@ rule! { UNKNOWN_FIELD = "nad/unknown-field", Warn;
 
 /// The versions the CNI library knows.
 const VERSIONS: &[&str] = &["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
-
-/// How many unknown keys of an object are looked at.
-const MOST_UNKNOWN: usize = 200;
 
 /// What can be said of a NAD without reading its config.
 pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
@@ -154,32 +131,6 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     }
     version(config, out);
     name(config, out);
-    if config.is_list {
-        section(config.root, &[], "", &[readers::COMMON, readers::LIST], out);
-        list_nulls(config.root, out);
-    }
-    for plugin in &config.plugins {
-        let known = readers::plugin(plugin.kind);
-        let unknown = section(plugin.object, known.unwrap_or_default(), plugin.kind, &[readers::COMMON], out);
-        if let Some(own) = known {
-            let is_list_key = |key: &str| readers::LIST.iter().any(|field| same_key(key, field.key));
-            let meant = || own.iter().chain(readers::COMMON).map(|field| field.key);
-            unknown_keys(unknown.iter().copied().filter(|member| !is_list_key(&member.key)), plugin.kind, meant, out);
-        }
-        if let Some((ipam, kind)) = plugin.ipam()
-            && let Some(own) = readers::ipam(kind)
-        {
-            let unknown = section(ipam, own, kind, &[], out);
-            // The keys of the other IPAM plugins are no typing errors; there are rules about them.
-            let is_elsewhere =
-                |key: &str| readers::IPAM.iter().any(|(_, table)| table.iter().any(|f| same_key(key, f.key)));
-            let unknown = unknown.iter().copied().filter(|member| !is_elsewhere(&member.key));
-            unknown_keys(unknown, kind, || own.iter().map(|field| field.key), out);
-        }
-    }
-    if config.plugins.is_empty() && !config.is_list {
-        section(config.root, &[], "", &[readers::COMMON], out);
-    }
 }
 
 /// The top-level `type`; true if it is one that cannot be decoded, so that nothing can be said about the chain.
@@ -189,7 +140,7 @@ fn root_type(config: &Config<'_>, out: &mut Findings<'_>) -> bool {
 }
 
 /// True if the value cannot be a type.
-fn plugin_type(value: &Value<'_>, what: &str, out: &mut Findings<'_>) -> bool {
+pub(super) fn plugin_type(value: &Value<'_>, what: &str, out: &mut Findings<'_>) -> bool {
     match &value.kind {
         Kind::Null => false,
         Kind::String(text) if text.contains('/') => {
@@ -332,106 +283,5 @@ fn name(config: &Config<'_>, out: &mut Findings<'_>) {
             format!("the network name \"{name}\" is refused by the CNI library: every pod that uses it fails");
         let help = "use letters, digits, `_`, `.` and `-`, beginning with a letter or digit; or leave it out, and the NAD's name is used";
         out.config(&NETWORK_NAME, member.value.span, message, help);
-    }
-}
-
-/// What is decoded in a part of the config, by a plugin of its own accord and by everyone: types, and keys in two spellings.
-/// Returns the keys that nobody decodes.
-fn section<'d>(
-    object: Object<'d>,
-    own: &[Field],
-    reader: &str,
-    shared: &[&[Field]],
-    out: &mut Findings<'_>,
-) -> Vec<&'d Member<'d>> {
-    let tables: Vec<&[Field]> = std::iter::once(own).chain(shared.iter().copied()).collect();
-    let decoding = Decoding::of(object, &tables);
-    for taken in &decoding.taken {
-        let reader = if taken.table == 0 { reader } else { "the CNI library" };
-        taken.misfits(object).iter().for_each(|misfit| field_type(misfit, reader, out));
-        ambiguous(taken, out);
-    }
-    if !shared.is_empty() {
-        everyones(object, out);
-    }
-    decoding.unknown
-}
-
-/// The two keys that every reader looks into.
-fn everyones(object: Object<'_>, out: &mut Findings<'_>) {
-    if let Some(ipam) = object.object_of("ipam")
-        && let Some(kind) = ipam.get("type")
-    {
-        plugin_type(&kind.value, "ipam.type", out);
-    }
-    if let Some(value) = object.value_of("capabilities") {
-        let wrong = match &value.kind {
-            Kind::Object(members) => members
-                .iter()
-                .map(|member| &member.value)
-                .find(|value| !matches!(value.kind, Kind::Bool(_) | Kind::Null)),
-            _ => Some(value),
-        };
-        if let Some(wrong) = wrong {
-            let message = format!(
-                "`capabilities` holds {}, where libcni wants an object of booleans; every pod that uses it fails",
-                wrong.describe()
-            );
-            out.config(
-                &CAPABILITIES,
-                wrong.span,
-                message,
-                "write an object of booleans: {\"ips\": true, \"mac\": true}",
-            );
-        }
-    }
-}
-
-/// Null counts as absent for every reader but one: libcni, at the top of a list.
-fn list_nulls(root: Object<'_>, out: &mut Findings<'_>) {
-    for key in ["name", "cniVersion", "cniVersions", "disableCheck", "disableGC", "loadOnlyInlinedPlugins"] {
-        if let Some(member) = root.get_exact(key).filter(|member| member.value.is_null()) {
-            let message = format!("libcni refuses null for `{key}` in a list of plugins; every pod that uses it fails");
-            out.config(&FIELD_TYPE, member.value.span, message, "leave it out");
-        }
-    }
-}
-
-/// Keys that a reader ignores, where one of its own was meant.
-fn unknown_keys<'k, 'd, I: Iterator<Item = &'k str>>(
-    unknown: impl Iterator<Item = &'d Member<'d>>,
-    reader: &str,
-    meant: impl Fn() -> I,
-    out: &mut Findings<'_>,
-) {
-    // Looking for what was meant costs time; nobody mistypes hundreds of keys.
-    for member in unknown.take(MOST_UNKNOWN) {
-        if let Some(close) = closest(&member.key, meant()) {
-            let message = format!("{reader} does not know `{}` and ignores it", member.key);
-            out.config(&UNKNOWN_KEY, member.key_span, message, format!("did you mean `{close}`?"));
-        }
-    }
-}
-
-fn field_type(misfit: &Misfit<'_>, reader: &str, out: &mut Findings<'_>) {
-    let place = out.pointer(misfit.value.span);
-    let key = place.rsplit('/').find(|token| token.parse::<usize>().is_err()).unwrap_or_default();
-    let found = misfit.value.describe();
-    let message = format!("`{key}` is {found}, which {reader} cannot decode; every pod that uses it fails");
-    out.config(&FIELD_TYPE, misfit.value.span, message, format!("write {}", misfit.wanted));
-}
-
-/// A known key that stands in another case, or twice.
-fn ambiguous(taken: &Taken<'_, '_>, out: &mut Findings<'_>) {
-    let (key, first) = (taken.field.key, &taken.first.key);
-    if let Some(second) = taken.second {
-        let message = format!(
-            "`{key}` is given more than once, as `{first}` and `{}`: readers disagree on which one counts",
-            second.key
-        );
-        out.config(&AMBIGUOUS_KEY, second.key_span, message, format!("keep one `{key}`"));
-    } else if first != key {
-        let message = format!("`{first}` is not `{key}`: some readers take it for the same key, others ignore it");
-        out.config(&AMBIGUOUS_KEY, taken.first.key_span, message, format!("write `{key}`"));
     }
 }

@@ -1,0 +1,94 @@
+//! What can be the name of a resource.
+
+/// Why a name cannot be the name of an extended resource; `None` where it can.
+pub(crate) fn unusable(name: &str) -> Option<&'static str> {
+    let Some((domain, rest)) = name.split_once('/') else {
+        return Some(if name.is_empty() { "is empty" } else { "has no domain in front" });
+    };
+    if rest.is_empty() {
+        return Some("ends after the slash, without the resource's own name");
+    }
+    if rest.contains('/') {
+        return Some("has more than one slash, as if the domain stood in front twice");
+    }
+    if domain.ends_with("kubernetes.io") {
+        return Some("has a kubernetes.io domain, which is not for devices");
+    }
+    if !is_domain(domain) {
+        return Some("has a domain that is no DNS name");
+    }
+    if !is_name(rest) {
+        return Some("has characters that a resource name cannot have");
+    }
+    None
+}
+
+/// Whether the part after the slash can be one: letters and digits at both ends, `-`, `_` and `.` between, 63 at most.
+pub(crate) fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let inner = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    bytes.len() <= 63 && inner && ends(bytes.first()) && ends(bytes.last())
+}
+
+/// Only the domain is missing, which claims (DRA) allow and device plugins never do.
+pub(super) fn is_unqualified(name: &str) -> bool {
+    !name.contains('/') && is_name(name)
+}
+
+/// Whether it can be used, if only by claims.
+pub(super) fn is_usable(name: &str) -> bool {
+    unusable(name).is_none() || is_unqualified(name)
+}
+
+/// The part that names the resource, which is what must agree; the domain in front differs between vendors.
+pub(super) fn own_name(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, own)| own)
+}
+
+/// What stands in front, if it can: also in a name that is doubled or ends there.
+pub(super) fn domain(name: &str) -> Option<&str> {
+    name.split_once('/').map(|(domain, _)| domain).filter(|domain| is_domain(domain))
+}
+
+/// Whether a text can be the domain of an extended resource.
+fn is_domain(domain: &str) -> bool {
+    let is_label = |label: &str| {
+        let bytes = label.as_bytes();
+        let inner = bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-');
+        inner && bytes.first().is_some_and(|b| *b != b'-') && bytes.last().is_some_and(|b| *b != b'-')
+    };
+    // `requests.` is put in front when quota is counted, and the whole must still be a DNS name.
+    domain.len() <= 244 && !domain.starts_with("requests.") && domain.split('.').all(is_label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extended_resource_names() {
+        for (name, usable) in [
+            ("openshift.io/mlxnics", true),
+            ("intel.com/intel_sriov_netdevice", true),
+            ("a/b", true),
+            ("openshift.io/", false),
+            ("/x", false),
+            ("", false),
+            ("mlxnics", false),
+            ("openshift.io/openshift.io/x", false),
+            ("kubernetes.io/x", false),
+            ("node.kubernetes.io/x", false),
+            ("requests.io/x", false),
+            ("requests.a/x", false),
+            ("Openshift.io/x", false),
+            ("openshift..io/x", false),
+            ("openshift.io/-x", false),
+            ("openshift.io/x y", false),
+        ] {
+            assert_eq!(unusable(name).is_none(), usable, "{name}");
+        }
+        assert!(unusable(&format!("a.io/{}", "x".repeat(63))).is_none());
+        assert!(unusable(&format!("a.io/{}", "x".repeat(64))).is_some());
+    }
+}
