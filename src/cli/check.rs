@@ -274,6 +274,9 @@ impl Judge<'_> {
         let verdict = judge(&Subject::manifest(object.clone()), &facts, self.policy);
         outcome.summary.count(&verdict);
         let meta = object.meta();
+        let mut findings: Vec<_> =
+            verdict.findings.iter().map(|finding| place(finding, &manifest.node, text)).collect();
+        findings.sort_by_key(|placed| placed.span.start);
         let judged = Judged {
             source,
             text,
@@ -283,7 +286,7 @@ impl Judge<'_> {
             namespace: &meta.namespace,
             name: &meta.name,
             verdict: &verdict,
-            findings: verdict.findings.iter().map(|finding| place(finding, &manifest.node, text)).collect(),
+            findings,
             change: change(&json, &verdict.patch),
         };
         outcome.chunks.push(self.format.document(&judged));

@@ -16,7 +16,7 @@ impl Format for Github {
     /// A line for those who read the log.
     fn end(&self, summary: &Summary) -> String {
         let Summary { documents, deny, patch, warn, .. } = summary;
-        format!("nadmit: {documents} documents, {deny} deny, {patch} patch, {warn} warn\n")
+        format!("nadmit: {documents} judged, {deny} deny, {patch} patch, {warn} warn\n")
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
         ::error file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/no-plugin::NetworkAttachmentDefinition apps/net: no plugin%0Ahelp: mend it
         ::warning file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/resource-name-missing::NetworkAttachmentDefinition apps/net: no resource%0Ahelp: mend it
         ::warning file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/plugins-ignored::NetworkAttachmentDefinition apps/net: ignored%0Ahelp: mend it
-        nadmit: 2 documents, 1 deny, 1 patch, 1 warn
+        nadmit: 2 judged, 1 deny, 1 patch, 1 warn
         ");
     }
 

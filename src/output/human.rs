@@ -45,7 +45,7 @@ impl Human {
 
 impl Format for Human {
     fn document(&self, judged: &Judged<'_>) -> String {
-        let shown = judged.findings.iter().filter(|placed| placed.finding.action != Action::Off);
+        let shown = judged.findings.iter().filter(|placed| placed.finding.action > Action::Audit);
         let mut text: String = shown.map(|placed| self.finding(judged, placed)).collect();
         if let (true, Some((given, stored))) = (self.with_diff, &judged.change) {
             text += &diff::unified(judged, given, stored);

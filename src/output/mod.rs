@@ -46,7 +46,7 @@ pub struct Judged<'a> {
     pub name: &'a str,
     /// What came of it.
     pub verdict: &'a Verdict,
-    /// The verdict's findings and where they are in the file, in the same order.
+    /// The verdict's findings and where they are in the file, in the order of the file.
     pub findings: Vec<Placed<'a>>,
     /// The object as it was given and as it would be stored, as JSON, where a patch changes it.
     pub change: Option<(String, String)>,

@@ -128,6 +128,8 @@ fn check(fields: &[SpecField], spec: &Fields<'_>, path: &str, refusals: &mut Vec
             },
             Allows::OneOf(values) => match spec.text(field.name) {
                 Found::Value(text) if values.contains(&text.as_ref()) => continue,
+                // A bare `on` is true to YAML.
+                Found::Wrong("a boolean") => format!("one of {}, in quotes", values.join(", ")),
                 _ => format!("one of {}", values.join(", ")),
             },
             Allows::Integer(min, max) => match spec.integer(field.name) {
