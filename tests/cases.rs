@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nadmit::json::Lines;
 use nadmit::manifests::{Assumptions, Document, Index, Manifest, documents};
 use nadmit::policy::{
     Facts, Lookup, NadFact, NamespaceState, NetworkFact, Policy, Prefix, Subject, Verdict, judge, rules,
@@ -89,7 +90,7 @@ impl Case {
     /// Judges the case's manifests in process.
     fn judge(&self) -> Vec<(String, Verdict)> {
         let mut manifests = Vec::new();
-        documents(&self.input, &mut |document| match document {
+        documents(&Lines::of(&self.input), &mut |document| match document {
             Document::Manifest(manifest) => manifests.push(manifest),
             Document::Unreadable { line, problem } => panic!("{}: line {line}: {problem}", self.name),
         });
@@ -267,7 +268,7 @@ fn each_repair_settles() {
 /// The input with one of its judged documents replaced.
 fn replaced(input: &str, document: usize, json: &str) -> String {
     let mut parts = Vec::new();
-    documents(input, &mut |found| {
+    documents(&Lines::of(input), &mut |found| {
         if let Document::Manifest(manifest) = found {
             parts.push(manifest.node.to_json());
         }

@@ -2,7 +2,7 @@
 
 use nadmit::cni::edit::{apply, set_string};
 use nadmit::cni::{Config, Object as JsonObject};
-use nadmit::json::Document as JsonDocument;
+use nadmit::json::{Document as JsonDocument, Lines};
 use nadmit::manifests::{Document, Index, documents};
 use nadmit::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, ResourceName, Subject, Verdict, Write, judge};
 use nadmit::resources::{NetworkId, NetworkKind, OWNER_REF, Object, RESOURCE_NAME, render};
@@ -285,7 +285,7 @@ proptest! {
             let _ = Config::of(&document);
         }
         let mut index = Index::default();
-        documents(&text, &mut |document| {
+        documents(&Lines::of(&text), &mut |document| {
             if let Document::Manifest(manifest) = document {
                 index.add(&manifest);
                 if let Ok(Some(object)) = Object::read(&manifest.node.to_json()) {

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 
 use super::progress::Progress;
 use super::{CLEAN, DENIED, UNUSABLE};
+use crate::json::Lines;
 use crate::manifests::{Assumptions, Document, Index, Input, Manifest, documents, inputs};
 use crate::output::{Format, Github, Human, Json, Judged, Junit, Sarif, Summary, place};
 use crate::policy::{Policy, Prefix, Subject, judge};
@@ -201,7 +202,7 @@ impl Run<'_> {
             let parts = in_parallel(batch, |input| {
                 let mut part = Index::default();
                 if let Ok(text) = input.text() {
-                    documents(&text, &mut |document| {
+                    documents(&Lines::of(&text), &mut |document| {
                         if let Document::Manifest(manifest) = document {
                             part.add(&manifest);
                         }
@@ -257,14 +258,15 @@ impl Judge<'_> {
             }
         };
         let name = input.name();
-        documents(&text, &mut |document| match document {
-            Document::Manifest(manifest) => self.manifest(&manifest, &name, &text, &mut outcome),
+        let lines = Lines::of(&text);
+        documents(&lines, &mut |document| match document {
+            Document::Manifest(manifest) => self.manifest(&manifest, &name, &lines, &mut outcome),
             Document::Unreadable { line, problem } => outcome.problems.push(format!("{name}: line {line}: {problem}")),
         });
         outcome
     }
 
-    fn manifest(&self, manifest: &Manifest, source: &str, text: &str, outcome: &mut Outcome) {
+    fn manifest(&self, manifest: &Manifest, source: &str, lines: &Lines<'_>, outcome: &mut Outcome) {
         let json = manifest.node.to_json();
         let Ok(Some(object)) = Object::read(&json) else {
             outcome.summary.skipped += 1;
@@ -275,11 +277,11 @@ impl Judge<'_> {
         outcome.summary.count(&verdict);
         let meta = object.meta();
         let mut findings: Vec<_> =
-            verdict.findings.iter().map(|finding| place(finding, &manifest.node, text)).collect();
+            verdict.findings.iter().map(|finding| place(finding, &manifest.node, lines)).collect();
         findings.sort_by_key(|placed| placed.span.start);
         let judged = Judged {
             source,
-            text,
+            text: lines.text(),
             line: manifest.line,
             api_version: manifest.text("apiVersion"),
             kind: manifest.text("kind"),

@@ -260,6 +260,33 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     (line, column)
 }
 
+/// A text and where its lines begin, so that a place in it is found without counting from the start each time.
+#[derive(Debug)]
+pub struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    /// The lines of a text.
+    pub fn of(text: &'t str) -> Self {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Self { text, starts: std::iter::once(0).chain(breaks).collect() }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// Line and column of a byte, both from 1, the column in characters.
+    pub fn at(&self, offset: usize) -> (usize, usize) {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = line.checked_sub(1).and_then(|index| self.starts.get(index)).copied().unwrap_or_default();
+        (line, self.text.get(start..offset).unwrap_or_default().chars().count() + 1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,5 +403,10 @@ mod tests {
         assert_eq!(line_column("ab\ncd", 0), (1, 1));
         assert_eq!(line_column("ab\ncd", 4), (2, 2));
         assert_eq!(line_column("é\néx", 5), (2, 2));
+        let text = "a\né b\r\n\n日本\nx";
+        let lines = Lines::of(text);
+        for (offset, _) in text.char_indices() {
+            assert_eq!(lines.at(offset), line_column(text, offset), "{offset}");
+        }
     }
 }

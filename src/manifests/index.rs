@@ -24,6 +24,9 @@ pub struct Index {
     offered: Option<Arc<[String]>>,
 }
 
+/// How many networks that render to one place are told of.
+const MOST_HERE: usize = 4;
+
 /// What is taken for granted where no cluster can be asked.
 #[derive(Clone, Debug)]
 pub struct Assumptions {
@@ -188,6 +191,8 @@ impl Index {
     fn networks_at(&self, target: &str, name: &str) -> Vec<NetworkFact> {
         let start = self.networks.partition_point(|network| (&*network.target, &*network.name) < (target, name));
         let here = self.networks.iter().skip(start);
+        // Whether there are two, three or a thousand makes no difference to any rule.
+        let here = here.take(MOST_HERE);
         here.take_while(|network| &*network.target == target && &*network.name == name)
             .map(NetworkEntry::fact)
             .collect()

@@ -1,5 +1,6 @@
 //! The objects in a text: its documents, and what lists among them hold.
 
+use crate::json::Lines;
 use crate::yaml::{Documents, Node, Value};
 
 /// A document of a file.
@@ -33,11 +34,11 @@ impl Manifest {
 }
 
 /// Calls `visit` for every document of a text, one after the other; none is kept.
-pub fn documents(text: &str, visit: &mut dyn FnMut(Document)) {
-    for (index, document) in Documents::new(text).enumerate() {
+pub fn documents(lines: &Lines<'_>, visit: &mut dyn FnMut(Document)) {
+    for (index, document) in Documents::new(lines.text()).enumerate() {
         let number = index + 1;
         match document.node {
-            Ok(node) => object(text, document.line, number, node, visit),
+            Ok(node) => object(lines, document.line, number, node, visit),
             Err(error) => visit(Document::Unreadable {
                 line: error.line,
                 problem: format!("document {number}: column {}: {}", error.column, error.problem),
@@ -46,7 +47,7 @@ pub fn documents(text: &str, visit: &mut dyn FnMut(Document)) {
     }
 }
 
-fn object(text: &str, line: usize, number: usize, node: Node, visit: &mut dyn FnMut(Document)) {
+fn object(lines: &Lines<'_>, line: usize, number: usize, node: Node, visit: &mut dyn FnMut(Document)) {
     let unreadable = |problem: String| Document::Unreadable { line, problem };
     match &node.value {
         Value::Null => return,
@@ -62,29 +63,9 @@ fn object(text: &str, line: usize, number: usize, node: Node, visit: &mut dyn Fn
     let Value::Map(entries) = node.value else { return };
     for items in entries.into_iter().filter(|entry| entry.key == "items").map(|entry| entry.node.value) {
         let Value::List(items) = items else { continue };
-        let mut lines = Lines { text, offset: 0, line: 1 };
         for item in items {
-            object(text, lines.of(item.span.start), number, item, visit);
+            object(lines, lines.at(item.span.start).0, number, item, visit);
         }
-    }
-}
-
-/// Counts lines as it goes: looking each one up from the start would be quadratic in a long list.
-struct Lines<'t> {
-    text: &'t str,
-    offset: usize,
-    line: usize,
-}
-
-impl Lines<'_> {
-    fn of(&mut self, offset: usize) -> usize {
-        if offset < self.offset {
-            (self.offset, self.line) = (0, 1);
-        }
-        let between = self.text.as_bytes().get(self.offset..offset).unwrap_or_default();
-        self.line += between.iter().filter(|byte| **byte == b'\n').count();
-        self.offset = offset;
-        self.line
     }
 }
 
@@ -94,7 +75,7 @@ mod tests {
 
     fn kinds(text: &str) -> Vec<String> {
         let mut kinds = Vec::new();
-        documents(text, &mut |document| {
+        documents(&Lines::of(text), &mut |document| {
             kinds.push(match document {
                 Document::Manifest(manifest) => format!("{} {}", manifest.line, manifest.text("kind")),
                 Document::Unreadable { line, problem } => format!("{line} ! {problem}"),

@@ -1,9 +1,16 @@
 //! What a person at a terminal sees: like a good compiler, pointing at the text.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use super::{Format, Judged, Placed, Summary, diff, words};
 use crate::policy::{Action, Because};
+
+/// The longest line that is shown as it is.
+const MOST_SHOWN: usize = 2000;
+/// How many bytes of a longer one are shown on either side of the place.
+const MOST_AROUND: usize = 40;
 
 /// Diagnostics with the offending text underlined, and a summary line.
 pub struct Human {
@@ -26,13 +33,17 @@ impl Human {
             Action::Warn => Level::WARNING,
             Action::Audit | Action::Off => Level::NOTE,
         };
-        let (window, start) = window(judged.text, placed);
-        let mark = placed.span.start - start..placed.span.end - start;
-        let snippet = Snippet::source(window)
-            .line_start(placed.line)
-            .path(judged.source)
-            .annotation(AnnotationKind::Primary.span(mark));
-        let mut group = level.primary_title(words::problem(finding)).id(finding.rule.id).element(snippet);
+        let title = level.primary_title(words::problem(finding)).id(finding.rule.id);
+        let line = line_of(judged.text, &placed.span);
+        let mut group = if line.len() <= MOST_SHOWN {
+            let mark = placed.span.start - line.start..placed.span.end - line.start;
+            let snippet = Snippet::source(judged.text.get(line).unwrap_or_default()).line_start(placed.line);
+            title.element(snippet.path(judged.source).annotation(AnnotationKind::Primary.span(mark)))
+        } else {
+            // Nobody reads a file that is one line; what stands around the place tells more.
+            let origin = Origin::path(judged.source).line(placed.line).char_column(placed.column);
+            title.element(origin).element(Level::NOTE.with_name("text").message(around(judged.text, &placed.span)))
+        };
         group = group.element(Level::NOTE.with_name("in").message(object(judged, placed)));
         if let Some(because) = &finding.because {
             group = group.element(Level::NOTE.message(why(because)));
@@ -78,13 +89,18 @@ impl Format for Human {
     }
 }
 
-/// The lines that a finding is on, and where in the text they begin.
-fn window<'t>(text: &'t str, placed: &Placed<'_>) -> (&'t str, usize) {
-    let before = text.get(..placed.span.start).unwrap_or_default();
-    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let after = text.get(placed.span.end..).unwrap_or_default();
-    let end = placed.span.end + after.find('\n').unwrap_or(after.len());
-    (text.get(start..end).unwrap_or_default(), start)
+/// The line that a finding is on.
+fn line_of(text: &str, span: &Range<usize>) -> Range<usize> {
+    let before = text.get(..span.start).unwrap_or_default();
+    let after = text.get(span.end..).unwrap_or_default();
+    before.rfind('\n').map_or(0, |newline| newline + 1)..span.end + after.find('\n').unwrap_or(after.len())
+}
+
+/// A place and a little of what stands before and behind it.
+fn around<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
+    let start = text.floor_char_boundary(span.start.saturating_sub(MOST_AROUND));
+    let end = text.ceil_char_boundary((span.end + MOST_AROUND).min(text.len()));
+    text.get(start..end).unwrap_or_default()
 }
 
 /// Which object, and where in it.

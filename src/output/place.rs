@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use super::Placed;
-use crate::json::line_column;
+use crate::json::Lines;
 use crate::policy::Finding;
 use crate::yaml::{Node, Value};
 
 /// Finds a finding's place in the text that an object was read from.
-pub fn place<'f>(finding: &'f Finding, object: &Node, text: &str) -> Placed<'f> {
-    let span = first_line(text, span(finding, object, text));
-    let (line, column) = line_column(text, span.start);
-    let (end_line, end_column) = line_column(text, span.end);
+pub fn place<'f>(finding: &'f Finding, object: &Node, lines: &Lines<'_>) -> Placed<'f> {
+    let span = first_line(lines.text(), span(finding, object, lines.text()));
+    let (line, column) = lines.at(span.start);
+    let (end_line, end_column) = lines.at(span.end);
     Placed { finding, span, line, column, end_line, end_column }
 }
 

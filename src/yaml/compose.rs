@@ -13,8 +13,8 @@ use super::{Entry, Error, Node, Scalar, Style, Value, resolve};
 
 /// The deepest nesting that is read; each level costs a stack frame.
 const MAX_DEPTH: usize = 128;
-/// How many nodes aliases may add to one document before it counts as a bomb.
-const MAX_ALIASED: usize = 100_000;
+/// How many bytes anchors and aliases may add to one document before it counts as a bomb.
+const MAX_ALIASED: usize = 16 << 20;
 /// The parser keeps what it was handed as four-byte characters: hand it little at a time.
 const CHUNK: usize = 8 << 10;
 
@@ -49,16 +49,26 @@ impl<'t> Documents<'t> {
 
     /// The next part between two separators: its offset and its text.
     fn next_part(&mut self) -> Option<(usize, &'t str)> {
-        let start = self.next?;
+        let start = self.next.take()?;
         let rest = self.text.get(start..)?;
-        let Some(end) = rest.find("\n---") else {
-            self.next = None;
-            return Some((start, rest));
-        };
-        // What follows the dashes on their line is dropped, as the tools drop it.
-        let after = rest.get(end + 1..).unwrap_or_default();
-        self.next = Some(start + end + 1 + after.find('\n').map_or(after.len(), |newline| newline + 1));
-        Some((start, rest.get(..end + 1).unwrap_or_default()))
+        let mut end = rest.len();
+        for (at, _) in rest.match_indices("\n---") {
+            let after = rest.get(at + 4..).unwrap_or_default();
+            let line = after.lines().next().unwrap_or_default();
+            if !line.is_empty() && !line.starts_with([' ', '\t']) {
+                continue;
+            }
+            // What stands on the separator's own line belongs to the document it begins, unless it is a comment.
+            let is_bare = line.trim_start().is_empty() || line.trim_start().starts_with('#');
+            let behind = start + at + 4 + after.find('\n').map_or(after.len(), |newline| newline + 1);
+            self.next = Some(if is_bare { behind } else { start + at + 1 });
+            end = at + 1;
+            break;
+        }
+        let part = rest.get(..end).unwrap_or_default();
+        // Files that were joined together may leave a byte order mark in the middle.
+        let text = part.strip_prefix('\u{feff}').unwrap_or(part);
+        Some((start + part.len() - text.len(), text))
     }
 }
 
@@ -132,7 +142,7 @@ struct Composer<'t> {
     offset: usize,
     line: usize,
     last_line: usize,
-    /// Anchored nodes, and how many nodes each is.
+    /// Anchored nodes, and about how many bytes each takes.
     anchors: HashMap<String, (Node, usize)>,
     aliased: usize,
 }
@@ -161,9 +171,19 @@ impl<'t> Composer<'t> {
                 _ => {
                     let line = self.line_of(event.start_mark);
                     let node = self.node_from(event, 0);
-                    return Some(Document { line, node });
+                    return Some(Document { line, node: node.and_then(|node| self.end().map(|()| node)) });
                 }
             }
+        }
+    }
+
+    /// Behind the one value of a document there is nothing more.
+    fn end(&mut self) -> Result<(), Error> {
+        let event = self.next()?;
+        match event.data {
+            // The parser notices what follows only when it is asked for more.
+            EventData::DocumentEnd { .. } => self.next().map(drop),
+            _ => Err(self.error_at(event.start_mark, "text follows after the document's value".to_owned())),
         }
     }
 
@@ -204,6 +224,10 @@ impl<'t> Composer<'t> {
         };
         if let Some(name) = anchor {
             let size = size(&node);
+            self.aliased += size;
+            if self.aliased > MAX_ALIASED {
+                return Err(self.error_at(start, too_much()));
+            }
             self.anchors.insert(name, (node.clone(), size));
         }
         Ok(node)
@@ -216,7 +240,7 @@ impl<'t> Composer<'t> {
         };
         self.aliased += size;
         if self.aliased > MAX_ALIASED {
-            return Err(self.error_at(mark, format!("its aliases expand to more than {MAX_ALIASED} values")));
+            return Err(self.error_at(mark, too_much()));
         }
         Ok(node.clone())
     }
@@ -240,13 +264,17 @@ impl<'t> Composer<'t> {
             let event = self.next()?;
             let mark = event.start_mark;
             if event.data == EventData::MappingEnd {
-                merge(&mut entries, merges);
+                for node in merges {
+                    if !merge(&mut entries, &mut seen, node) {
+                        return Err(self.error_at(start, "`<<` takes a mapping or a list of them".to_owned()));
+                    }
+                }
                 return Ok(self.plain(Value::Map(entries), start, event.end_mark));
             }
             let key = self.node_from(event, depth + 1)?;
             let is_merge = key.style == Style::Plain && key.as_str() == Some("<<");
             let Some(text) = key_text(key.value) else {
-                return Err(self.error_at(mark, "a key must be a scalar".to_owned()));
+                return Err(self.error_at(mark, "a key must be a text, a number or a boolean".to_owned()));
             };
             let node = self.node(depth + 1)?;
             if is_merge {
@@ -274,7 +302,10 @@ impl<'t> Composer<'t> {
             ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
             _ => Style::Plain,
         };
-        let is_text = style != Style::Plain || tag == Some("tag:yaml.org,2002:str");
+        let is_text = match tag.map(|tag| tag.strip_prefix("tag:yaml.org,2002:").unwrap_or(tag)) {
+            None => style != Style::Plain,
+            Some(tag) => !matches!(tag, "int" | "float" | "bool" | "null"),
+        };
         let value = match if is_text { Scalar::String } else { resolve(&text) } {
             Scalar::Null => Value::Null,
             Scalar::Bool(flag) => Value::Bool(flag),
@@ -283,6 +314,8 @@ impl<'t> Composer<'t> {
                 let number = i64::try_from(integer).map(Into::into).or_else(|_| u64::try_from(integer).map(Into::into));
                 number.map_or_else(|_| Value::String(text), Value::Number)
             }
+            // Go writes a whole number without its point.
+            Scalar::Float(float) if float.fract() == 0.0 && float.abs() < 1e15 => Value::Number((float as i64).into()),
             Scalar::Float(float) => match serde_json::Number::from_f64(float) {
                 Some(number) => Value::Number(number),
                 None => return Err(self.error_at(start, format!("`{text}` has no place in JSON"))),
@@ -311,39 +344,40 @@ impl<'t> Composer<'t> {
     }
 }
 
-/// Adds what `<<` brings: keys that are not there yet, earlier sources first.
-fn merge(entries: &mut Vec<Entry>, merges: Vec<Node>) {
-    for node in merges {
-        match node.value {
-            Value::Map(more) => {
-                for entry in more {
-                    if !entries.iter().any(|known| known.key == entry.key) {
-                        entries.push(entry);
-                    }
-                }
-            }
-            Value::List(nodes) => merge(entries, nodes),
-            _ => {}
+/// Adds what `<<` brings: keys that are not there yet, earlier sources first. False if it brings no mapping.
+fn merge(entries: &mut Vec<Entry>, seen: &mut HashSet<String>, node: Node) -> bool {
+    match node.value {
+        Value::Map(more) => {
+            entries.extend(more.into_iter().filter(|entry| seen.insert(entry.key.clone())));
+            true
         }
+        Value::List(nodes) => nodes.into_iter().all(|node| merge(entries, seen, node)),
+        _ => false,
     }
 }
 
 fn key_text(value: Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text),
-        Value::Null => Some("null".to_owned()),
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Number(number) => Some(number.to_string()),
-        Value::List(_) | Value::Map(_) => None,
+        Value::Null | Value::List(_) | Value::Map(_) => None,
     }
 }
 
+/// About how many bytes a node takes.
 fn size(node: &Node) -> usize {
-    match &node.value {
-        Value::List(nodes) => 1 + nodes.iter().map(size).sum::<usize>(),
-        Value::Map(entries) => 1 + entries.iter().map(|entry| size(&entry.node)).sum::<usize>(),
-        _ => 1,
-    }
+    size_of::<Node>()
+        + match &node.value {
+            Value::List(nodes) => nodes.iter().map(size).sum(),
+            Value::Map(entries) => entries.iter().map(|entry| entry.key.len() + size(&entry.node)).sum(),
+            Value::String(text) => text.len(),
+            _ => 0,
+        }
+}
+
+fn too_much() -> String {
+    format!("its anchors and aliases expand to more than {} MiB", MAX_ALIASED >> 20)
 }
 
 #[cfg(test)]
@@ -368,7 +402,13 @@ mod tests {
             ("{\n\t\"a\": \"\\u00e9\\n\",\n\t\"b\": [true]\n}", &[r#"1 {"a":"é\n","b":[true]}"#]),
             ("a: &a {k: 1, l: 2}\nb: {<<: *a, l: 3}\n", &[r#"1 {"a":{"k":1,"l":2},"b":{"l":3,"k":1}}"#]),
             ("1: a\ntrue: b\n", &[r#"1 {"1":"a","true":"b"}"#]),
-            ("a: !!str 5\n", &[r#"1 {"a":"5"}"#]),
+            ("a: !!str 5\nb: !!int \"5\"\nc: ! 5\nd: !x 5\n", &[r#"1 {"a":"5","b":5,"c":"5","d":"5"}"#]),
+            ("a: 1e3\nb: 1.5\n", &[r#"1 {"a":1000,"b":1.5}"#]),
+            (
+                "a: 1\n--- # c\nb: 2\n--- {c: 3}\n----\n",
+                &[r#"1 {"a":1}"#, r#"3 {"b":2}"#, "4 ! did not find expected <document start>"],
+            ),
+            ("a: 1\n---\n\u{feff}b: 2\n", &[r#"1 {"a":1}"#, r#"3 {"b":2}"#]),
         ] {
             assert_eq!(all(text), want, "{text:?}");
         }
@@ -391,11 +431,15 @@ mod tests {
         }
         for (text, want) in [
             (bomb.as_str(), "aliases expand"),
+            (&format!("a: &a {}\nb: [{}]\n", "x".repeat(20_000), "*a,".repeat(50_000)), "aliases expand"),
             (&"[".repeat(100_000), "nested deeper"),
             (&"- ".repeat(200), "nested deeper"),
             ("a: &a [*a]\n", "alias"),
             ("a: 1\na: 2\n", "twice"),
             ("a: .inf\n", "no place in JSON"),
+            ("<<: x\n", "takes a mapping"),
+            ("~: x\n", "a key must be"),
+            ("-x\n  f: g\n", "mapping values are not allowed"),
         ] {
             let documents = all(text);
             let first = documents.first().unwrap();

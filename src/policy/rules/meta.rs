@@ -101,7 +101,7 @@ fn is_interface_name(name: &str) -> bool {
 /// The version the plugin is called with, where it is one of those given and nothing else can decide it.
 fn before_version<'d>(plugin: &Plugin<'d>, config: &Config<'d>, old: &[&str]) -> Option<&'d str> {
     // libcni chooses among these where a list has them.
-    let chooses = config.is_list && config.root.value_of("cniVersions").is_some();
+    let chooses = config.is_list && !config.root.list_of("cniVersions").is_empty();
     // A key that sorts after the one libcni writes is the one the plugin reads.
     let overrides = |key: &str| key > "cniVersion";
     let own = config.is_list && plugin.object.get("cniVersion").is_some_and(|member| overrides(&member.key));

@@ -243,12 +243,14 @@ fn element_type(element: &Value<'_>, out: &mut Findings<'_>) {
 fn version(config: &Config<'_>, out: &mut Findings<'_>) {
     let unreadable = |value: &&Value<'_>| value.as_str().is_some_and(|version| parse_version(version).is_none());
     let offered = config.root.get_exact("cniVersions").filter(|_| config.is_list);
-    if let Some(value) =
-        offered.and_then(|member| member.value.elements()).and_then(|list| list.iter().find(unreadable))
-    {
+    // Beside `cniVersions` the one version is read as a number too.
+    let own = config.root.get_exact("cniVersion").map(|member| &member.value).filter(|own| own.as_str() != Some(""));
+    let versions = offered.and_then(|member| member.value.elements()).unwrap_or_default().iter();
+    if let Some(value) = versions.chain(own.filter(|_| offered.is_some())).find(unreadable) {
         let version = value.as_str().unwrap_or_default();
-        let message =
-            format!("cniVersions has \"{version}\", which is no version: libcni refuses the list, and every pod fails");
+        let message = format!(
+            "\"{version}\" is no version: libcni refuses a list with `cniVersions` that has it, and every pod fails"
+        );
         out.config(&CNI_VERSION, value.span, message, format!("use some of {}", VERSIONS.join(", ")));
         return;
     }

@@ -33,7 +33,7 @@ const MOST_UNKNOWN: usize = 200;
 pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     if config.is_list {
         section(config.root, &[], "", &[readers::COMMON, readers::LIST], out);
-        list_nulls(config.root, out);
+        list_quirks(config.root, out);
     }
     for plugin in &config.plugins {
         let known = readers::plugin(plugin.kind);
@@ -111,13 +111,26 @@ fn everyones(object: Object<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// Null counts as absent for every reader but one: libcni, at the top of a list.
-fn list_nulls(root: Object<'_>, out: &mut Findings<'_>) {
+/// Where libcni, at the top of a list, is stricter than every other reader: null is no value there, and one key is a boolean
+/// or a word for it.
+fn list_quirks(root: Object<'_>, out: &mut Findings<'_>) {
     for key in ["name", "cniVersion", "cniVersions", "disableCheck", "disableGC", "loadOnlyInlinedPlugins"] {
         if let Some(member) = root.get_exact(key).filter(|member| member.value.is_null()) {
             let message = format!("libcni refuses null for `{key}` in a list of plugins; every pod that uses it fails");
             out.config(&FIELD_TYPE, member.value.span, message, "leave it out");
         }
+    }
+    let Some(member) = root.get_exact("loadOnlyInlinedPlugins") else { return };
+    let is_word = |text: &str| text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false");
+    let fits = match &member.value.kind {
+        Kind::Bool(_) | Kind::Null => true,
+        Kind::String(text) => is_word(text),
+        _ => false,
+    };
+    if !fits {
+        let message =
+            "`loadOnlyInlinedPlugins` is neither true nor false: libcni refuses the list, and every pod fails";
+        out.config(&FIELD_TYPE, member.value.span, message, "write true or false, without quotes");
     }
 }
 
