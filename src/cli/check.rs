@@ -1,6 +1,7 @@
 //! `nadmit check`.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -323,7 +324,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     };
     let mut results: Vec<(usize, R)> = thread::scope(|scope| {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(run)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     });
     results.sort_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()

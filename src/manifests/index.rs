@@ -39,7 +39,7 @@ pub struct Assumptions {
 }
 
 /// Namespaces and resources are few and named often: their texts are shared.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct NetworkEntry {
     kind: NetworkKind,
     namespace: Arc<str>,
@@ -140,8 +140,10 @@ impl Index {
 
     /// Makes it ready to be asked.
     pub fn finish(mut self) -> Self {
-        self.networks.sort_by(|a, b| (&a.target, &a.name, a.kind).cmp(&(&b.target, &b.name, b.kind)));
+        self.networks.sort_by(|a, b| (&a.target, &a.name, a.id()).cmp(&(&b.target, &b.name, b.id())));
         self.nads.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        // The same manifest may be given twice, as an overlay and as its base.
+        self.networks.dedup();
         self.networks.shrink_to_fit();
         self.by_id = (0..self.networks.len() as u32).collect();
         let networks = &self.networks;
@@ -166,8 +168,7 @@ impl Index {
             Object::Nad(_) => {
                 facts.networks_here = self.networks_at(&meta.namespace, &meta.name);
                 if let Some(owner) = meta.owner() {
-                    let found = facts.networks_here.iter().find(|network| network.id == owner).cloned();
-                    facts.named_owner = found.or_else(|| self.network(&owner)).map_or(Lookup::Unknown, Lookup::Found);
+                    facts.named_owner = self.network(&owner).map_or(Lookup::Unknown, Lookup::Found);
                 }
             }
             Object::Network(network) => self.around_network(network, &mut facts),
@@ -198,11 +199,15 @@ impl Index {
             .collect()
     }
 
+    /// The network of that id; `None` also where two manifests of it disagree.
     fn network(&self, id: &NetworkId) -> Option<NetworkFact> {
-        let entry = |at: u32| self.networks.get(at as usize);
+        let entry = |at: &u32| self.networks.get(*at as usize);
         let wanted = Some((id.kind, id.namespace.as_str(), id.name.as_str()));
-        let found = self.by_id.binary_search_by(|at| entry(*at).map(NetworkEntry::id).cmp(&wanted)).ok()?;
-        self.by_id.get(found).and_then(|at| entry(*at)).map(NetworkEntry::fact)
+        let start = self.by_id.partition_point(|at| entry(at).map(NetworkEntry::id) < wanted);
+        let mut same =
+            self.by_id.iter().skip(start).filter_map(entry).take_while(|network| Some(network.id()) == wanted);
+        let first = same.next()?;
+        same.all(|other| other == first).then(|| first.fact())
     }
 }
 

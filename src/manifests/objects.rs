@@ -60,10 +60,17 @@ fn object(lines: &Lines<'_>, line: usize, number: usize, node: Node, visit: &mut
     if !kind.ends_with("List") || node.get("items").and_then(Node::as_list).is_none() {
         return visit(Document::Manifest(Manifest { line, node }));
     }
+    // The items of a list of one kind need not repeat it.
+    let kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty()).map(ToOwned::to_owned);
+    let version = node.get("apiVersion").and_then(Node::as_str).map(ToOwned::to_owned);
     let Value::Map(entries) = node.value else { return };
     for items in entries.into_iter().filter(|entry| entry.key == "items").map(|entry| entry.node.value) {
         let Value::List(items) = items else { continue };
-        for item in items {
+        for mut item in items {
+            if let Some(kind) = &kind {
+                item.set_default("kind", kind);
+                item.set_default("apiVersion", version.as_deref().unwrap_or_default());
+            }
             object(lines, lines.at(item.span.start).0, number, item, visit);
         }
     }
@@ -90,6 +97,7 @@ mod tests {
             ("kind: A\n---\n---\nkind: B\n", &["1 A", "4 B"] as &[_]),
             ("kind: List\nitems:\n- kind: A\n- kind: BList\n  items: [{kind: C}]\n- kind: D\n", &["3 A", "5 C", "6 D"]),
             ("a: 1\n---\nkind: B\n", &["1 ! document 1: it has no `kind`, so it is no Kubernetes object", "3 B"]),
+            ("kind: AList\nitems:\n- {metadata: {}}\n- {kind: B}\n", &["3 A", "4 B"]),
             ("- 1\n", &["1 ! document 1: it is no Kubernetes object, which is a mapping"]),
             ("", &[]),
         ] {

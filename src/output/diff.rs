@@ -13,7 +13,10 @@ pub(super) fn unified(judged: &Judged<'_>, given: &str, stored: &str) -> String 
     let (given, stored) = (yaml(given), yaml(stored));
     let diff = TextDiff::from_lines(given.as_str(), stored.as_str());
     let name = format!("{}:{}", judged.source, judged.line);
-    diff.unified_diff().context_radius(3).header(&name, &format!("{name} as it would be stored")).to_string()
+    diff.unified_diff()
+        .context_radius(3)
+        .header(&format!("{name} as given, keys sorted"), &format!("{name} as it would be stored"))
+        .to_string()
 }
 
 /// A value as block YAML. Texts of several lines come as blocks, so that a config can be compared line by line.

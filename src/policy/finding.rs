@@ -7,7 +7,9 @@ use crate::cni::edit::Edit;
 use crate::json::{Document, Span, line_column};
 
 /// How many findings of one rule are kept for one object. A hostile object must not become a hostile answer.
-const MOST_PER_RULE: usize = 16;
+pub(crate) const MOST_PER_RULE: usize = 16;
+/// How long a message may get; a value that a rule quotes may be of any length.
+const MOST_WORDS: usize = 400;
 
 /// One thing that is wrong with an object.
 #[derive(Clone, Debug)]
@@ -138,7 +140,8 @@ impl<'d> Findings<'d> {
             let (line, column) = line_column(document.text, span.start as usize);
             ConfigPlace { pointer: document.pointer_to(span), span: span.range(), line, column }
         });
-        let offence = self.document.and_then(|document| document.text.get(span.range())).unwrap_or_default().to_owned();
+        let offence = self.document.and_then(|document| document.text.get(span.range())).unwrap_or_default();
+        let offence = shortened(offence, MOST_WORDS);
         let finding = self.add(rule, "/spec/config".to_owned(), place, message.into(), help.into());
         finding.offence = offence;
         finding
@@ -191,7 +194,7 @@ impl<'d> Findings<'d> {
     }
 
     /// Whether no more findings of that rule are kept.
-    fn is_full(&self, rule: &'static Rule) -> bool {
+    pub(crate) fn is_full(&self, rule: &'static Rule) -> bool {
         self.list.iter().filter(|known| known.rule == rule).count() >= MOST_PER_RULE
     }
 
@@ -215,8 +218,8 @@ impl<'d> Findings<'d> {
             because: None,
             pointer,
             config,
-            message,
-            help,
+            message: shortened(&message, MOST_WORDS),
+            help: shortened(&help, MOST_WORDS),
             is_about_key: false,
             offence: String::new(),
             ceiling: Action::Deny,
@@ -226,5 +229,13 @@ impl<'d> Findings<'d> {
             return self.spare.insert(finding);
         }
         self.list.push_mut(finding)
+    }
+}
+
+/// A text for people: all of it if it is short, else its beginning.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }

@@ -4,7 +4,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation};
 
 use super::file::{Scope, matches_any};
-use super::finding::Repair;
+use super::finding::{MOST_PER_RULE, Repair};
 use super::{Action, Because, Facts, Finding, Mode, Policy, rules};
 use crate::cni::edit;
 use crate::json::escape;
@@ -93,10 +93,13 @@ fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Findi
 fn ratchet(findings: &mut [Finding], before: &[Finding]) {
     for finding in findings.iter_mut().filter(|finding| finding.action == Action::Deny) {
         // The same mistake is the same words about the same text, wherever it stands now.
+        let of_rule = || before.iter().filter(|old| old.rule == finding.rule);
+        // Of very many only some are kept; which ones were there before cannot be told then.
+        let is_uncounted = of_rule().count() >= MOST_PER_RULE;
         let is_same = |old: &Finding| {
             old.rule == finding.rule && old.message == finding.message && old.offence == finding.offence
         };
-        if before.iter().any(is_same) {
+        if is_uncounted || of_rule().any(is_same) {
             finding.action = Action::Warn;
             finding.because = Some(Because::Ratchet);
         }

@@ -29,13 +29,9 @@ impl<'a> Meta<'a> {
         };
         let (name, namespace) = (text("name"), text("namespace"));
         let annotations = metadata.fields("annotations").or_noted("/metadata/annotations", "an object", misshapen);
-        if let Some(annotations) = &annotations {
-            for (key, _) in annotations.iter() {
-                if let Found::Wrong(found) = annotations.text(key) {
-                    let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));
-                    misshapen.push(Misshapen { pointer, wanted: "a string", found });
-                }
-            }
+        for (key, found) in annotations.iter().flat_map(Fields::no_texts) {
+            let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));
+            misshapen.push(Misshapen { pointer, wanted: "a string", found });
         }
         let owners = metadata.objects("ownerReferences").value().unwrap_or_default();
         let owners = owners.iter().filter_map(|owner| network_owner(owner, &namespace)).collect();

@@ -49,6 +49,14 @@ pub struct Misshapen {
     pub found: &'static str,
 }
 
+impl Misshapen {
+    /// What to write instead. YAML takes more for a number or a boolean than one would think: `n`, `on`, `1e3`.
+    pub fn help(&self) -> String {
+        let in_quotes = if matches!(self.found, "a boolean" | "a number") { ", in quotes" } else { "" };
+        format!("write {}{in_quotes}", self.wanted)
+    }
+}
+
 /// A NetworkAttachmentDefinition.
 #[derive(Clone, Debug, Default)]
 pub struct Nad<'a> {

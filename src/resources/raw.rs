@@ -58,6 +58,13 @@ impl<'a> Fields<'a> {
         self.0.iter().map(|(key, value)| (key.as_ref(), *value))
     }
 
+    /// The members that are no strings, and what they are.
+    pub(super) fn no_texts(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        let others =
+            self.iter().map(|(key, raw)| (key, raw.get())).filter(|(_, raw)| !raw.starts_with('"') && *raw != "null");
+        others.map(|(key, raw)| (key, describe(raw)))
+    }
+
     /// The same members but one.
     pub fn without(&self, key: &str) -> Self {
         Self(self.0.iter().filter(|(known, _)| known != key).cloned().collect())

@@ -93,6 +93,16 @@ fn ink_before(text: &str, offset: usize) -> usize {
     text.get(..offset).unwrap_or(text).chars().filter(|character| !character.is_whitespace()).count()
 }
 
+/// The places of those characters in a text that is yet to go through YAML, where a doubled quote becomes one.
+fn ink_places(text: &str) -> impl Iterator<Item = usize> {
+    let mut after_quote = false;
+    text.char_indices().filter_map(move |(at, character)| {
+        let is_second = character == '\'' && after_quote;
+        after_quote = character == '\'' && !is_second;
+        (!character.is_whitespace() && !is_second).then_some(at)
+    })
+}
+
 /// What the NAD is meant to be.
 struct Meant<'a> {
     name: &'a str,
@@ -299,13 +309,15 @@ impl Template {
     }
 
     fn part(&mut self, name: &'static str, lead: &str, text: &str, tail: &str) {
-        let start = ink_before(&self.config, self.config.len());
+        let start = self.ink();
         self.config.push_str(lead);
         self.config.push_str(text);
         self.config.push_str(tail);
-        // A doubled quote is one quote once YAML has read it.
-        let end = ink_before(&self.config, self.config.len());
-        self.fields.push(Field { name, ink: start..end, lead: ink_before(lead, lead.len()) });
+        self.fields.push(Field { name, ink: start..self.ink(), lead: ink_before(lead, lead.len()) });
+    }
+
+    fn ink(&self) -> usize {
+        ink_places(&self.config).count()
     }
 }
 
@@ -362,6 +374,5 @@ fn indent(text: &str) -> Result<String, json::Error> {
 
 /// Where the author's own text of a field holds the n-th character that is not blank.
 pub(crate) fn offset_of_ink(text: &str, nth: usize) -> usize {
-    let mut inked = text.char_indices().filter(|(_, character)| !character.is_whitespace());
-    inked.nth(nth).map_or(text.len(), |(offset, _)| offset)
+    ink_places(text).nth(nth).unwrap_or(text.len())
 }

@@ -137,6 +137,7 @@ fn newlines(text: &str, range: Range<usize>) -> usize {
 }
 
 struct Composer<'t> {
+    part: &'t str,
     parser: Parser<BufReader<Chain<&'t [u8], &'static [u8]>>>,
     /// Where the part begins in the whole text.
     offset: usize,
@@ -155,7 +156,7 @@ impl<'t> Composer<'t> {
         parser.set_input(BufReader::with_capacity(capacity, part.as_bytes().chain(end)));
         parser.set_encoding(Encoding::Utf8);
         let last_line = line + part.trim_end().matches('\n').count();
-        Self { parser, offset, line, last_line, anchors: HashMap::new(), aliased: 0 }
+        Self { part, parser, offset, line, last_line, anchors: HashMap::new(), aliased: 0 }
     }
 
     /// The one document of the part, if there is any.
@@ -321,7 +322,19 @@ impl<'t> Composer<'t> {
                 None => return Err(self.error_at(start, format!("`{text}` has no place in JSON"))),
             },
         };
-        Ok(Node { span: self.span(start, end), style, value })
+        let mut span = self.span(start, end);
+        span.start += self.properties(start, end);
+        Ok(Node { span, style, value })
+    }
+
+    /// How many bytes an anchor and a tag take in front of a scalar.
+    fn properties(&self, start: Mark, end: Mark) -> usize {
+        let text = self.part.get(start.index as usize..end.index as usize).unwrap_or_default();
+        let mut rest = text;
+        while rest.starts_with(['&', '!']) {
+            rest = rest.trim_start_matches(|c: char| !c.is_whitespace()).trim_start();
+        }
+        text.len() - rest.len()
     }
 
     fn plain(&self, value: Value, start: Mark, end: Mark) -> Node {

@@ -108,6 +108,17 @@ impl Node {
         }
     }
 
+    /// Gives a mapping a string entry that it does not have; it stands nowhere in the source.
+    pub fn set_default(&mut self, key: &str, text: &str) {
+        let here = self.span.start..self.span.start;
+        if let Value::Map(entries) = &mut self.value
+            && !entries.iter().any(|entry| entry.key == key)
+        {
+            let node = Self { span: here.clone(), style: Style::Plain, value: Value::String(text.to_owned()) };
+            entries.push(Entry { key: key.to_owned(), key_span: here, node });
+        }
+    }
+
     /// Follows a JSON pointer as far as it leads: the node reached, the key that led there, and whether that was all of it.
     pub fn follow(&self, pointer: &str) -> (&Self, Option<&Entry>, bool) {
         let (mut here, mut via) = (self, None);

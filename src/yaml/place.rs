@@ -115,6 +115,9 @@ mod tests {
             ("config: \"{\\\n   \\\"vlan\\\": \\u0035}\"", "5", "\\u0035"),
             ("{\"config\": \"\\ud83d\\ude00 \\\"vlan\\\"\"}", "\"vlan\"", "\\\"vlan\\\""),
             ("config: plain vlan here", "vlan", "vlan"),
+            ("config: &c '{\"vlan\": 5}'", "\"vlan\"", "\"vlan\""),
+            ("config: !!str &c |\n  {\n    \"vlan\": 5\n  }\n", "\"vlan\"", "\"vlan\""),
+            ("config: &c !!str\n  \"{\\\"vlan\\\": 5}\"", "5", "5"),
         ] {
             assert_eq!(found(source, word), want, "{source}");
         }

@@ -73,21 +73,13 @@ impl Source {
 pub(crate) fn check(question: &Question<'_>, out: &mut Findings<'_>) {
     let Question { nad, config, scope, .. } = question;
     let annotation = nad.meta.annotation(RESOURCE_NAME);
-    let devices: Vec<&Plugin<'_>> = config.plugins.iter().filter(|plugin| needs_device(plugin, scope)).collect();
-    if let Some(fixed) = devices.iter().find_map(|plugin| {
-        plugin.object.get("deviceID").filter(|id| id.value.as_str().is_some_and(|id| !id.is_empty()))
-    }) {
-        let device = fixed.value.as_str().unwrap_or_default();
-        out.config(
-            &STATIC_DEVICE,
-            fixed.key_span,
-            format!("`deviceID` is fixed to {device}: every pod gets this one device, on whatever node it runs"),
-            "leave `deviceID` out and name the resource the devices are offered under in the annotation k8s.v1.cni.cncf.io/resourceName",
-        );
-        return;
-    }
+    let mut devices: Vec<&Plugin<'_>> = config.plugins.iter().filter(|plugin| needs_device(plugin, scope)).collect();
+    let all = devices.len();
+    devices.retain(|plugin| !has_fixed_device(plugin, out));
     if devices.is_empty() {
-        if let Some(name) = annotation.as_deref().filter(|name| !is_usable(name)) {
+        // What has a fixed device needs no name, and a name on what needs no device does little harm.
+        let claims = |name: &str| scope.allows_dra() && is_unqualified(name);
+        if let Some(name) = annotation.as_deref().filter(|name| all == 0 && unusable(name).is_some() && !claims(name)) {
             malformed_annotation(name, out).at_most_warn();
         }
         return;
@@ -100,6 +92,19 @@ pub(crate) fn check(question: &Question<'_>, out: &mut Findings<'_>) {
     if !repaired {
         question.check_config(answer.as_ref(), &devices, out);
     }
+}
+
+/// Notes a `deviceID` that is fixed in the config.
+fn has_fixed_device(plugin: &Plugin<'_>, out: &mut Findings<'_>) -> bool {
+    let Some(fixed) = plugin.object.get("deviceID") else { return false };
+    let Some(device) = fixed.value.as_str().filter(|device| !device.is_empty()) else { return false };
+    out.config(
+        &STATIC_DEVICE,
+        fixed.key_span,
+        format!("`deviceID` is fixed to {device}: every pod gets this one device, on whatever node it runs"),
+        "leave `deviceID` out and name the resource the devices are offered under in the annotation k8s.v1.cni.cncf.io/resourceName",
+    );
+    true
 }
 
 fn needs_device(plugin: &Plugin<'_>, scope: &Scope<'_>) -> bool {
@@ -136,7 +141,7 @@ impl Question<'_> {
         self.operator
             || self.owner().is_some()
             || self.nad.meta.owner().is_some()
-            || self.nad.meta.annotation(OWNER_REF).is_some()
+            || self.nad.meta.annotation(OWNER_REF).is_some_and(|text| !text.is_empty())
     }
 
     /// The first source that has a value.
@@ -171,8 +176,7 @@ impl Question<'_> {
         let mut repairs = vec![Repair::Annotate(RESOURCE_NAME, value.to_owned())];
         let write = self.scope.policy.resource_name.write;
         for plugin in devices {
-            let present = plugin.object.get(KEY).is_some();
-            if present || write != Write::Annotation {
+            if write != Write::Annotation {
                 repairs.extend(self.write_config(plugin, value));
             }
         }
@@ -295,7 +299,8 @@ impl Question<'_> {
                 continue;
             };
             let found = member.value.as_str().unwrap_or_else(|| member.value.describe());
-            let repair = if belongs { self.write_config(plugin, &answer.value) } else { None };
+            let may_write = belongs && self.scope.policy.resource_name.write != Write::Annotation;
+            let repair = if may_write { self.write_config(plugin, &answer.value) } else { None };
             if let Some(problem) = unusable(found) {
                 // Without effect at run time: Multus has the annotation.
                 let message = format!(
@@ -324,11 +329,11 @@ impl Question<'_> {
                     message,
                     format!("write {}, or leave the key out", answer.value),
                 );
-                if answer.source.is_network() {
-                    finding.mended_by(repair);
-                } else {
-                    finding.at_most_warn();
-                }
+                // Multus does not read it: what cannot be mended is worth a word, no more.
+                match repair.filter(|_| answer.source.is_network()) {
+                    Some(repair) => finding.mended_by([repair]),
+                    None => finding.at_most_warn(),
+                };
             } else if found != answer.value {
                 let message = format!(
                     "`resourceName` in the config is {found}, but {} {}: only the domain differs",

@@ -68,11 +68,14 @@ fn is_guid(text: &str) -> bool {
     text.split(':').count() == 8 && text.split(':').all(byte) && text.bytes().any(|digit| !matches!(digit, b'0' | b':'))
 }
 
+/// How many plugins of a chain are looked at for every one of them; no chain is that long.
+const MOST_CHAINED: usize = 64;
+
 fn rdma_isolation(plugin: &Plugin<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
-    let chained = config.plugins.iter().any(|other| other.kind == "rdma");
     if let Some(value) = plugin.object.value_of("rdmaIsolation")
         && plugin.object.is_true("rdmaIsolation")
-        && chained
+        && !out.is_full(&RDMA_ISOLATION)
+        && config.plugins.iter().take(MOST_CHAINED).any(|other| other.kind == "rdma")
     {
         let message = "`rdmaIsolation` is true beside a chained `rdma` plugin: both move the RDMA device into the pod";
         out.config(&RDMA_ISOLATION, value.span, message, "keep one of the two");

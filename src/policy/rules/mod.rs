@@ -90,9 +90,6 @@ pub static RULES: &[&Rule] = &[
     &network::UNKNOWN_FIELD,
 ];
 
-/// The prefix in a rendering where nobody knows it; no rule looks at it there.
-const USUAL_PREFIX: &str = "openshift.io";
-
 /// The rule with that id.
 pub fn find(id: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|rule| rule.id == id)
@@ -110,8 +107,7 @@ pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Ve
         Object::Network(network) => {
             let mut out = Findings::new(None);
             network::check(network, subject, facts, scope, &mut out);
-            let prefix = scope.prefix(facts);
-            rendering::check(network, prefix.as_ref().map_or(USUAL_PREFIX, |prefix| prefix.value), &mut out);
+            rendering::check(network, scope, facts, &mut out);
             out.into_list()
         }
     }

@@ -60,7 +60,7 @@ const VERSIONS: &[&str] = &["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"
 pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
     for wrong in &nad.misshapen {
         let message = format!("`{}` is {}: the API server refuses the object", dotted(&wrong.pointer), wrong.found);
-        out.object(&SCHEMA, wrong.pointer.clone(), message, format!("write {}", wrong.wanted));
+        out.object(&SCHEMA, wrong.pointer.clone(), message, wrong.help());
     }
     for key in &nad.unknown {
         let message = format!("the API server drops `spec.{key}`: the CRD has only `spec.config`");

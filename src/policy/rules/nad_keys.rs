@@ -1,6 +1,7 @@
 //! What the readers of a config decode: their keys, and the types they take.
 
-use super::super::finding::Findings;
+use super::super::Action;
+use super::super::finding::{Finding, Findings};
 use super::super::rule::rule;
 use super::super::similar::closest;
 use super::nad_config::plugin_type;
@@ -32,12 +33,13 @@ const MOST_UNKNOWN: usize = 200;
 /// Looks at every part of a config as its reader does.
 pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     if config.is_list {
-        section(config.root, &[], "", &[readers::COMMON, readers::LIST], out);
+        section(config.root, &[], "", &[readers::COMMON, readers::LIST], Action::Deny, out);
         list_quirks(config.root, out);
     }
     for plugin in &config.plugins {
         let known = readers::plugin(plugin.kind);
-        let unknown = section(plugin.object, known.unwrap_or_default(), plugin.kind, &[readers::COMMON], out);
+        let unknown =
+            section(plugin.object, known.unwrap_or_default(), plugin.kind, &[readers::COMMON], Action::Deny, out);
         if let Some(own) = known {
             let is_list_key = |key: &str| readers::LIST.iter().any(|field| same_key(key, field.key));
             let meant = || own.iter().chain(readers::COMMON).map(|field| field.key);
@@ -45,8 +47,10 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
         }
         if let Some((ipam, kind)) = plugin.ipam()
             && let Some(own) = readers::ipam(kind)
+            && let Some(is_sure) = super::ipam::is_run(plugin)
         {
-            let unknown = section(ipam, own, kind, &[], out);
+            let ceiling = if is_sure { Action::Deny } else { Action::Warn };
+            let unknown = section(ipam, own, kind, &[], ceiling, out);
             // The keys of the other IPAM plugins are no typing errors; there are rules about them.
             let is_elsewhere =
                 |key: &str| readers::IPAM.iter().any(|(_, table)| table.iter().any(|f| same_key(key, f.key)));
@@ -55,7 +59,7 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
         }
     }
     if config.plugins.is_empty() && !config.is_list {
-        section(config.root, &[], "", &[readers::COMMON], out);
+        section(config.root, &[], "", &[readers::COMMON], Action::Deny, out);
     }
 }
 
@@ -66,13 +70,16 @@ fn section<'d>(
     own: &[Field],
     reader: &str,
     shared: &[&[Field]],
+    ceiling: Action,
     out: &mut Findings<'_>,
 ) -> Vec<&'d Member<'d>> {
     let tables: Vec<&[Field]> = std::iter::once(own).chain(shared.iter().copied()).collect();
     let decoding = Decoding::of(object, &tables);
     for taken in &decoding.taken {
         let reader = if taken.table == 0 { reader } else { "the CNI library" };
-        taken.misfits(object).iter().for_each(|misfit| field_type(misfit, reader, out));
+        for misfit in taken.misfits(object) {
+            field_type(&misfit, reader, out).ceiling = ceiling;
+        }
         ambiguous(taken, out);
     }
     if !shared.is_empty() {
@@ -150,12 +157,13 @@ fn unknown_keys<'k, 'd, I: Iterator<Item = &'k str>>(
     }
 }
 
-fn field_type(misfit: &Misfit<'_>, reader: &str, out: &mut Findings<'_>) {
-    let place = out.pointer(misfit.value.span);
+fn field_type<'o>(misfit: &Misfit<'_>, reader: &str, out: &'o mut Findings<'_>) -> &'o mut Finding {
+    // Looking for the key takes a walk through the document, which nobody needs for what is not kept.
+    let place = if out.is_full(&FIELD_TYPE) { String::new() } else { out.pointer(misfit.value.span) };
     let key = place.rsplit('/').find(|token| token.parse::<usize>().is_err()).unwrap_or_default();
     let found = misfit.value.describe();
     let message = format!("`{key}` is {found}, which {reader} cannot decode; every pod that uses it fails");
-    out.config(&FIELD_TYPE, misfit.value.span, message, format!("write {}", misfit.wanted));
+    out.config(&FIELD_TYPE, misfit.value.span, message, format!("write {}", misfit.wanted))
 }
 
 /// A known key that stands in another case, or twice.

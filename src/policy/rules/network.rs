@@ -1,7 +1,7 @@
 //! The networks themselves: what their author must know before the operator does.
 
 use super::super::file::{Scope, is_usual_namespace};
-use super::super::finding::{Findings, Repair};
+use super::super::finding::{Findings, Repair, shortened};
 use super::super::resource_name::is_name;
 use super::super::rule::rule;
 use super::super::similar::closest;
@@ -86,7 +86,7 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
             wrong.pointer.trim_start_matches('/').replace('/', "."),
             wrong.found
         );
-        out.object(&SCHEMA, wrong.pointer.clone(), message, format!("write {}", wrong.wanted));
+        out.object(&SCHEMA, wrong.pointer.clone(), message, wrong.help());
     }
     // Without any spec the CRD asks for nothing in it; the rule on resourceName does.
     let has_spec = network.spec.iter().next().is_some();
@@ -101,7 +101,7 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
         } else {
             (
                 format!("/spec{}", refusal.path),
-                format!("`spec.{path}` is {}: the API server refuses the object", shorten(&refusal.found)),
+                format!("`spec.{path}` is {}: the API server refuses the object", shortened(&refusal.found, 40)),
             )
         };
         out.object(&SCHEMA, pointer, message, format!("write {}", refusal.wanted));
@@ -119,14 +119,6 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
             None => "leave it out".to_owned(),
         };
         out.object(&UNKNOWN_FIELD, format!("/spec/{}", escape(key)), message, help).about_key();
-    }
-}
-
-/// A value for a message: all of it if it is short.
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text.to_owned(),
     }
 }
 
@@ -151,7 +143,7 @@ fn resource_name(network: &Network<'_>, out: &mut Findings<'_>) {
     let pointer = if has_spec { "/spec/resourceName" } else { "/metadata/name" };
     let message = format!(
         "resourceName \"{}\" {problem}: no node offers devices under what comes out, and pods hang",
-        shorten(&name)
+        shortened(&name, 40)
     );
     let help = match name.rsplit_once('/') {
         Some((_, own)) if is_name(own) => format!("write `{own}`, the name in the SriovNetworkNodePolicy"),

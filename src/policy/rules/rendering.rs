@@ -1,9 +1,12 @@
 //! What the operator makes of a network: the template it fills, and the NAD that comes out.
 
-use super::super::Finding;
+use super::super::file::Scope;
 use super::super::finding::{ConfigPlace, Findings};
+use super::super::resource_name::{self, Question};
 use super::super::rule::rule;
+use super::super::{Facts, Finding};
 use super::check_config;
+use super::nad_device::{MALFORMED, MISSING};
 use crate::cni::Config;
 use crate::json::{Document, Error, Member, line_column};
 use crate::resources::{Fault, Nad, Network, Object, Rendered, offset_of_ink, render};
@@ -24,6 +27,9 @@ rule! { AMBIGUOUS_NAME = "network/ambiguous-name", Deny;
 "The operator pastes the name into YAML without quotes. `123` or `on` then is no text any more, the NAD is never made, and nothing but the \
 operator's log says so." }
 
+/// The prefix in a rendering where nobody knows it; no rule looks at it there.
+const USUAL_PREFIX: &str = "openshift.io";
+
 /// The fields whose text the author chooses, and whether the template puts quotes around them.
 const TEXTS: &[(&str, bool)] = &[
     ("ipam", false),
@@ -35,7 +41,9 @@ const TEXTS: &[(&str, bool)] = &[
 ];
 
 /// Renders the network and judges what comes out.
-pub(crate) fn check(network: &Network<'_>, prefix: &str, out: &mut Findings<'_>) {
+pub(crate) fn check(network: &Network<'_>, scope: &Scope<'_>, facts: &Facts, out: &mut Findings<'_>) {
+    let prefix = scope.prefix(facts);
+    let prefix = prefix.as_ref().map_or(USUAL_PREFIX, |prefix| prefix.value);
     let rendered = render(network, prefix);
     let broken = texts_in_place(network, &rendered, out);
     match &rendered.fault {
@@ -46,7 +54,7 @@ pub(crate) fn check(network: &Network<'_>, prefix: &str, out: &mut Findings<'_>)
     }
     let Some(json) = &rendered.nad else { return };
     let Ok(Some(Object::Nad(nad))) = Object::read(json) else { return };
-    for finding in judge_nad(&nad) {
+    for finding in judge_nad(&nad, scope) {
         // The schema's word on the same field is enough.
         let (pointer, place) = origin(network, &rendered, &finding);
         if !out.covers(&super::network::SCHEMA, &pointer) {
@@ -56,15 +64,20 @@ pub(crate) fn check(network: &Network<'_>, prefix: &str, out: &mut Findings<'_>)
 }
 
 /// The findings in the rendered NAD itself.
-fn judge_nad(nad: &Nad<'_>) -> Vec<Finding> {
+fn judge_nad(nad: &Nad<'_>, scope: &Scope<'_>) -> Vec<Finding> {
     let text = nad.config.as_deref().unwrap_or_default();
     let Ok(document) = Document::parse(text) else { return Vec::new() };
     let mut out = Findings::new(Some(&document));
     super::nad_config::check_object(nad, &mut out);
     if let Some(config) = Config::of(&document) {
         check_config(nad, &config, &mut out);
+        let facts = Facts::default();
+        resource_name::check(&Question { nad, config: &config, facts: &facts, scope, operator: true }, &mut out);
     }
-    out.into_list()
+    // What the NAD lacks is added when the operator writes it, and on the name itself the network has a rule of its own.
+    let mut found = out.into_list();
+    found.retain(|finding| finding.rule != &MISSING && finding.rule != &MALFORMED);
+    found
 }
 
 /// Each text of the author's must be one value in its place. True if one is not.

@@ -12,7 +12,7 @@ mod static_address;
 mod whereabouts;
 
 use super::super::Rule;
-use super::super::finding::{Finding, Findings};
+use super::super::finding::{Finding, Findings, shortened};
 use crate::cni::{Config, Object, Plugin};
 use crate::json::Span;
 
@@ -70,18 +70,22 @@ struct Ipam<'d> {
     is_unsure: bool,
 }
 
+/// Whether a plugin runs its IPAM section: for sure, perhaps, or (`None`) never.
+pub(super) fn is_run(plugin: &Plugin<'_>) -> Option<bool> {
+    let is_skipped = plugin.kind == "ib-sriov" && plugin.object.is_true("vfioPciMode");
+    let never = is_skipped || NO_IPAM.contains(&plugin.kind);
+    (!never).then(|| RUN_IPAM.contains(&plugin.kind))
+}
+
 impl<'d> Ipam<'d> {
     /// The section of a plugin, if that plugin runs it.
     fn of(text: &'d str, plugin: &Plugin<'d>, old_version: Option<&'d str>) -> Option<Self> {
         let (object, kind) = plugin.ipam()?;
-        let skipped = plugin.kind == "ib-sriov" && plugin.object.is_true("vfioPciMode");
-        if skipped || NO_IPAM.contains(&plugin.kind) {
-            return None;
-        }
+        let is_sure = is_run(plugin)?;
         // In another spelling it beats the version that libcni writes in.
         let respelled = plugin.object.named("cniVersion").any(|member| member.key != "cniVersion");
         let sections = || plugin.object.named("ipam");
-        let is_unsure = !RUN_IPAM.contains(&plugin.kind)
+        let is_unsure = !is_sure
             || plugin.kind_in_text.is_some()
             || (sections().any(|member| member.key != "ipam") && sections().nth(1).is_some())
             || has_two_spellings(object);
@@ -107,7 +111,7 @@ impl<'d> Ipam<'d> {
                 break;
             }
         }
-        shortened(&text)
+        shortened(&text, MOST_SHOWN)
     }
 
     /// Records what the plugin refuses.
@@ -169,14 +173,7 @@ const MOST_SHOWN: usize = 64;
 
 /// A text as a message shows it, in quotes.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", shortened(text))
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MOST_SHOWN) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+    format!("\"{}\"", shortened(text, MOST_SHOWN))
 }
 
 #[cfg(test)]
