@@ -113,7 +113,9 @@ impl Index {
 
     /// Takes in what another index found.
     pub fn merge(&mut self, other: Self) {
+        // What stays is allocated anew, close together; the worker that read it leaves its own memory empty behind.
         for mut network in other.networks {
+            network.name = network.name.as_ref().into();
             for word in [&mut network.namespace, &mut network.target, &mut network.resource] {
                 *word = self.shared(word);
             }
@@ -121,6 +123,7 @@ impl Index {
         }
         for mut nad in other.nads {
             nad.namespace = self.shared(&nad.namespace);
+            nad.name = nad.name.as_ref().into();
             self.nads.push(nad);
         }
         self.namespaces.extend(other.namespaces);

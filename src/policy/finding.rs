@@ -218,8 +218,8 @@ impl<'d> Findings<'d> {
             because: None,
             pointer,
             config,
-            message: shortened(&message, MOST_WORDS),
-            help: shortened(&help, MOST_WORDS),
+            message: shortened(message, MOST_WORDS),
+            help: shortened(help, MOST_WORDS),
             is_about_key: false,
             offence: String::new(),
             ceiling: Action::Deny,
@@ -233,9 +233,13 @@ impl<'d> Findings<'d> {
 }
 
 /// A text for people: all of it if it is short, else its beginning.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text.to_owned(),
+pub(crate) fn shortened(text: impl Into<String>, most: usize) -> String {
+    let mut text = text.into();
+    if text.len() > most
+        && let Some((cut, _)) = text.char_indices().nth(most)
+    {
+        text.truncate(cut);
+        text.push('…');
     }
+    text
 }

@@ -101,7 +101,7 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
         } else {
             (
                 format!("/spec{}", refusal.path),
-                format!("`spec.{path}` is {}: the API server refuses the object", shortened(&refusal.found, 40)),
+                format!("`spec.{path}` is {}: the API server refuses the object", shortened(refusal.found, 40)),
             )
         };
         out.object(&SCHEMA, pointer, message, format!("write {}", refusal.wanted));
@@ -143,7 +143,7 @@ fn resource_name(network: &Network<'_>, out: &mut Findings<'_>) {
     let pointer = if has_spec { "/spec/resourceName" } else { "/metadata/name" };
     let message = format!(
         "resourceName \"{}\" {problem}: no node offers devices under what comes out, and pods hang",
-        shortened(&name, 40)
+        shortened(name.as_ref(), 40)
     );
     let help = match name.rsplit_once('/') {
         Some((_, own)) if is_name(own) => format!("write `{own}`, the name in the SriovNetworkNodePolicy"),
