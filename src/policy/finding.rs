@@ -105,6 +105,12 @@ impl Finding {
         self
     }
 
+    /// It is mended where that can be done and is wanted; where not, nothing worse than a warning comes of it.
+    pub(crate) fn never_denied(&mut self) -> &mut Self {
+        self.ceiling = Action::Patch;
+        self
+    }
+
     /// Adds what mends it.
     pub(crate) fn mended_by(&mut self, repairs: impl IntoIterator<Item = Repair>) -> &mut Self {
         self.repairs.extend(repairs);

@@ -83,7 +83,11 @@ fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Findi
         let repairs = !finding.repairs.is_empty() && finding.rule.repairs;
         let wanted = chosen.unwrap_or(if repairs { Action::Patch } else { finding.rule.default });
         let possible = if wanted == Action::Patch && !repairs { Action::Deny } else { wanted };
-        finding.action = possible.min(finding.ceiling);
+        finding.action = match (possible, finding.ceiling) {
+            // It may be mended, but it is no reason to refuse anything.
+            (Action::Deny, Action::Patch) => Action::Warn,
+            (possible, ceiling) => possible.min(ceiling),
+        };
     }
     findings.retain(|finding| finding.action != Action::Off);
     findings

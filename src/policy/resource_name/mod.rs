@@ -17,14 +17,6 @@ use crate::resources::{Nad, OWNER_REF, RESOURCE_NAME};
 
 /// The key in the plugin's config that the operator's users look for. Multus does not read it.
 const KEY: &str = "resourceName";
-/// What becomes of pods when no device is handed over to a plugin that needs one.
-fn hang(kind: &str) -> &'static str {
-    match kind {
-        "sriov" => "pods that use it hang in ContainerCreating with \"VF pci addr is required\"",
-        "ib-sriov" => "pods that use it hang in ContainerCreating for want of a deviceID",
-        _ => "pods that use it get no device",
-    }
-}
 
 /// What the rules about a NAD's resourceName look at.
 pub(crate) struct Question<'a> {
@@ -120,6 +112,15 @@ fn malformed_annotation<'o>(name: &str, out: &'o mut Findings<'_>) -> &'o mut Fi
         format!("the annotation k8s.v1.cni.cncf.io/resourceName is \"{name}\", which {problem}; no pod is ever given a device under that name"),
         "write <domain>/<name> exactly as the node offers it: `kubectl get node -o yaml` shows it under status.allocatable",
     )
+}
+
+/// What becomes of pods when no device is handed over to a plugin that needs one.
+fn hang(kind: &str) -> &'static str {
+    match kind {
+        "sriov" => "pods that use it hang in ContainerCreating with \"VF pci addr is required\"",
+        "ib-sriov" => "pods that use it hang in ContainerCreating for want of a deviceID",
+        _ => "pods that use it get no device",
+    }
 }
 
 impl Question<'_> {
@@ -280,73 +281,46 @@ impl Question<'_> {
         }
     }
 
-    /// Looks at the key in the config, where the annotation needs nothing.
+    /// Looks at the key in the config, where the annotation needs nothing. Multus does not read it, so whatever is wrong there
+    /// is no reason to refuse the NAD.
     fn check_config(&self, answer: Option<&Answer<'_>>, devices: &[&Plugin<'_>], out: &mut Findings<'_>) {
         let Some(answer) = answer else { return };
         let belongs = self.belongs_to_network();
-        let wanted = match self.scope.policy.resource_name.write {
-            Write::Auto => belongs,
-            Write::Both => true,
-            Write::Annotation => false,
-        };
+        let write = self.scope.policy.resource_name.write;
+        let is_wanted = write == Write::Both || (write == Write::Auto && belongs);
         for plugin in devices {
+            let repair = || self.write_config(plugin, &answer.value);
             let Some(member) = plugin.object.get(KEY).filter(|member| !member.value.is_null()) else {
-                if wanted {
+                if is_wanted {
                     let message = "the config lacks `resourceName`: Multus reads the annotation, but tools and tests that look into the config do not find the device's resource";
-                    out.config(&MISSING, plugin.type_member.key_span, message, format!("it becomes {}", answer.value))
-                        .mended_by(self.write_config(plugin, &answer.value));
+                    let help = format!("it becomes {}", answer.value);
+                    out.config(&MISSING, plugin.type_member.key_span, message, help).never_denied().mended_by(repair());
                 }
                 continue;
             };
             let found = member.value.as_str().unwrap_or_else(|| member.value.describe());
-            let may_write = belongs && self.scope.policy.resource_name.write != Write::Annotation;
-            let repair = if may_write { self.write_config(plugin, &answer.value) } else { None };
+            let help = format!("write {}, or leave the key out", answer.value);
+            let says = answer.source.words();
+            let may_write = belongs && write != Write::Annotation;
             if let Some(problem) = unusable(found) {
-                // Without effect at run time: Multus has the annotation.
-                let message = format!(
-                    "`resourceName` in the config is \"{found}\", which {problem}; Multus uses the annotation, {}",
-                    answer.value
-                );
-                let finding = out.config(
-                    &MALFORMED,
-                    member.value.span,
-                    message,
-                    format!("write {}, or leave the key out", answer.value),
-                );
-                if repair.is_none() {
-                    finding.at_most_warn();
-                }
-                finding.mended_by(repair);
+                let message =
+                    format!("`resourceName` in the config is \"{found}\", which {problem}; Multus uses the annotation");
+                let finding = out.config(&MALFORMED, member.value.span, message, help).never_denied();
+                finding.mended_by(repair().filter(|_| may_write));
             } else if own_name(found) != own_name(&answer.value) {
                 let message = format!(
-                    "`resourceName` in the config is {found}, but {} {}; Multus uses the annotation",
-                    answer.source.words(),
+                    "`resourceName` in the config is {found}, but {says} {}; Multus uses the annotation",
                     answer.value
                 );
-                let finding = out.config(
-                    &MISMATCH,
-                    member.value.span,
-                    message,
-                    format!("write {}, or leave the key out", answer.value),
-                );
-                // Multus does not read it: what cannot be mended is worth a word, no more.
-                match repair.filter(|_| answer.source.is_network()) {
-                    Some(repair) => finding.mended_by([repair]),
-                    None => finding.at_most_warn(),
-                };
+                let finding = out.config(&MISMATCH, member.value.span, message, help).never_denied();
+                finding.mended_by(repair().filter(|_| may_write && answer.source.is_network()));
             } else if found != answer.value {
                 let message = format!(
-                    "`resourceName` in the config is {found}, but {} {}: only the domain differs",
-                    answer.source.words(),
+                    "`resourceName` in the config is {found}, but {says} {}: only the domain differs",
                     answer.value
                 );
-                out.config(
-                    &MISMATCH,
-                    member.value.span,
-                    message,
-                    "it stays as it is; write the same name in both places",
-                )
-                .at_most_warn();
+                let help = "it stays as it is; write the same name in both places";
+                out.config(&MISMATCH, member.value.span, message, help).at_most_warn();
             }
         }
     }
