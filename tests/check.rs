@@ -121,6 +121,10 @@ fn exit_codes_can_be_trusted() {
     let broken = write("broken.yaml", "kind: [");
     let policy = write("policy.yaml", "rules:\n  nad/resource-name-missing: warn\n");
     let audit = write("audit.yaml", "mode: audit\n");
+    let elsewhere = write(
+        "elsewhere.yaml",
+        "apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetwork\nmetadata: {name: a, namespace: op}\nspec: {resourceName: r, networkNamespace: apps}\n",
+    );
     let bad_policy = write("bad-policy.yaml", "rules:\n  nad/resource-name-mising: warn\n");
     for (arguments, want) in [
         (vec![&*good], 0),
@@ -135,6 +139,9 @@ fn exit_codes_can_be_trusted() {
         (vec![&broken], 2),
         (vec![&broken, &bad], 2),
         (vec!["nowhere.yaml"], 2),
+        (vec![&elsewhere], 0),
+        (vec![&elsewhere, "--operator-namespace", "op"], 0),
+        (vec![&elsewhere, "--operator-namespace", "other"], 1),
         (vec![&bad, "--policy", &policy], 0),
         (vec![&bad, "--policy", &audit], 0),
         (vec![&bad, "--policy", &bad_policy], 2),
@@ -217,6 +224,14 @@ fn bad_input_gets_one_clear_line() {
         let out = text(&output.stdout);
         assert_eq!(out.contains("nad/resource-name-missing"), readable, "the document behind it is judged: {out}");
     }
+}
+
+/// The prefix of the command line is the one in the repair.
+#[test]
+fn the_prefix_can_be_chosen() {
+    let output = run(&["check", "--output", "json", "--resource-prefix", "nvidia.com", "shown/missing.yaml"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["documents"][1]["patch"][0]["value"], "nvidia.com/cx7anl244");
 }
 
 /// A config of nothing but brackets is a finding, not an accident.
