@@ -177,7 +177,7 @@ pub fn all() -> Vec<Case> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let mut cases = Vec::new();
     collect(&root, &root, &mut cases);
-    assert!(cases.len() > 150, "only {} cases found", cases.len());
+    assert!(cases.len() > 350, "only {} cases found", cases.len());
     cases
 }
 
@@ -262,7 +262,7 @@ fn each_repair_settles() {
             repaired += 1;
         }
     }
-    assert!(repaired >= 10, "only {repaired} cases repair anything");
+    assert!(repaired > 20, "only {repaired} cases repair anything");
 }
 
 /// The input with one of its judged documents replaced.
