@@ -264,14 +264,18 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
 #[derive(Debug)]
 pub struct Lines<'t> {
     text: &'t str,
-    starts: Vec<usize>,
+    /// 32 bits, as no text that is read is longer, and a large file has very many lines.
+    starts: Vec<u32>,
 }
 
 impl<'t> Lines<'t> {
     /// The lines of a text.
     pub fn of(text: &'t str) -> Self {
-        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Self { text, starts: std::iter::once(0).chain(breaks).collect() }
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32 + 1);
+        // Counted first: in a large file, growing would take more than the lines do.
+        let mut starts = Vec::with_capacity(breaks.clone().count() + 1);
+        starts.extend(std::iter::once(0).chain(breaks));
+        Self { text, starts }
     }
 
     /// The text.
@@ -281,9 +285,9 @@ impl<'t> Lines<'t> {
 
     /// Line and column of a byte, both from 1, the column in characters.
     pub fn at(&self, offset: usize) -> (usize, usize) {
-        let line = self.starts.partition_point(|start| *start <= offset);
+        let line = self.starts.partition_point(|start| *start as usize <= offset);
         let start = line.checked_sub(1).and_then(|index| self.starts.get(index)).copied().unwrap_or_default();
-        (line, self.text.get(start..offset).unwrap_or_default().chars().count() + 1)
+        (line, self.text.get(start as usize..offset).unwrap_or_default().chars().count() + 1)
     }
 }
 

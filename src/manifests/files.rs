@@ -81,7 +81,7 @@ pub fn inputs(paths: &[PathBuf]) -> (Vec<Input>, Vec<InputError>) {
     let mut found = Found::default();
     for path in paths {
         if path.as_os_str() == "-" {
-            match text_of(&mut io::stdin().lock(), "-") {
+            match text_of(&mut io::stdin().lock(), "-", 0) {
                 Ok(text) => found.inputs.push(Input::once("-", text)),
                 Err(error) => found.errors.push(error),
             }
@@ -110,7 +110,7 @@ impl Found {
             }
             // A pipe, as a shell makes it for `<(…)`.
             Ok(_) if named => match File::open(path).map_err(|source| io_error(path, source)) {
-                Ok(mut file) => match text_of(&mut file, &path.to_string_lossy()) {
+                Ok(mut file) => match text_of(&mut file, &path.to_string_lossy(), 0) {
                     Ok(text) => self.inputs.push(Input::once(&path.to_string_lossy(), text)),
                     Err(error) => self.errors.push(error),
                 },
@@ -162,11 +162,13 @@ fn is_manifest(path: &Path) -> bool {
 
 fn read(path: &Path) -> Result<String, InputError> {
     let mut file = File::open(path).map_err(|source| io_error(path, source))?;
-    text_of(&mut file, &path.to_string_lossy())
+    // Room for the whole file at once: growing into it would hold a part of it twice.
+    let length = file.metadata().map_or(0, |metadata| metadata.len()).min(MAX_BYTES);
+    text_of(&mut file, &path.to_string_lossy(), length as usize + 1)
 }
 
-fn text_of(reader: &mut dyn Read, name: &str) -> Result<String, InputError> {
-    let mut bytes = Vec::new();
+fn text_of(reader: &mut dyn Read, name: &str, room: usize) -> Result<String, InputError> {
+    let mut bytes = Vec::with_capacity(room);
     let limited = reader.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     limited.map_err(|source| InputError::Io { name: name.to_owned(), source })?;
     if bytes.len() as u64 > MAX_BYTES {
@@ -215,11 +217,11 @@ mod tests {
     #[test]
     fn refuses_what_is_no_text() {
         let mut bytes: &[u8] = b"a: 1\nb: \xff\n";
-        let error = text_of(&mut bytes, "x.yaml").unwrap_err();
+        let error = text_of(&mut bytes, "x.yaml", 0).unwrap_err();
         assert_eq!(error.to_string(), "x.yaml: line 2: it is not UTF-8 text (byte 8)");
         let mut marked: &[u8] = b"\xef\xbb\xbfa: 1";
-        assert_eq!(text_of(&mut marked, "x.yaml").unwrap(), "a: 1");
+        assert_eq!(text_of(&mut marked, "x.yaml", 0).unwrap(), "a: 1");
         let mut endless = io::repeat(b' ');
-        assert!(matches!(text_of(&mut endless, "x"), Err(InputError::TooLarge(_))));
+        assert!(matches!(text_of(&mut endless, "x", 0), Err(InputError::TooLarge(_))));
     }
 }
