@@ -28,4 +28,8 @@ pub mod manifests;
 pub mod output;
 pub mod policy;
 pub mod resources;
+pub mod review;
+pub mod server;
+pub mod telemetry;
+pub mod tls;
 pub mod yaml;

@@ -152,7 +152,7 @@ fn nad() -> impl Strategy<Value = String> {
 
 fn judged(json: &str, writer: Option<&str>, facts: &Facts, policy: &Policy) -> Verdict {
     let object = Object::read(json).unwrap().unwrap();
-    judge(&Subject { object, old: None, writer }, facts, policy)
+    judge(&Subject { object, old: None, writer, is_final: false }, facts, policy)
 }
 
 const OPERATOR: &str = "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator";
@@ -263,7 +263,7 @@ proptest! {
     #[test]
     fn nobody_is_locked_out(json in nad(), facts in facts(), policy in policy()) {
         let object = Object::read(&json).unwrap().unwrap();
-        let subject = Subject { old: Some(object.clone()), object, writer: Some("jane") };
+        let subject = Subject { old: Some(object.clone()), object, writer: Some("jane"), is_final: false };
         prop_assert!(!judge(&subject, &facts, &policy).denies());
     }
 

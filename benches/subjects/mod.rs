@@ -86,7 +86,7 @@ pub fn judge_once(json: &str, facts: &Facts) -> Verdict {
 /// The object, read and ready to be judged.
 pub fn read(json: &str) -> Subject<'_> {
     let object = Object::read(json).ok().flatten().expect("an object of ours");
-    Subject { object, old: None, writer: Some(OPERATOR) }
+    Subject { object, old: None, writer: Some(OPERATOR), is_final: false }
 }
 
 /// Judges an object that was read.

@@ -3,6 +3,7 @@
 mod check;
 mod progress;
 mod rules;
+mod serve;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Serve(serve::Serve),
     Check(check::Check),
     Rules(rules::Rules),
     /// Print the JSON schema of the policy file
@@ -46,6 +48,7 @@ impl Cli {
     /// Runs the command and tells how it went.
     pub fn run(self) -> ExitCode {
         let result = match self.command {
+            Command::Serve(serve) => serve.run(),
             Command::Check(check) => check.run(),
             Command::Rules(rules) => rules.run(),
             Command::Schema => print(&format!("{:#}\n", crate::policy::Policy::schema())),

@@ -13,7 +13,7 @@ mod place;
 pub mod reference;
 mod sarif;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod words;
 
 use std::ops::Range;

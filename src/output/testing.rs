@@ -15,8 +15,14 @@ pub(super) struct Case {
 
 impl Case {
     pub(super) fn new(findings: Vec<Finding>) -> Self {
-        let verdict =
-            Verdict { mode: Mode::Enforce, findings, patch: Default::default(), would_patch: Default::default() };
+        let verdict = Verdict {
+            mode: Mode::Enforce,
+            findings,
+            patch: Default::default(),
+            would_patch: Default::default(),
+            wanted: None,
+            is_operators: false,
+        };
         Self { source: "nets/a b.yaml", namespace: "apps", name: "net", place: (9, 5, 9, 14), verdict }
     }
 
@@ -44,7 +50,7 @@ impl Case {
 }
 
 /// A finding at `/spec/config`.
-pub(super) fn finding(rule: &str, action: Action, message: &str) -> Finding {
+pub(crate) fn finding(rule: &str, action: Action, message: &str) -> Finding {
     Finding {
         rule: rules::find(rule).unwrap(),
         action,
@@ -63,13 +69,13 @@ pub(super) fn finding(rule: &str, action: Action, message: &str) -> Finding {
 
 impl Finding {
     /// The same at another place of the object.
-    pub(super) fn at(mut self, pointer: &str) -> Self {
+    pub(crate) fn at(mut self, pointer: &str) -> Self {
         self.pointer = pointer.to_owned();
         self
     }
 
     /// The same inside the config.
-    pub(super) fn in_config(mut self, pointer: &str) -> Self {
+    pub(crate) fn in_config(mut self, pointer: &str) -> Self {
         self.config = Some(ConfigPlace { pointer: pointer.to_owned(), span: 0..0, line: 1, column: 1 });
         self
     }

@@ -65,6 +65,15 @@ pub struct Prefix {
     pub assumed: bool,
 }
 
+/// A network that was not known and would have had a say about a NAD's resourceName.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The network the NAD names as its owner; `None`: whichever has the NAD's name and renders to its namespace.
+    pub owner: Option<NetworkId>,
+    /// Whether the NAD has no usable resourceName without it, so that it cannot be repaired.
+    pub is_vital: bool,
+}
+
 /// All that is known.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -72,6 +81,8 @@ pub struct Facts {
     pub named_owner: Lookup<NetworkFact>,
     /// The networks known to render a NAD at this place: the NAD's own, or the one the judged network renders to.
     pub networks_here: Vec<NetworkFact>,
+    /// Whether those are all there are.
+    pub knows_networks: bool,
     /// For a network: the NAD that stands where it renders to.
     pub nad_here: Lookup<NadFact>,
     /// For a network: the namespace its NAD goes to.

@@ -44,6 +44,31 @@ pub enum Dra {
     Deny,
 }
 
+/// How much the server logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl LogLevel {
+    /// As log filters spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
 /// The policy: every key is optional, and an empty file is the default policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -65,6 +90,9 @@ pub struct Policy {
     pub device_plugins: Vec<String>,
     /// Objects that a rule leaves alone for a while.
     pub exceptions: Vec<Exception>,
+    /// How much the server logs while this is in force, instead of what it was started with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<LogLevel>,
 }
 
 /// What is different in some namespaces.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Action, Rule};
+use super::{Action, Rule, Wanted};
 use crate::cni::edit::Edit;
 use crate::json::{Document, Span, line_column};
 
@@ -123,6 +123,7 @@ impl Finding {
 pub(crate) struct Findings<'d> {
     document: Option<&'d Document<'d>>,
     list: Vec<Finding>,
+    wanted: Option<Wanted>,
     /// Where findings over the limit go.
     spare: Option<Finding>,
 }
@@ -130,7 +131,7 @@ pub(crate) struct Findings<'d> {
 impl<'d> Findings<'d> {
     /// For the rules of an object whose config is that document, if it could be read.
     pub(crate) fn new(document: Option<&'d Document<'d>>) -> Self {
-        Self { document, list: Vec::new(), spare: None }
+        Self { document, list: Vec::new(), wanted: None, spare: None }
     }
 
     /// A finding about the JSON inside `spec.config`, at the value or key with that span.
@@ -204,9 +205,14 @@ impl<'d> Findings<'d> {
         self.list.iter().filter(|known| known.rule == rule).count() >= MOST_PER_RULE
     }
 
-    /// All of them.
-    pub(crate) fn into_list(self) -> Vec<Finding> {
-        self.list
+    /// Notes what would have to be known.
+    pub(crate) fn wants(&mut self, wanted: Wanted) {
+        self.wanted = Some(wanted);
+    }
+
+    /// All of them, and what would have had to be known.
+    pub(crate) fn into_parts(self) -> (Vec<Finding>, Option<Wanted>) {
+        (self.list, self.wanted)
     }
 
     fn add(

@@ -5,7 +5,7 @@ use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOp
 
 use super::file::{Scope, matches_any};
 use super::finding::{MOST_PER_RULE, Repair};
-use super::{Action, Because, Facts, Finding, Mode, Policy, rules};
+use super::{Action, Because, Facts, Finding, Mode, Policy, Wanted, rules};
 use crate::cni::edit;
 use crate::json::escape;
 use crate::resources::{Meta, Object};
@@ -19,12 +19,14 @@ pub struct Subject<'a> {
     pub old: Option<Object<'a>>,
     /// The user that writes it; `None` offline.
     pub writer: Option<&'a str>,
+    /// Whether it is stored as it stands: the time for repairs is over, and what should have been repaired is refused.
+    pub is_final: bool,
 }
 
 impl<'a> Subject<'a> {
     /// A manifest: nobody writes it yet, and nothing is known to be there before.
     pub fn manifest(object: Object<'a>) -> Self {
-        Self { object, old: None, writer: None }
+        Self { object, old: None, writer: None, is_final: false }
     }
 }
 
@@ -39,6 +41,10 @@ pub struct Verdict {
     pub patch: Patch,
     /// In audit mode: the repair that would have been made.
     pub would_patch: Patch,
+    /// What was not known and would have had a say.
+    pub wanted: Option<Wanted>,
+    /// Whether the operator is the writer.
+    pub is_operators: bool,
 }
 
 impl Verdict {
@@ -52,14 +58,15 @@ impl Verdict {
 pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
     let meta = subject.object.meta();
     let scope = policy.scope(&meta.namespace);
-    let mut findings = inspect(subject, facts, &scope);
+    let (mut findings, wanted) = inspect(subject, facts, &scope);
     if findings.iter().any(|finding| finding.action == Action::Deny)
         && let Some(old) = &subject.old
     {
-        let before = Subject { object: old.clone(), old: None, writer: subject.writer };
-        ratchet(&mut findings, &inspect(&before, facts, &scope));
+        let before = Subject { object: old.clone(), old: None, ..*subject };
+        ratchet(&mut findings, &inspect(&before, facts, &scope).0);
     }
-    excuse(&mut findings, subject, facts, policy);
+    let is_operators = subject.writer.is_some_and(|user| policy.is_operator(user, facts.operator_namespace.as_deref()));
+    excuse(&mut findings, subject, is_operators, facts, policy);
     let mut patch = if meta.deleting { Patch::default() } else { repair(&subject.object, &findings) };
     let mut would_patch = Patch::default();
     if scope.mode() == Mode::Audit {
@@ -71,16 +78,18 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
             }
         }
     }
-    Verdict { mode: scope.mode(), findings, patch, would_patch }
+    Verdict { mode: scope.mode(), findings, patch, would_patch, wanted, is_operators }
 }
 
 /// Runs the rules and gives each finding the action that policy wants.
-fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Finding> {
-    let mut findings = rules::run(subject, facts, scope);
+fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> (Vec<Finding>, Option<Wanted>) {
+    let (mut findings, wanted) = rules::run(subject, facts, scope);
+    // In audit mode nothing was to be repaired before, so that nothing was left out either.
+    let is_too_late = subject.is_final && scope.mode() == Mode::Enforce;
     for finding in &mut findings {
         let chosen = scope.action(finding.rule);
-        // A rule that knows the repair of this finding makes it, unless somebody chose otherwise.
-        let repairs = !finding.repairs.is_empty() && finding.rule.repairs;
+        // A rule that knows the repair of this finding makes it, unless somebody chose otherwise or it is too late.
+        let repairs = !finding.repairs.is_empty() && finding.rule.repairs && !is_too_late;
         let wanted = chosen.unwrap_or(if repairs { Action::Patch } else { finding.rule.default });
         let possible = if wanted == Action::Patch && !repairs { Action::Deny } else { wanted };
         finding.action = match (possible, finding.ceiling) {
@@ -90,7 +99,7 @@ fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Findi
         };
     }
     findings.retain(|finding| finding.action != Action::Off);
-    findings
+    (findings, wanted)
 }
 
 /// What the object had before this write does not get it refused: nobody is locked out of what predates nadmit.
@@ -111,9 +120,8 @@ fn ratchet(findings: &mut [Finding], before: &[Finding]) {
 }
 
 /// Takes back what must not have consequences here.
-fn excuse(findings: &mut [Finding], subject: &Subject<'_>, facts: &Facts, policy: &Policy) {
+fn excuse(findings: &mut [Finding], subject: &Subject<'_>, operator: bool, facts: &Facts, policy: &Policy) {
     let meta = subject.object.meta();
-    let operator = subject.writer.is_some_and(|user| policy.is_operator(user, facts.operator_namespace.as_deref()));
     let exempt = subject.writer.is_some_and(|user| matches_any(&policy.exempt.users, user))
         || matches_any(&policy.exempt.namespaces, &meta.namespace);
     for finding in findings.iter_mut() {

@@ -13,9 +13,9 @@ mod rule;
 pub mod rules;
 mod similar;
 
-pub use facts::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix};
+pub use facts::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix, Wanted};
 pub use file::{
-    Dra, Exception, Exempt, Mode, NamespacePolicy, Operator, Policy, PolicyError, ResourceName, Write,
+    Dra, Exception, Exempt, LogLevel, Mode, NamespacePolicy, Operator, Policy, PolicyError, ResourceName, Write,
     is_usual_namespace,
 };
 pub use finding::{Because, ConfigPlace, Finding};

@@ -12,7 +12,7 @@ use crate::json::escape;
 use crate::policy::file::{Scope, Write};
 use crate::policy::finding::{Findings, Repair};
 use crate::policy::rules::nad_device::{MALFORMED, MISMATCH, MISSING, STATIC_DEVICE};
-use crate::policy::{Facts, Finding, Lookup, NetworkFact};
+use crate::policy::{Facts, Finding, Lookup, NetworkFact, Wanted};
 use crate::resources::{Nad, OWNER_REF, RESOURCE_NAME};
 
 /// The key in the plugin's config that the operator's users look for. Multus does not read it.
@@ -80,6 +80,9 @@ pub(crate) fn check(question: &Question<'_>, out: &mut Findings<'_>) {
         return;
     }
     let answer = question.answer(annotation.as_deref(), &devices);
+    if let Some(wanted) = question.wanted(answer.as_ref()) {
+        out.wants(wanted);
+    }
     let repaired = question.check_annotation(annotation.as_deref(), answer.as_ref(), &devices, out);
     if !repaired {
         question.check_config(answer.as_ref(), &devices, out);
@@ -136,6 +139,20 @@ impl Question<'_> {
             (_, [only]) if meta.owner().is_none() => Some(only).filter(renders_this),
             _ => None,
         }
+    }
+
+    /// The network whose word would go before that answer, where nobody has looked for it.
+    fn wanted(&self, answer: Option<&Answer<'_>>) -> Option<Wanted> {
+        if answer.is_some_and(|answer| answer.source.is_network()) {
+            return None;
+        }
+        let owner = self.nad.meta.owner();
+        let is_unknown = match owner {
+            Some(_) => self.facts.named_owner == Lookup::Unknown,
+            // A name that somebody wrote by hand is taken at its word.
+            None => answer.is_none() && !self.facts.knows_networks,
+        };
+        is_unknown.then(|| Wanted { owner, is_vital: answer.is_none() })
     }
 
     fn belongs_to_network(&self) -> bool {

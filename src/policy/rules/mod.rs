@@ -16,7 +16,7 @@ pub(crate) mod sriov_vlan;
 use super::file::Scope;
 use super::finding::Findings;
 use super::resource_name::{self, Question};
-use super::{Facts, Finding, Rule, Subject};
+use super::{Facts, Finding, Rule, Subject, Wanted};
 use crate::cni::Config;
 use crate::json::Document;
 use crate::resources::{Nad, Object};
@@ -101,19 +101,19 @@ pub fn closest(id: &str) -> Option<&'static Rule> {
 }
 
 /// Runs every rule that concerns the subject.
-pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Finding> {
+pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> (Vec<Finding>, Option<Wanted>) {
     match &subject.object {
         Object::Nad(nad) => run_nad(nad, subject, facts, scope),
         Object::Network(network) => {
             let mut out = Findings::new(None);
             network::check(network, subject, facts, scope, &mut out);
             rendering::check(network, scope, facts, &mut out);
-            out.into_list()
+            out.into_parts()
         }
     }
 }
 
-fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Vec<Finding> {
+fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> (Vec<Finding>, Option<Wanted>) {
     let operator =
         subject.writer.is_some_and(|user| scope.policy.is_operator(user, facts.operator_namespace.as_deref()));
     let text = nad.config.as_deref().unwrap_or_default();
@@ -133,7 +133,7 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
         },
     }
     nad_device::check_owner(nad, subject, facts, operator, &mut out);
-    out.into_list()
+    out.into_parts()
 }
 
 /// The rules that look at nothing but the config, so that a network's rendering gets them too.

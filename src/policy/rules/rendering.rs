@@ -75,7 +75,7 @@ fn judge_nad(nad: &Nad<'_>, scope: &Scope<'_>) -> Vec<Finding> {
         resource_name::check(&Question { nad, config: &config, facts: &facts, scope, operator: true }, &mut out);
     }
     // What the NAD lacks is added when the operator writes it, and on the name itself the network has a rule of its own.
-    let mut found = out.into_list();
+    let (mut found, _) = out.into_parts();
     found.retain(|finding| finding.rule != &MISSING && finding.rule != &MALFORMED);
     found
 }

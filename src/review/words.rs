@@ -1,0 +1,181 @@
+//! Findings as sentences for whoever wrote the object: the denial, its causes, and the warnings.
+
+use crate::policy::{Because, Finding};
+
+/// The longest warning: what a client shows without cutting it, by the API server's own advice.
+const WIDTH: usize = 120;
+/// The most that all warnings of one answer take, in characters. The API server cuts everybody's warnings short once all of
+/// them together pass 4096, and we are not alone.
+const BUDGET: usize = 3000;
+
+/// Where a finding is, as the API server writes paths: `spec.ipam`, `metadata.annotations[k8s.v1.cni.cncf.io/resourceName]`, with
+/// the place inside a JSON text behind a `#`.
+pub(super) fn field(finding: &Finding) -> String {
+    let mut path = String::new();
+    for token in finding.pointer.split('/').skip(1) {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        let is_plain = token.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+        match (is_plain, path.is_empty()) {
+            (true, true) => path.push_str(&token),
+            (true, false) => path.extend([".", &token]),
+            (false, _) => path.extend(["[", &token, "]"]),
+        }
+    }
+    match &finding.config {
+        Some(place) if !place.pointer.is_empty() => format!("{path}#{}", place.pointer),
+        _ => path,
+    }
+}
+
+/// What is wrong with one thing and how to mend it, in a line.
+pub(super) fn cause(finding: &Finding) -> String {
+    let help = if finding.help.is_empty() { String::new() } else { format!(". To mend it: {}", finding.help) };
+    plain(&format!("{} ({}){help}", finding.message, finding.rule.id))
+}
+
+/// Why an object is refused.
+pub(super) fn denial(findings: &[&Finding]) -> String {
+    match findings {
+        [only] => format!("{}: {}", field(only), cause(only)),
+        several => {
+            let mut text = format!("{} things are wrong:", several.len());
+            for finding in several {
+                text.extend(["\n- ", &field(finding), ": ", &cause(finding)]);
+            }
+            text
+        }
+    }
+}
+
+/// Findings as warnings. A long one goes on in the next, indented, so that nothing is lost.
+pub(super) fn warnings<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut left, mut unsaid) = (BUDGET, 0);
+    for finding in findings {
+        let said = wrapped(&sentence(finding));
+        let length: usize = said.iter().map(|line| line.chars().count()).sum();
+        match left.checked_sub(length) {
+            Some(rest) if unsaid == 0 => {
+                left = rest;
+                lines.extend(said);
+            }
+            _ => unsaid += 1,
+        }
+    }
+    if unsaid > 0 {
+        lines.push(format!("and {unsaid} more; `nadmit check` shows them all"));
+    }
+    lines
+}
+
+fn sentence(finding: &Finding) -> String {
+    let would = finding.would.map(|action| format!("would {}: ", action.name())).unwrap_or_default();
+    let because = match &finding.because {
+        Some(Because::Ratchet) => " (it was so before, so it is not refused)",
+        Some(Because::Exempt) => " (you are exempt, so it is not refused)",
+        _ => "",
+    };
+    plain(&format!("{would}{}: {}{because}", field(finding), cause(finding)))
+}
+
+/// The text without what a header or a terminal would choke on.
+fn plain(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+/// The text in lines of at most [`WIDTH`] characters, broken between words where it can be.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut length = 0;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let mut rest: Vec<char> = word.chars().collect();
+        if length + 1 + rest.len() > WIDTH && length > 2 {
+            lines.push(std::mem::replace(&mut line, "  ".to_owned()));
+            length = 2;
+        } else if length > 0 && (length > 2 || lines.is_empty()) {
+            line.push(' ');
+            length += 1;
+        }
+        // A word longer than a line is cut where the line ends.
+        while length + rest.len() > WIDTH {
+            let tail = rest.split_off((WIDTH - length).min(rest.len()));
+            line.extend(rest);
+            lines.push(std::mem::replace(&mut line, "  ".to_owned()));
+            (length, rest) = (2, tail);
+        }
+        length += rest.len();
+        line.extend(rest);
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::testing;
+    use crate::policy::Action;
+
+    fn finding(pointer: &str, config: Option<&str>, message: &str) -> Finding {
+        let finding = testing::finding("nad/config-not-json", Action::Warn, message).at(pointer);
+        match config {
+            Some(pointer) => finding.in_config(pointer),
+            None => finding,
+        }
+    }
+
+    #[test]
+    fn fields_read_like_the_servers() {
+        for (pointer, config, want) in [
+            ("/spec/config", None, "spec.config"),
+            ("/spec/config", Some("/ipam/range"), "spec.config#/ipam/range"),
+            ("/spec/config", Some(""), "spec.config"),
+            (
+                "/metadata/annotations/k8s.v1.cni.cncf.io~1resourceName",
+                None,
+                "metadata.annotations[k8s.v1.cni.cncf.io/resourceName]",
+            ),
+            ("/spec/trunk/0/id", None, "spec.trunk.0.id"),
+            ("", None, ""),
+        ] {
+            assert_eq!(field(&finding(pointer, config, "x")), want);
+        }
+    }
+
+    #[test]
+    fn warnings_stay_within_what_a_header_takes() {
+        let nasty = "tab\there\nand\u{7}bell ".repeat(9) + &"x".repeat(500) + &"ü".repeat(130);
+        for message in ["short", &nasty, &"word ".repeat(80), "", &"y".repeat(120), &"é".repeat(240)] {
+            let lines = warnings(std::iter::once(&finding("/spec/config", None, message)));
+            for line in &lines {
+                assert!(line.chars().count() <= 120, "{line}");
+                assert!(!line.chars().any(char::is_control), "{line:?}");
+                assert!(!line.trim().is_empty(), "{lines:?}");
+            }
+            // Nothing is lost but blanks.
+            let ink = |text: &str| text.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect::<String>();
+            let want = format!("spec.config: {message} (nad/config-not-json). To mend it: mend it");
+            assert_eq!(ink(&lines.concat()), ink(&want));
+        }
+    }
+
+    #[test]
+    fn many_warnings_leave_room_for_others() {
+        let many: Vec<_> =
+            (0..100).map(|n| finding("/spec/config", None, &format!("{n} {}", "word ".repeat(30)))).collect();
+        let lines = warnings(many.iter());
+        assert!(lines.iter().map(|line| line.chars().count()).sum::<usize>() < 3100);
+        assert!(lines.last().unwrap().starts_with("and "), "{:?}", lines.last());
+    }
+
+    #[test]
+    fn a_denial_tells_all() {
+        let (one, two) = (finding("/spec/config", None, "it is bad"), finding("/spec", None, "so is\nthis"));
+        assert_eq!(denial(&[&one]), "spec.config: it is bad (nad/config-not-json). To mend it: mend it");
+        assert_eq!(
+            denial(&[&one, &two]),
+            "2 things are wrong:\n- spec.config: it is bad (nad/config-not-json). To mend it: mend it\n- spec: so is this (nad/config-not-json). To mend it: mend it"
+        );
+    }
+}

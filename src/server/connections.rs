@@ -1,0 +1,176 @@
+//! Connections: accepting them, how long they live, how they end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderValue, Request, Version, header};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower_service::Service;
+use tracing::{debug, warn};
+
+use super::State;
+use super::limits::{HANDSHAKE, HEAD, LINGER, MAX_AGE, MAX_CONNECTIONS, MAX_STREAMS};
+use super::routes::Caller;
+use crate::tls::{Tls, is_named};
+
+/// How long to wait after the system had no connection to give, a file limit for one.
+const BACKOFF: Duration = Duration::from_millis(100);
+
+/// What every connection of a listener is served with.
+#[derive(Clone)]
+pub(super) struct Connections {
+    pub(super) router: Router,
+    pub(super) state: Arc<State>,
+    /// `None`: plain HTTP.
+    pub(super) tls: Option<Arc<Tls>>,
+    /// The name that callers must show in their certificate; with no TLS client CA nobody is asked.
+    pub(super) caller: Option<Arc<CallerRule>>,
+    /// Every connection is to close once it is idle.
+    pub(super) closing: CancellationToken,
+    pub(super) tasks: TaskTracker,
+}
+
+/// Who may ask for a review.
+#[derive(Debug)]
+pub(super) struct CallerRule {
+    pub(super) name: Option<String>,
+}
+
+impl Connections {
+    /// Accepts until told to stop.
+    pub(super) async fn accept(self, listener: TcpListener, stop: CancellationToken) {
+        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                accepted = listener.accept() => accepted,
+                // Only when nobody is waiting: whom the system has let in already is served.
+                () = stop.cancelled() => return,
+            };
+            match accepted {
+                Ok((stream, peer)) => match Arc::clone(&room).try_acquire_owned() {
+                    Ok(place) => drop(self.tasks.spawn(self.clone().connection(stream, peer, place))),
+                    // Closed at once, which costs nothing and tells the caller now instead of after its timeout.
+                    Err(_) => self.state.metrics.refused("too_many"),
+                },
+                Err(error) => {
+                    self.state.metrics.refused("accept");
+                    // A client that has gone again is its own affair; anything else would come right back.
+                    if error.kind() != io::ErrorKind::ConnectionAborted {
+                        warn!(%error, "no connection could be accepted");
+                        sleep(BACKOFF).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, _place: OwnedSemaphorePermit) {
+        self.state.metrics.connections.inc();
+        let _ = stream.set_nodelay(true);
+        match &self.tls {
+            None => self.serve(stream, peer, Caller::Anyone).await,
+            Some(tls) => {
+                let handshake = TlsAcceptor::from(tls.config()).accept(stream);
+                match timeout(HANDSHAKE, handshake).await {
+                    Ok(Ok(stream)) => {
+                        let caller = self.caller(stream.get_ref().1);
+                        self.serve(stream, peer, caller).await;
+                    }
+                    Ok(Err(error)) => {
+                        self.state.metrics.refused("handshake");
+                        debug!(%peer, %error, "no TLS");
+                    }
+                    Err(_) => self.state.metrics.refused("handshake_timeout"),
+                }
+            }
+        }
+        self.state.metrics.connections.dec();
+    }
+
+    fn caller(&self, session: &rustls::ServerConnection) -> Caller {
+        let Some(rule) = &self.caller else { return Caller::Anyone };
+        let leaf = session.peer_certificates().and_then(|chain| chain.first());
+        match (leaf, &rule.name) {
+            (None, _) => Caller::Unknown,
+            (Some(leaf), Some(name)) if !is_named(leaf, name) => Caller::Unknown,
+            (Some(_), _) => Caller::Known,
+        }
+    }
+
+    async fn serve<S>(&self, stream: S, peer: SocketAddr, caller: Caller)
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        // Set once the connection is to end. HTTP/1 has no better way to say so than with the next answer: closing an idle
+        // connection would lose the request that is just being sent.
+        let ending = Arc::new(AtomicBool::new(false));
+        let service = service_fn(|mut request: Request<Incoming>| {
+            request.extensions_mut().insert(caller);
+            let is_http1 = request.version() < Version::HTTP_2;
+            let answer = self.router.clone().call(request.map(Body::new));
+            let ending = Arc::clone(&ending);
+            async move {
+                let mut response = answer.await?;
+                if is_http1 && ending.load(Ordering::Relaxed) {
+                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, std::convert::Infallible>(response)
+            }
+        });
+        let builder = builder();
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        // Not all at once, so that not all come back at once.
+        let age = MAX_AGE + Duration::from_secs(u64::from(peer.port() % 60));
+        let ended = tokio::select! {
+            ended = connection.as_mut() => Some(ended),
+            () = sleep(age) => None,
+            () = self.closing.cancelled() => None,
+        };
+        let ended = match ended {
+            Some(ended) => ended,
+            None => {
+                ending.store(true, Ordering::Relaxed);
+                match timeout(LINGER, connection.as_mut()).await {
+                    Ok(ended) => ended,
+                    Err(_) => {
+                        connection.as_mut().graceful_shutdown();
+                        // Whoever does not take the answer by then never will.
+                        timeout(HEAD, connection).await.unwrap_or(Ok(()))
+                    }
+                }
+            }
+        };
+        if let Err(error) = ended {
+            debug!(%peer, %error, "a connection ended badly");
+        }
+    }
+}
+
+fn builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(64 << 10);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(16 << 10)
+        .keep_alive_interval(HEAD)
+        .keep_alive_timeout(HANDSHAKE);
+    builder
+}

@@ -1,0 +1,40 @@
+//! Where the server learns about the rest of the cluster.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use crate::policy::{Facts, Wanted};
+use crate::resources::Object;
+
+/// A fact that could not be had in time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unavailable(pub String);
+
+/// Someone who knows.
+pub trait Source: Send + Sync {
+    /// What is known without asking anybody: at once, and for every review.
+    fn known(&self, object: &Object<'_>) -> Facts;
+
+    /// Adds what the judgement wants to know and has to be asked for, within that time.
+    fn find<'a>(&'a self, facts: Facts, object: &'a Object<'a>, wanted: &'a Wanted, within: Duration) -> Found<'a>;
+}
+
+/// What comes of asking. `Ok` may well be "nothing is known": only a source that should have known and could not be reached in
+/// time is unavailable.
+pub type Found<'a> = BoxFuture<'a, Result<Facts, Unavailable>>;
+
+/// Nobody knows anything: there is no cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Nowhere;
+
+impl Source for Nowhere {
+    fn known(&self, _: &Object<'_>) -> Facts {
+        Facts::default()
+    }
+
+    fn find<'a>(&'a self, facts: Facts, _: &'a Object<'a>, _: &'a Wanted, _: Duration) -> Found<'a> {
+        Box::pin(std::future::ready(Ok(facts)))
+    }
+}

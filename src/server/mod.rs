@@ -1,0 +1,197 @@
+//! `nadmit serve`: reviews over HTTPS.
+//!
+//! ```text
+//!  accept ─► connection (TLS, age, limits) ─► route ─► review: read ─► judge ─► answer
+//! ```
+
+mod connections;
+pub mod facts;
+mod health;
+mod limits;
+pub mod reload;
+mod reviews;
+mod routes;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use connections::{CallerRule, Connections};
+use facts::Source;
+pub use health::Readiness;
+use limits::{DRAIN, Room};
+use reload::Watched;
+
+use crate::policy::Policy;
+use crate::telemetry::{Logs, Metrics};
+use crate::tls::Tls;
+
+/// What all requests share.
+pub struct State {
+    policy: ArcSwap<Policy>,
+    facts: Box<dyn Source>,
+    metrics: Metrics,
+    readiness: Readiness,
+    room: Room,
+    logs: Option<Logs>,
+}
+
+impl State {
+    fn take_policy(&self, policy: Policy) {
+        if let Some(logs) = &self.logs {
+            logs.refilter(policy.log_level);
+        }
+        self.policy.store(Arc::new(policy));
+    }
+}
+
+/// What a server is made of.
+pub struct Parts {
+    /// The policy to begin with.
+    pub policy: Policy,
+    /// Where facts come from.
+    pub facts: Box<dyn Source>,
+    /// The certificate to begin with.
+    pub tls: Tls,
+    /// The files that may change.
+    pub watched: Watched,
+    /// Whether callers must show a certificate.
+    pub asks_callers: bool,
+    /// The name that must be in it.
+    pub caller_name: Option<String>,
+    /// The log, whose level follows the policy.
+    pub logs: Option<Logs>,
+}
+
+/// How to end: whoever asks says how long to go on serving before.
+#[derive(Clone, Copy, Debug)]
+pub struct Farewell {
+    /// How long to go on as before, not ready any more, until nobody sends requests here.
+    pub grace: Duration,
+}
+
+/// A server with its sockets open.
+pub struct Server {
+    https: TcpListener,
+    metrics: TcpListener,
+    state: Arc<State>,
+    tls: Arc<Tls>,
+    watched: Watched,
+    caller: Option<Arc<CallerRule>>,
+    reload: Arc<Notify>,
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+impl Server {
+    /// Opens the sockets.
+    pub async fn bind(https: SocketAddr, metrics: SocketAddr, parts: Parts) -> Result<Self, ServeError> {
+        let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs } = parts;
+        let state = State {
+            policy: ArcSwap::default(),
+            facts,
+            metrics: Metrics::default(),
+            readiness: Readiness::default(),
+            room: Room::default(),
+            logs,
+        };
+        state.take_policy(policy);
+        state.metrics.expires("serving", tls.expires());
+        Ok(Self {
+            https: listen(https).await?,
+            metrics: listen(metrics).await?,
+            state: Arc::new(state),
+            tls: Arc::new(tls),
+            watched,
+            caller: asks_callers.then(|| Arc::new(CallerRule { name: caller_name })),
+            reload: Arc::default(),
+        })
+    }
+
+    /// Where reviews are answered.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.https.local_addr()
+    }
+
+    /// Where metrics are.
+    pub fn metrics_address(&self) -> std::io::Result<SocketAddr> {
+        self.metrics.local_addr()
+    }
+
+    /// To be told that files should be looked at now.
+    pub fn reloader(&self) -> Arc<Notify> {
+        Arc::clone(&self.reload)
+    }
+
+    /// Serves until that future says how to end, and then to the end: not ready → serving on → no new connections → what is
+    /// under way is finished.
+    pub async fn serve(self, farewell: impl Future<Output = Farewell>) {
+        let (stop, closing, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+        let connections = Connections {
+            router: routes::https(Arc::clone(&self.state)),
+            state: Arc::clone(&self.state),
+            tls: Some(Arc::clone(&self.tls)),
+            caller: self.caller,
+            closing: closing.clone(),
+            tasks: tasks.clone(),
+        };
+        let scrapes = Connections {
+            router: routes::metrics(Arc::clone(&self.state)),
+            tls: None,
+            caller: None,
+            ..connections.clone()
+        };
+        tasks.spawn(connections.accept(self.https, stop.clone()));
+        tasks.spawn(scrapes.accept(self.metrics, stop.clone()));
+        tasks.spawn(watch(self.watched, Arc::clone(&self.state), self.tls, self.reload, stop.clone()));
+        let Farewell { grace } = farewell.await;
+        info!(seconds = grace.as_secs_f32(), "asked to end: not ready any more, still serving");
+        self.state.readiness.waits_for("this replica is shutting down");
+        // From here on every answer asks its client to go elsewhere.
+        closing.cancel();
+        sleep(grace).await;
+        stop.cancel();
+        tasks.close();
+        if timeout(DRAIN, tasks.wait()).await.is_err() {
+            warn!("some connections did not end in time and are cut");
+        }
+        info!("ended");
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })
+}
+
+async fn watch(mut watched: Watched, state: Arc<State>, tls: Arc<Tls>, reload: Arc<Notify>, stop: CancellationToken) {
+    let mut ticks = interval(reload::INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+            () = reload.notified() => {}
+        }
+        watched.look(&state, &tls);
+    }
+}

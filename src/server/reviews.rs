@@ -1,0 +1,245 @@
+//! One review: read, judged, answered, and told about.
+
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use tokio::sync::OwnedSemaphorePermit;
+use tracing::{error, info, warn};
+
+use super::State;
+use super::facts::Unavailable;
+use super::limits::{BODY, DEADLINE, MAX_BODY};
+use crate::policy::{Facts, Policy, Subject, Verdict, judge};
+use crate::resources::Object;
+use crate::review::{Decision, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
+use crate::telemetry::metrics::Answered;
+
+/// Why a review gets an HTTP error, which leaves the decision to failurePolicy.
+#[derive(Debug, thiserror::Error)]
+enum Unanswered {
+    #[error("{0}")]
+    Unreadable(#[from] ReviewError),
+    #[error("the body is larger than 8 MiB")]
+    TooLarge,
+    #[error("the body did not arrive within {} seconds", BODY.as_secs())]
+    Slow,
+    #[error("the body could not be read: {0}")]
+    Broken(axum::Error),
+    #[error("too many reviews at once")]
+    Busy,
+    #[error("a fact that the repair needs cannot be had: {0}")]
+    Unavailable(#[from] Unavailable),
+    #[error("nadmit failed on this review")]
+    Panicked,
+}
+
+impl Unanswered {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "unreadable",
+            Self::TooLarge => "too_large",
+            Self::Slow => "slow",
+            Self::Broken(_) => "broken",
+            Self::Busy => "busy",
+            Self::Unavailable(_) => "unavailable",
+            Self::Panicked => "panicked",
+        }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Unreadable(_) | Self::Broken(_) => StatusCode::BAD_REQUEST,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
+            Self::Busy => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+/// Answers a request that carries a review.
+pub(super) async fn respond(state: &State, endpoint: Endpoint, request: Request<Body>) -> Response<Body> {
+    state.metrics.in_flight.inc();
+    let answered = review(state, endpoint, request).await;
+    state.metrics.in_flight.dec();
+    match answered {
+        Ok(body) => {
+            let mut response = Response::new(Body::from(body));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response
+        }
+        Err(reason) => {
+            state.metrics.unanswered(reason.reason());
+            warn!(endpoint = endpoint.name(), reason = reason.reason(), "review not answered: {reason}");
+            let mut response = Response::new(Body::from(format!("{reason}\n")));
+            *response.status_mut() = reason.status();
+            if matches!(reason, Unanswered::Busy) {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            response
+        }
+    }
+}
+
+async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Result<Vec<u8>, Unanswered> {
+    let _room = state.room.review().ok_or(Unanswered::Busy)?;
+    let within = deadline(request.uri().query());
+    let (body, _held) = body(state, request.into_body()).await?;
+    let started = Instant::now();
+    let review = Review::read(&body)?;
+    let policy = state.policy.load_full();
+    let outcome = match review.request.subject(endpoint) {
+        Err(nothing) => Outcome::Nothing(nothing, policy.mode),
+        Ok(subject) => Outcome::Judged(judged(state, &policy, &subject, endpoint, within).await?),
+    };
+    let body = answer(&review, endpoint, &outcome);
+    tell(state, &review, endpoint, &outcome, started.elapsed());
+    Ok(body)
+}
+
+/// The whole body, and the room it takes until it is answered.
+async fn body(state: &State, mut body: Body) -> Result<(Bytes, Vec<OwnedSemaphorePermit>), Unanswered> {
+    let read = async {
+        let mut held = Vec::new();
+        let mut parts: Vec<u8> = Vec::new();
+        let mut first = Bytes::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(Unanswered::Broken)?.into_data() else { continue };
+            if first.len() + parts.len() + data.len() > MAX_BODY {
+                return Err(Unanswered::TooLarge);
+            }
+            held.push(state.room.body(data.len()).ok_or(Unanswered::Busy)?);
+            // Most bodies come in one piece, and need no copy.
+            if first.is_empty() && parts.is_empty() {
+                first = data;
+                continue;
+            }
+            if parts.is_empty() {
+                parts.extend_from_slice(&std::mem::take(&mut first));
+            }
+            parts.extend_from_slice(&data);
+        }
+        Ok((if parts.is_empty() { first } else { parts.into() }, held))
+    };
+    tokio::time::timeout(BODY, read).await.map_err(|_| Unanswered::Slow)?
+}
+
+/// Judges with what is known, and once more where the first time showed that somebody must be asked. A value that comes from the
+/// owning network is stored for good, so it is asked for at that moment; on the final object nothing is stored any more.
+async fn judged(
+    state: &State,
+    policy: &Policy,
+    subject: &Subject<'_>,
+    endpoint: Endpoint,
+    within: Duration,
+) -> Result<Verdict, Unanswered> {
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let facts = Facts { today: Some(today), ..state.facts.known(&subject.object) };
+    let verdict = judge(subject, &facts, policy);
+    let Some(wanted) = verdict.wanted.as_ref().filter(|_| endpoint == Endpoint::Mutate && !is_leaving(&subject.object))
+    else {
+        return Ok(verdict);
+    };
+    match state.facts.find(facts, &subject.object, wanted, within).await {
+        Ok(facts) => Ok(judge(subject, &facts, policy)),
+        Err(unavailable) if wanted.is_vital => Err(unavailable.into()),
+        Err(unavailable) => {
+            warn!(%unavailable, "the owning network was not asked; the resourceName stays as it was written");
+            Ok(verdict)
+        }
+    }
+}
+
+fn is_leaving(object: &Object<'_>) -> bool {
+    object.meta().deleting
+}
+
+/// The time there is, from the `timeout` the API server puts into the address, less a little for the way back.
+fn deadline(query: Option<&str>) -> Duration {
+    let value = query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout=")));
+    let named = value.and_then(|text| text.parse::<jiff::SignedDuration>().ok());
+    let named = named.and_then(|duration| Duration::try_from(duration).ok()).filter(|named| !named.is_zero());
+    named.unwrap_or(DEADLINE).mul_f32(0.9).min(Duration::from_secs(30))
+}
+
+/// The log line and the metrics of a review that was answered.
+fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome, took: Duration) {
+    let request = &review.request;
+    let decision = outcome.decision(endpoint);
+    let kind = match request.kind.kind.as_ref() {
+        "NetworkAttachmentDefinition" => "NetworkAttachmentDefinition",
+        "SriovNetwork" => "SriovNetwork",
+        "SriovIBNetwork" => "SriovIBNetwork",
+        "OVSNetwork" => "OVSNetwork",
+        _ => "other",
+    };
+    let answered = Answered {
+        endpoint: endpoint.name(),
+        kind,
+        operation: request.operation.name(),
+        decision: decision.name(),
+        dry_run: if request.is_dry_run() { "true" } else { "false" },
+    };
+    state.metrics.answered(&answered, took.as_secs_f64());
+    for finding in outcome.findings(endpoint) {
+        state.metrics.found(finding.rule.id, finding.action.name());
+    }
+    if matches!(outcome, Outcome::Nothing(NoSubject::Unreadable, _)) {
+        error!(uid = %request.uid, "the review has no object that can be read");
+    }
+    info!(
+        endpoint = endpoint.name(),
+        decision = decision.name(),
+        kind = %request.kind.kind,
+        namespace = %request.namespace,
+        name = %request.name,
+        operation = request.operation.name(),
+        dry_run = request.is_dry_run(),
+        user = %request.user_info.username,
+        rules = %outcome.rules(endpoint),
+        would = %outcome.would(endpoint),
+        uid = %request.uid,
+        micros = took.as_micros() as u64,
+        "{}",
+        match decision {
+            Decision::Allow => "allowed",
+            Decision::Patch => "repaired",
+            Decision::Deny => "refused",
+        }
+    );
+}
+
+/// What is answered when judging went wrong in a way nobody thought of.
+pub(super) fn panicked(state: &State, endpoint: Endpoint) -> Response<Body> {
+    state.metrics.in_flight.dec();
+    state.metrics.unanswered(Unanswered::Panicked.reason());
+    error!(endpoint = endpoint.name(), "a review made nadmit panic");
+    let mut response = Response::new(Body::from(format!("{}\n", Unanswered::Panicked)));
+    *response.status_mut() = Unanswered::Panicked.status();
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deadline_is_the_api_servers() {
+        for (query, want) in [
+            (None, 9.0),
+            (Some("timeout=10s"), 9.0),
+            (Some("timeout=1s"), 0.9),
+            (Some("a=b&timeout=5s"), 4.5),
+            (Some("timeout=1m30s"), 30.0),
+            (Some("timeout=0s"), 9.0),
+            (Some("timeout=-3s"), 9.0),
+            (Some("timeout=soon"), 9.0),
+            (Some(""), 9.0),
+        ] {
+            assert!((deadline(query).as_secs_f64() - want).abs() < 0.001, "{query:?}: {:?}", deadline(query));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The log: one line for each event, as JSON or for people, filtered by a level that can change while the server runs.
+
+use std::io;
+
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
+
+use super::lines::Lines;
+use crate::policy::LogLevel;
+
+/// What a log line looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// Which events are logged: a level (`info`) or directives (`info,hyper=debug`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter(String);
+
+impl std::str::FromStr for Filter {
+    type Err = LogError;
+
+    fn from_str(text: &str) -> Result<Self, LogError> {
+        EnvFilter::try_new(text).map(|_| Self(text.to_owned())).map_err(|_| LogError::Filter(text.to_owned()))
+    }
+}
+
+/// Why there is no log.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The filter is not one.
+    #[error("`{0}` is no log level: write error, warn, info, debug or trace, or directives such as info,hyper=debug")]
+    Filter(String),
+    /// The thread that writes cannot be started.
+    #[error("the log cannot be started")]
+    Thread(#[from] io::Error),
+    /// There is a log already.
+    #[error("there is a log already")]
+    Twice,
+}
+
+/// The log of this process.
+#[derive(Debug)]
+pub struct Logs {
+    filter: reload::Handle<EnvFilter, Registry>,
+    lines: Lines,
+    chosen: Filter,
+}
+
+impl Logs {
+    /// Starts logging to the standard error.
+    pub fn start(format: LogFormat, chosen: Filter) -> Result<Self, LogError> {
+        let lines = Lines::start(io::stderr())?;
+        let (filter, handle) = reload::Layer::new(EnvFilter::new(&chosen.0));
+        let registry = tracing_subscriber::registry().with(filter);
+        let layer = fmt::layer().with_writer(lines.clone()).with_target(false);
+        let started = match format {
+            LogFormat::Text => registry.with(layer.with_ansi(false).compact()).try_init(),
+            LogFormat::Json => registry.with(layer.json().flatten_event(true).with_current_span(false)).try_init(),
+        };
+        started.map_err(|_| LogError::Twice)?;
+        Ok(Self { filter: handle, lines, chosen })
+    }
+
+    /// Changes the filter to a level; `None` brings back the one it was started with.
+    pub fn refilter(&self, level: Option<LogLevel>) {
+        let wanted = EnvFilter::new(level.map_or(self.chosen.0.as_str(), |level| level.name()));
+        // It fails only where the log is gone, and then nobody would read of it.
+        let _ = self.filter.reload(wanted);
+    }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        self.lines.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_levels_or_directives() {
+        for good in ["info", "debug", "warn,hyper=trace", "off"] {
+            assert!(good.parse::<Filter>().is_ok(), "{good}");
+        }
+        for bad in ["hyper=loud", "info,a=b=c"] {
+            let error = bad.parse::<Filter>().unwrap_err().to_string();
+            assert!(error.contains("no log level"), "{error}");
+        }
+    }
+}

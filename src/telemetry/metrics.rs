@@ -1,0 +1,207 @@
+//! Metrics for Prometheus. Every label has a closed set of values: nothing that a client sends becomes a series.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+/// From well below what a judgement takes to the longest timeout a webhook is usually given.
+const BUCKETS: [f64; 17] =
+    [0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
+
+/// A review that was answered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[allow(missing_docs, reason = "the names are the labels")]
+pub struct Answered {
+    pub endpoint: &'static str,
+    pub kind: &'static str,
+    pub operation: &'static str,
+    pub decision: &'static str,
+    pub dry_run: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Found {
+    rule: &'static str,
+    action: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct At {
+    endpoint: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Reason {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Result {
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Certificate {
+    certificate: &'static str,
+}
+
+/// Whether something new was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// It was.
+    Taken,
+    /// It is broken; the last good one stays.
+    Refused,
+}
+
+impl Reload {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Taken => "taken",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// All metrics of this process.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    reviews: Family<Answered, Counter>,
+    findings: Family<Found, Counter>,
+    duration: Family<At, Histogram, fn() -> Histogram>,
+    /// Reviews that are being answered.
+    pub in_flight: Gauge,
+    /// Open connections, those still shaking hands included.
+    pub connections: Gauge,
+    unanswered: Family<Reason, Counter>,
+    refused: Family<Reason, Counter>,
+    expiry: Family<Certificate, Gauge<f64, AtomicU64>>,
+    certificate_reloads: Family<Result, Counter>,
+    policy_reloads: Family<Result, Counter>,
+    /// 1 while the policy in force is the one in the file.
+    policy_current: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("nadmit");
+        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "Which nadmit this is", build);
+        let mut metrics = Self {
+            registry,
+            reviews: Family::default(),
+            findings: Family::default(),
+            duration: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            in_flight: Gauge::default(),
+            connections: Gauge::default(),
+            unanswered: Family::default(),
+            refused: Family::default(),
+            expiry: Family::default(),
+            certificate_reloads: Family::default(),
+            policy_reloads: Family::default(),
+            policy_current: Gauge::default(),
+        };
+        metrics.policy_current.set(1);
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("reviews", "Reviews that were answered", self.reviews.clone());
+        registry.register("findings", "Findings, by what is done about them", self.findings.clone());
+        registry.register_with_unit(
+            "review_duration",
+            "From the last byte of a review to its answer",
+            Unit::Seconds,
+            self.duration.clone(),
+        );
+        registry.register("reviews_in_flight", "Reviews that are being answered", self.in_flight.clone());
+        registry.register("connections", "Open connections", self.connections.clone());
+        registry.register(
+            "reviews_unanswered",
+            "Reviews that got an HTTP error instead of an answer, so that failurePolicy decides",
+            self.unanswered.clone(),
+        );
+        registry.register(
+            "connections_refused",
+            "Connections that ended before they could ask anything",
+            self.refused.clone(),
+        );
+        registry.register(
+            "certificate_expiry_timestamp_seconds",
+            "When a certificate expires, in seconds since 1970",
+            self.expiry.clone(),
+        );
+        registry.register(
+            "certificate_reloads",
+            "Changes of the certificate files, and whether the new ones are used",
+            self.certificate_reloads.clone(),
+        );
+        registry.register(
+            "policy_reloads",
+            "Changes of the policy file, and whether the new policy is in force",
+            self.policy_reloads.clone(),
+        );
+        registry.register(
+            "policy_current",
+            "1 while the policy in force is the one in the file, 0 while the file is refused",
+            self.policy_current.clone(),
+        );
+    }
+
+    /// A review was answered, after so many seconds.
+    pub fn answered(&self, review: &Answered, seconds: f64) {
+        self.duration.get_or_create(&At { endpoint: review.endpoint }).observe(seconds);
+        self.reviews.get_or_create(review).inc();
+    }
+
+    /// A rule found something.
+    pub fn found(&self, rule: &'static str, action: &'static str) {
+        self.findings.get_or_create(&Found { rule, action }).inc();
+    }
+
+    /// A review got an HTTP error.
+    pub fn unanswered(&self, reason: &'static str) {
+        self.unanswered.get_or_create(&Reason { reason }).inc();
+    }
+
+    /// A connection ended before it could ask.
+    pub fn refused(&self, reason: &'static str) {
+        self.refused.get_or_create(&Reason { reason }).inc();
+    }
+
+    /// When a certificate expires.
+    pub fn expires(&self, certificate: &'static str, timestamp: i64) {
+        self.expiry.get_or_create(&Certificate { certificate }).set(timestamp as f64);
+    }
+
+    /// The certificate files changed.
+    pub fn certificate_reloaded(&self, reload: Reload) {
+        self.certificate_reloads.get_or_create(&Result { result: reload.name() }).inc();
+    }
+
+    /// The policy file changed.
+    pub fn policy_reloaded(&self, reload: Reload) {
+        self.policy_reloads.get_or_create(&Result { result: reload.name() }).inc();
+        self.policy_current.set(i64::from(reload == Reload::Taken));
+    }
+
+    /// All of them, as Prometheus reads them.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing into a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}

@@ -1,0 +1,8 @@
+//! What the server tells about itself: log lines and metrics.
+
+mod lines;
+mod logs;
+pub mod metrics;
+
+pub use logs::{Filter, LogError, LogFormat, Logs};
+pub use metrics::Metrics;
