@@ -195,10 +195,10 @@ fn annotate(meta: &Meta<'_>, key: &str, value: &str) -> PatchOperation {
 }
 
 fn annotation(key: &str) -> PointerBuf {
-    pointer(&format!("/metadata/annotations/{}", escape(key)))
+    pointer(["/metadata/annotations/", &escape(key)].concat())
 }
 
 /// Every pointer here is made of escaped tokens, so it parses; the root stands in where one would not.
-fn pointer(text: &str) -> PointerBuf {
+fn pointer(text: impl Into<String>) -> PointerBuf {
     PointerBuf::parse(text).unwrap_or_default()
 }
