@@ -61,7 +61,8 @@ impl Server {
         let mut process = command.spawn().expect("a server");
         let mut line = String::new();
         BufReader::new(process.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
-        let address = line.split("https://").nth(1).and_then(|rest| rest.split(['/', '\n']).next()).expect("an address");
+        let address =
+            line.split("https://").nth(1).and_then(|rest| rest.split(['/', '\n']).next()).expect("an address");
         let target = Target::new(address.parse().expect("an address"), &ca());
         runtime.block_on(target.connect()).expect("a connection");
         Self { process, target, ready: started.elapsed() }
@@ -124,7 +125,11 @@ fn main() {
         );
         let _ = std::io::stdout().flush();
     }
-    println!("\nready after {:.0} ms (bare: {:.0} ms)", nadmit.ready.as_secs_f64() * 1e3, bare.ready.as_secs_f64() * 1e3);
+    println!(
+        "\nready after {:.0} ms (bare: {:.0} ms)",
+        nadmit.ready.as_secs_f64() * 1e3,
+        bare.ready.as_secs_f64() * 1e3
+    );
     if !quick {
         memory(&runtime);
     }

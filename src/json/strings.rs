@@ -6,6 +6,14 @@ use super::read::Reader;
 use super::{Error, Problem};
 
 impl<'t> Reader<'t> {
+    /// The string that comes next; what is no string is stepped over.
+    pub(crate) fn text(&mut self) -> Result<Option<Cow<'t, str>>, Error> {
+        match self.peek() {
+            Some(b'"') => self.string().map(Some),
+            _ => self.skip().map(|_| None),
+        }
+    }
+
     /// A string; the reader stands on its opening quote.
     pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, Error> {
         self.at += 1;

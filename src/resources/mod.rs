@@ -16,6 +16,7 @@ pub use network::{Network, NetworkKind};
 pub(crate) use render::offset_of_ink;
 pub use render::{Fault, Rendered, render};
 
+use crate::json::Reader;
 use raw::Head;
 
 /// The annotation Multus looks a device up by.
@@ -117,7 +118,12 @@ pub enum ReadError {
 impl<'a> Object<'a> {
     /// Reads an object of a kind that nadmit judges; `None` for all others.
     pub fn read(json: &'a str) -> Result<Option<Self>, ReadError> {
-        let head = Head::parse(json)?;
+        Ok(Reader::whole(json, Self::read_next)?)
+    }
+
+    /// The same for the object that comes next in a longer text.
+    pub(crate) fn read_next(reader: &mut Reader<'a>) -> Result<Option<Self>, crate::json::Error> {
+        let head = Head::read(reader)?;
         let group = head.api_version.split_once('/').map_or("", |(group, _)| group);
         Ok(match group {
             NAD_GROUP if head.kind == "NetworkAttachmentDefinition" => Some(Self::Nad(Nad::from_head(head))),

@@ -136,10 +136,7 @@ impl<'a> Fields<'a> {
 impl<'a> Field<'a> {
     fn read(key: Cow<'a, str>, reader: &mut Reader<'a>) -> Result<Self, Error> {
         let start = reader.at();
-        let text = match reader.peek() {
-            Some(b'"') => Some(reader.string()?),
-            _ => reader.skip().map(|_| None)?,
-        };
+        let text = reader.text()?;
         Ok(Self { key, raw: reader.text_from(start), text })
     }
 }
@@ -154,19 +151,17 @@ pub(super) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    pub(super) fn parse(json: &'a str) -> Result<Self, Error> {
+    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
         let mut head = Self::default();
-        Reader::whole(json, |reader| {
-            reader.members(|reader, key, _| {
-                match key.as_ref() {
-                    "apiVersion" => head.api_version = Field::read(key, reader)?.text.unwrap_or_default(),
-                    "kind" => head.kind = Field::read(key, reader)?.text.unwrap_or_default(),
-                    "metadata" => head.metadata = Found::read(reader)?,
-                    "spec" => head.spec = Found::read(reader)?,
-                    _ => drop(reader.skip()?),
-                }
-                Ok(())
-            })
+        reader.members(|reader, key, _| {
+            match key.as_ref() {
+                "apiVersion" => head.api_version = reader.text()?.unwrap_or_default(),
+                "kind" => head.kind = reader.text()?.unwrap_or_default(),
+                "metadata" => head.metadata = Found::read(reader)?,
+                "spec" => head.spec = Found::read(reader)?,
+                _ => drop(reader.skip()?),
+            }
+            Ok(())
         })?;
         Ok(head)
     }

@@ -13,7 +13,7 @@ use super::facts::Unavailable;
 use super::limits::{BODY, DEADLINE, MAX_BODY};
 use crate::policy::{Facts, Policy, Subject, Verdict, judge};
 use crate::resources::Object;
-use crate::review::{Decision, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
+use crate::review::{Answer, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
 use crate::telemetry::metrics::Answered;
 
 /// Why a review gets an HTTP error, which leaves the decision to failurePolicy.
@@ -95,9 +95,9 @@ async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Re
         Err(nothing) => Outcome::Nothing(nothing, policy.mode),
         Ok(subject) => Outcome::Judged(judged(state, &policy, &subject, endpoint, within).await?),
     };
-    let body = answer(&review, endpoint, &outcome);
-    tell(state, &review, endpoint, &outcome, started.elapsed());
-    Ok(body)
+    let answer = answer(&review, endpoint, &outcome);
+    tell(state, &review, endpoint, &outcome, &answer, started.elapsed());
+    Ok(answer.body)
 }
 
 /// The whole body, and the room it takes until it is answered.
@@ -137,13 +137,13 @@ async fn judged(
     within: Duration,
 ) -> Result<Verdict, Unanswered> {
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    let facts = Facts { today: Some(today), ..state.facts.known(&subject.object) };
+    let facts = Facts { today: Some(today), ..state.facts.known(subject.object) };
     let verdict = judge(subject, &facts, policy);
-    let Some(wanted) = verdict.wanted.as_ref().filter(|_| endpoint == Endpoint::Mutate && !is_leaving(&subject.object))
+    let Some(wanted) = verdict.wanted.as_ref().filter(|_| endpoint == Endpoint::Mutate && !is_leaving(subject.object))
     else {
         return Ok(verdict);
     };
-    match state.facts.find(facts, &subject.object, wanted, within).await {
+    match state.facts.find(facts, subject.object, wanted, within).await {
         Ok(facts) => Ok(judge(subject, &facts, policy)),
         Err(unavailable) if wanted.is_vital => Err(unavailable.into()),
         Err(unavailable) => {
@@ -166,10 +166,9 @@ fn deadline(query: Option<&str>) -> Duration {
 }
 
 /// The log line and the metrics of a review that was answered.
-fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome, took: Duration) {
+fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome, answer: &Answer, took: Duration) {
     let request = &review.request;
-    let decision = outcome.decision(endpoint);
-    let kind = match request.kind.kind.as_ref() {
+    let kind = match request.kind.as_ref() {
         "NetworkAttachmentDefinition" => "NetworkAttachmentDefinition",
         "SriovNetwork" => "SriovNetwork",
         "SriovIBNetwork" => "SriovIBNetwork",
@@ -180,8 +179,8 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
         endpoint: endpoint.name(),
         kind,
         operation: request.operation.name(),
-        decision: decision.name(),
-        dry_run: if request.is_dry_run() { "true" } else { "false" },
+        decision: answer.decision.name(),
+        dry_run: if request.is_dry_run { "true" } else { "false" },
     };
     state.metrics.answered(&answered, took.as_secs_f64());
     for finding in outcome.findings(endpoint) {
@@ -192,23 +191,18 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
     }
     info!(
         endpoint = endpoint.name(),
-        decision = decision.name(),
-        kind = %request.kind.kind,
-        namespace = %request.namespace,
-        name = %request.name,
+        decision = answer.decision.name(),
+        kind = request.kind.as_ref(),
+        namespace = request.namespace.as_ref(),
+        name = request.name.as_ref(),
         operation = request.operation.name(),
-        dry_run = request.is_dry_run(),
-        user = %request.user_info.username,
-        rules = %outcome.rules(endpoint),
-        would = %outcome.would(endpoint),
-        uid = %request.uid,
+        dry_run = request.is_dry_run,
+        user = request.user.as_ref(),
+        rules = answer.rules.as_str(),
+        would = answer.would.as_str(),
+        uid = request.uid.as_ref(),
         micros = took.as_micros() as u64,
-        "{}",
-        match decision {
-            Decision::Allow => "allowed",
-            Decision::Patch => "repaired",
-            Decision::Deny => "refused",
-        }
+        "reviewed"
     );
 }
 

@@ -189,7 +189,7 @@ fn namespace_state(network: &Network<'_>, subject: &Subject<'_>, facts: &Facts, 
         Lookup::Found(NamespaceState::Terminating) => "is being deleted",
         Lookup::Found(NamespaceState::Active) | Lookup::Unknown => return,
     };
-    let before = match &subject.old {
+    let before = match subject.old {
         Some(Object::Network(old)) => Some(old.target_namespace()),
         _ => None,
     };
