@@ -78,6 +78,8 @@ pub struct Case {
     pub input: String,
     pub expect: Expect,
     pub policy: Policy,
+    /// The policy file, if there is one.
+    pub policy_text: Option<String>,
     admission: Option<Admission>,
 }
 
@@ -87,13 +89,33 @@ impl Case {
         self.admission.is_none()
     }
 
-    /// Judges the case's manifests in process.
-    fn judge(&self) -> Vec<(String, Verdict)> {
+    /// The user that writes, where the case names one.
+    pub fn user(&self) -> Option<&str> {
+        self.admission.as_ref()?.user.as_deref()
+    }
+
+    /// The object as it was before, as JSON text, where the case is an update.
+    pub fn old(&self) -> Option<String> {
+        self.admission.as_ref()?.old.as_ref().map(ToString::to_string)
+    }
+
+    /// Every document, as JSON text.
+    pub fn documents(&self) -> Vec<String> {
+        self.manifests().iter().map(|manifest| manifest.node.to_json()).collect()
+    }
+
+    fn manifests(&self) -> Vec<Manifest> {
         let mut manifests = Vec::new();
         documents(&Lines::of(&self.input), &mut |document| match document {
             Document::Manifest(manifest) => manifests.push(manifest),
             Document::Unreadable { line, problem } => panic!("{}: line {line}: {problem}", self.name),
         });
+        manifests
+    }
+
+    /// Judges the case's manifests in process.
+    fn judge(&self) -> Vec<(String, Verdict)> {
+        let manifests = self.manifests();
         let mut index = Index::default();
         manifests.iter().for_each(|manifest| index.add(manifest));
         let index = index.finish();
@@ -199,6 +221,7 @@ fn collect(root: &Path, directory: &Path, cases: &mut Vec<Case>) {
         expect: serde_json::from_value(parse(&expect)).unwrap_or_else(|error| panic!("{name}: expect.yaml: {error}")),
         input: read("input.yaml").unwrap(),
         policy: read("policy.yaml").map_or_else(Policy::default, |text| Policy::parse(&text).unwrap()),
+        policy_text: read("policy.yaml"),
         admission: read("admission.yaml").map(|text| {
             serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{name}: admission.yaml: {error}"))
         }),

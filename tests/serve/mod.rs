@@ -1,0 +1,10 @@
+//! `nadmit serve` as a process, over real HTTPS.
+//!
+//! [`harness::Server`] starts it and watches it, [`client`] speaks to it, [`reviews`] asks what the API server asks and reads the
+//! answers as strictly, and [`certificates`] is a certificate authority for whoever needs one.
+
+mod certificates;
+mod client;
+mod harness;
+mod protocol;
+mod reviews;
