@@ -3,8 +3,13 @@
 //! [`harness::Server`] starts it and watches it, [`client`] speaks to it, [`reviews`] asks what the API server asks and reads the
 //! answers as strictly, and [`certificates`] is a certificate authority for whoever needs one.
 
+mod arguments;
 mod certificates;
 mod client;
+mod doors;
 mod harness;
 mod protocol;
+mod reloads;
 mod reviews;
+mod telemetry;
+mod tls;
