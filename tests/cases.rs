@@ -115,20 +115,27 @@ impl Case {
 
     /// Judges the case's manifests in process.
     fn judge(&self) -> Vec<(String, Verdict)> {
-        let manifests = self.manifests();
-        let mut index = Index::default();
-        manifests.iter().for_each(|manifest| index.add(manifest));
-        let index = index.finish();
-        manifests.iter().filter_map(|manifest| self.judge_one(manifest, &index)).collect()
+        self.manifests().iter().filter_map(|manifest| self.judge_one(manifest)).collect()
     }
 
-    fn judge_one(&self, manifest: &Manifest, index: &Index) -> Option<(String, Verdict)> {
+    /// All that the case knows about the rest of the cluster when that object is written: from its other manifests, and
+    /// from what it says about admission.
+    pub fn facts(&self, object: &Object<'_>) -> Facts {
+        let mut index = Index::default();
+        self.manifests().iter().for_each(|manifest| index.add(manifest));
+        let mut facts = index.finish().facts(object, &assumptions());
+        if let Some(admission) = &self.admission {
+            admission.facts.add_to(&mut facts);
+        }
+        facts
+    }
+
+    fn judge_one(&self, manifest: &Manifest) -> Option<(String, Verdict)> {
         let json = manifest.node.to_json();
         let object = Object::read(&json).unwrap()?;
-        let mut facts = index.facts(&object, &assumptions());
+        let facts = self.facts(&object);
         let nothing = Admission::default();
         let admission = self.admission.as_ref().unwrap_or(&nothing);
-        admission.facts.add_to(&mut facts);
         let old_json = admission.old.as_ref().map(ToString::to_string);
         assert_eq!(
             old_json.is_some(),
