@@ -1,5 +1,6 @@
 //! One review: read, judged, answered, and told about.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
@@ -15,6 +16,22 @@ use crate::policy::{Facts, Policy, Subject, Verdict, judge};
 use crate::resources::Object;
 use crate::review::{Decision, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
 use crate::telemetry::metrics::Answered;
+
+/// The most of a caller's text that a log line or an HTTP error repeats, in characters: names are shorter, and a line that is too
+/// long for the log is lost.
+const MOST_REPEATED: usize = 300;
+
+/// A text for the log, or the beginning of one that is too long.
+struct Short<'a>(&'a str);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(MOST_REPEATED) {
+            Some((cut, _)) => write!(f, "{}…", self.0.get(..cut).unwrap_or_default()),
+            None => f.write_str(self.0),
+        }
+    }
+}
 
 /// Why a review gets an HTTP error, which leaves the decision to failurePolicy.
 #[derive(Debug, thiserror::Error)]
@@ -73,8 +90,10 @@ pub(super) async fn respond(state: &State, endpoint: Endpoint, request: Request<
         }
         Err(reason) => {
             state.metrics.unanswered(reason.reason());
-            warn!(endpoint = endpoint.name(), reason = reason.reason(), "review not answered: {reason}");
-            let mut response = Response::new(Body::from(format!("{reason}\n")));
+            let words = reason.to_string();
+            let words = Short(&words);
+            warn!(endpoint = endpoint.name(), reason = reason.reason(), "review not answered: {words}");
+            let mut response = Response::new(Body::from(format!("{words}\n")));
             *response.status_mut() = reason.status();
             if matches!(reason, Unanswered::Busy) {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
@@ -188,20 +207,20 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
         state.metrics.found(finding.rule.id, finding.action.name());
     }
     if matches!(outcome, Outcome::Nothing(NoSubject::Unreadable, _)) {
-        error!(uid = %request.uid, "the review has no object that can be read");
+        error!(uid = %Short(&request.uid), "the review has no object that can be read");
     }
     info!(
         endpoint = endpoint.name(),
         decision = decision.name(),
-        kind = %request.kind.kind,
-        namespace = %request.namespace,
-        name = %request.name,
+        kind = %Short(&request.kind.kind),
+        namespace = %Short(&request.namespace),
+        name = %Short(&request.name),
         operation = request.operation.name(),
         dry_run = request.is_dry_run(),
-        user = %request.user_info.username,
+        user = %Short(&request.user_info.username),
         rules = %outcome.rules(endpoint),
         would = %outcome.would(endpoint),
-        uid = %request.uid,
+        uid = %Short(&request.uid),
         micros = took.as_micros() as u64,
         "{}",
         match decision {

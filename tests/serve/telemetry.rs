@@ -80,6 +80,26 @@ fn a_log_line_stays_one_line() {
     assert!(!server.log_text().contains('\u{1b}'));
 }
 
+/// However much a caller writes into a name: the decision is logged, in a line of reasonable length, and so is a body that
+/// cannot be read.
+#[test]
+fn a_log_line_stays_short() {
+    let server = Server::shared();
+    let long = "ü".repeat(1 << 19);
+    let object = GOOD.replace(r#""name":"net""#, &format!(r#""name":"{long}""#)).replace("apps", &long);
+    let question = Question::create(&object).by(&long);
+    block_on(async { question.ask(&mut server.connect(Http::One).await, Validate).await });
+    let line = server.log_of(&question.uid);
+    assert!(line["user"].as_str().unwrap().starts_with("üü"), "{line}");
+    assert!(line.to_string().len() < 8192, "{} bytes", line.to_string().len());
+    let unreadable = question.body().replace("\"CREATE\"", &format!("\"marked-{long}\""));
+    let answer = server.post("/validate", unreadable);
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.len() < 4096, "{} bytes", answer.body.len());
+    let line = server.wait_for_log("about the bad body", |line| line.to_string().contains("marked-"));
+    assert!(line.to_string().len() < 8192, "{} bytes", line.to_string().len());
+}
+
 /// A sample: its name and labels, and its value.
 type Samples = BTreeMap<(String, BTreeMap<String, String>), f64>;
 
