@@ -3,8 +3,9 @@
 //! One judgement, and doors that differ only in how they gather facts and show verdicts:
 //!
 //! ```text
-//!  manifests ── check ──► facts ──► judge ──► Verdict ──► report
-//!               (I/O)               (pure)                (pure)
+//!  manifests ── check ──┐
+//!                       ├──► facts ──► judge ──► Verdict ──► report, answer
+//!  reviews   ── serve ──┘    (I/O)     (pure)                (pure)
 //! ```
 //!
 //! The rooms, from the door inwards. Dependencies point downwards only; those marked pure know no clock, no network, no
@@ -13,8 +14,12 @@
 //! | room | what is in it |
 //! |---|---|
 //! | [`cli`] | arguments and wiring |
+//! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
+//! | [`tls`] | certificates: from files, or made for development |
+//! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |
 //! | [`output`] | verdicts as diagnostics, JSON, SARIF, JUnit; the rule reference (pure) |
+//! | [`review`] | the AdmissionReview on the wire; a verdict as its answer (pure) |
 //! | [`policy`] | the policy file, the facts, `judge`, the rules (pure) |
 //! | [`resources`] | the NAD and the networks; rendering a network to its NAD (pure) |
 //! | [`cni`] | the CNI document as Go programs read it, and editing it byte by byte (pure) |

@@ -144,7 +144,8 @@ impl Case {
             self.name
         );
         let old = old_json.as_deref().map(|json| Object::read(json).unwrap().unwrap());
-        let subject = Subject { object, old, writer: admission.user.as_deref(), is_final: false };
+        let subject =
+            Subject { object: &object, old: old.as_ref(), writer: admission.user.as_deref(), is_final: false };
         let verdict = judge(&subject, &facts, &self.policy);
         Some((json, verdict))
     }

@@ -152,7 +152,7 @@ fn nad() -> impl Strategy<Value = String> {
 
 fn judged(json: &str, writer: Option<&str>, facts: &Facts, policy: &Policy) -> Verdict {
     let object = Object::read(json).unwrap().unwrap();
-    judge(&Subject { object, old: None, writer, is_final: false }, facts, policy)
+    judge(&Subject { object: &object, old: None, writer, is_final: false }, facts, policy)
 }
 
 const OPERATOR: &str = "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator";
@@ -263,7 +263,7 @@ proptest! {
     #[test]
     fn nobody_is_locked_out(json in nad(), facts in facts(), policy in policy()) {
         let object = Object::read(&json).unwrap().unwrap();
-        let subject = Subject { old: Some(object.clone()), object, writer: Some("jane"), is_final: false };
+        let subject = Subject { old: Some(&object), object: &object, writer: Some("jane"), is_final: false };
         prop_assert!(!judge(&subject, &facts, &policy).denies());
     }
 
@@ -302,7 +302,7 @@ proptest! {
             if let Document::Manifest(manifest) = document {
                 index.add(&manifest);
                 if let Ok(Some(object)) = Object::read(&manifest.node.to_json()) {
-                    let _ = judge(&Subject::manifest(object), &facts, &Policy::default());
+                    let _ = judge(&Subject::manifest(&object), &facts, &Policy::default());
                 }
             }
         });

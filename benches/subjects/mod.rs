@@ -84,12 +84,11 @@ pub fn judge_once(json: &str, facts: &Facts) -> Verdict {
 }
 
 /// The object, read and ready to be judged.
-pub fn read(json: &str) -> Subject<'_> {
-    let object = Object::read(json).ok().flatten().expect("an object of ours");
-    Subject { object, old: None, writer: Some(OPERATOR), is_final: false }
+pub fn read(json: &str) -> Object<'_> {
+    Object::read(json).ok().flatten().expect("an object of ours")
 }
 
 /// Judges an object that was read.
-pub fn judge_object(subject: &Subject<'_>, facts: &Facts) -> Verdict {
-    judge(subject, facts, &Policy::default())
+pub fn judge_object(object: &Object<'_>, facts: &Facts) -> Verdict {
+    judge(&Subject { object, old: None, writer: Some(OPERATOR), is_final: false }, facts, &Policy::default())
 }

@@ -17,7 +17,7 @@ fn facts() -> Facts {
 
 fn judged(json: &str) -> Verdict {
     let object = Object::read(json).expect("JSON").expect("a NAD");
-    judge(&Subject::manifest(object), &facts(), &Policy::default())
+    judge(&Subject::manifest(&object), &facts(), &Policy::default())
 }
 
 fuzz_target!(|config: &str| {

@@ -43,7 +43,7 @@ fuzz_target!(|text: &str| {
         let json = manifest.node.to_json();
         let Ok(Some(object)) = Object::read(&json) else { return };
         let facts = index.facts(&object, &assume);
-        let verdict = judge(&Subject::manifest(object), &facts, &Policy::default());
+        let verdict = judge(&Subject::manifest(&object), &facts, &Policy::default());
         for finding in &verdict.findings {
             let placed = place(finding, &manifest.node, &lines);
             assert!(text.get(placed.span.clone()).is_some(), "{:?} is no place in the text", placed.span);

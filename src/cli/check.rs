@@ -274,7 +274,7 @@ impl Judge<'_> {
             return;
         };
         let facts = self.index.facts(&object, self.assume);
-        let verdict = judge(&Subject::manifest(object.clone()), &facts, self.policy);
+        let verdict = judge(&Subject::manifest(&object), &facts, self.policy);
         outcome.summary.count(&verdict);
         let meta = object.meta();
         let mut findings: Vec<_> =

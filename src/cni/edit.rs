@@ -31,7 +31,7 @@ pub fn set_string(
     }
     let separator = separator_beside(document.text, object, anchor);
     let colon = between(document.text, anchor.key_span.end, anchor.value.span.start);
-    let text = format!(",{separator}{}{colon}{literal}", quote(key));
+    let text = [",", separator, &quote(key), colon, &literal].concat();
     let end = anchor.value.span.end;
     Some(Edit { span: Span { start: end, end }, text })
 }
@@ -75,7 +75,7 @@ fn between(text: &str, start: u32, end: u32) -> &str {
 
 /// A string as a JSON literal.
 fn quote(value: &str) -> String {
-    serde_json::Value::from(value).to_string()
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -86,21 +86,24 @@ impl<'d> Object<'d> {
 /// and the long s an `s`.
 #[inline]
 pub fn same_key(key: &str, field: &str) -> bool {
-    if key.len() == field.len() {
-        return key.eq_ignore_ascii_case(field);
-    }
-    // Only those two make a key longer than the field it stands for, which is rare enough to look twice.
-    key.len() > field.len() && begins_alike(key, field) && is_same_folded(key, field)
+    // Those two make a key longer than the field it stands for. Nearly every pair is told apart by length or first letter.
+    key.len() >= field.len() && begins_alike(key, field) && (key == field || is_same_folded(key, field))
 }
 
 #[inline]
 fn begins_alike(key: &str, field: &str) -> bool {
-    let first = |text: &str| text.as_bytes().first().map(u8::to_ascii_lowercase);
-    first(key) == first(field) || !key.starts_with(|first: char| first.is_ascii())
+    match (key.as_bytes().first(), field.as_bytes().first()) {
+        // The two cases of a letter differ in one bit.
+        (Some(a), Some(b)) => (a ^ b) & !0x20 == 0 || !a.is_ascii(),
+        (_, b) => b.is_none(),
+    }
 }
 
 #[cold]
 fn is_same_folded(key: &str, field: &str) -> bool {
+    if key.len() == field.len() {
+        return key.eq_ignore_ascii_case(field);
+    }
     !key.is_ascii() && key.chars().map(fold).eq(field.chars().map(fold))
 }
 

@@ -101,8 +101,8 @@ pub fn first_misfit<'d>(fields: &[Field], object: Object<'d>) -> Option<Misfit<'
 /// An object as a decoder goes through it: which field takes which member.
 #[derive(Debug)]
 pub struct Decoding<'f, 'd> {
-    /// The fields that get a value, in the order of the tables.
-    pub taken: Vec<Taken<'f, 'd>>,
+    /// A place for each field, in the order of the tables.
+    slots: Vec<Option<Taken<'f, 'd>>>,
     /// The members that no field takes.
     pub unknown: Vec<&'d Member<'d>>,
 }
@@ -126,12 +126,12 @@ impl<'f, 'd> Decoding<'f, 'd> {
         let mut slots: Vec<Option<Taken<'f, 'd>>> = vec![None; tables.iter().map(|table| table.len()).sum()];
         let mut unknown = Vec::new();
         for member in object.members {
-            let mut slot = slots.iter_mut();
-            let mut fields =
-                tables.iter().enumerate().flat_map(|(table, fields)| fields.iter().map(move |field| (table, field)));
-            let found = fields.find_map(|(table, field)| {
-                let slot = slot.next()?;
-                same_key(&member.key, field.key).then_some((slot, table, field))
+            let mut slots = slots.as_mut_slice();
+            let found = tables.iter().enumerate().find_map(|(table, fields)| {
+                let (here, behind) = std::mem::take(&mut slots).split_at_mut_checked(fields.len())?;
+                slots = behind;
+                let mut known = fields.iter().zip(here);
+                known.find(|(field, _)| same_key(&member.key, field.key)).map(|(field, slot)| (slot, table, field))
             });
             match found {
                 Some((Some(taken), ..)) => taken.second = Some(member),
@@ -139,7 +139,12 @@ impl<'f, 'd> Decoding<'f, 'd> {
                 None => unknown.push(member),
             }
         }
-        Self { taken: slots.into_iter().flatten().collect(), unknown }
+        Self { slots, unknown }
+    }
+
+    /// The fields that get a value, in the order of the tables.
+    pub fn taken(&self) -> impl Iterator<Item = &Taken<'f, 'd>> {
+        self.slots.iter().flatten()
     }
 }
 

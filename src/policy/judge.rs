@@ -11,12 +11,12 @@ use crate::json::escape;
 use crate::resources::{Meta, Object};
 
 /// What is judged: an object on its way into the cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The object as it would be stored.
-    pub object: Object<'a>,
+    pub object: &'a Object<'a>,
     /// The object as it is stored now, on an update.
-    pub old: Option<Object<'a>>,
+    pub old: Option<&'a Object<'a>>,
     /// The user that writes it; `None` offline.
     pub writer: Option<&'a str>,
     /// Whether it is stored as it stands: the time for repairs is over, and what should have been repaired is refused.
@@ -25,7 +25,7 @@ pub struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// A manifest: nobody writes it yet, and nothing is known to be there before.
-    pub fn manifest(object: Object<'a>) -> Self {
+    pub fn manifest(object: &'a Object<'a>) -> Self {
         Self { object, old: None, writer: None, is_final: false }
     }
 }
@@ -60,14 +60,14 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
     let scope = policy.scope(&meta.namespace);
     let (mut findings, wanted) = inspect(subject, facts, &scope);
     if findings.iter().any(|finding| finding.action == Action::Deny)
-        && let Some(old) = &subject.old
+        && let Some(old) = subject.old
     {
-        let before = Subject { object: old.clone(), old: None, ..*subject };
+        let before = Subject { object: old, old: None, ..*subject };
         ratchet(&mut findings, &inspect(&before, facts, &scope).0);
     }
     let is_operators = subject.writer.is_some_and(|user| policy.is_operator(user, facts.operator_namespace.as_deref()));
     excuse(&mut findings, subject, is_operators, facts, policy);
-    let mut patch = if meta.deleting { Patch::default() } else { repair(&subject.object, &findings) };
+    let mut patch = if meta.deleting { Patch::default() } else { repair(subject.object, &findings) };
     let mut would_patch = Patch::default();
     if scope.mode() == Mode::Audit {
         would_patch = std::mem::take(&mut patch);
@@ -127,7 +127,7 @@ fn excuse(findings: &mut [Finding], subject: &Subject<'_>, operator: bool, facts
     for finding in findings.iter_mut() {
         let (action, because) = if meta.deleting {
             (Action::Audit, Because::Deleting)
-        } else if let Some(reason) = exception(finding, &subject.object, facts, policy) {
+        } else if let Some(reason) = exception(finding, subject.object, facts, policy) {
             (Action::Audit, Because::Exception(reason))
         } else if operator && finding.action != Action::Patch {
             // It cannot mend what its network's author wrote, and a refusal can wedge it.
@@ -195,10 +195,10 @@ fn annotate(meta: &Meta<'_>, key: &str, value: &str) -> PatchOperation {
 }
 
 fn annotation(key: &str) -> PointerBuf {
-    pointer(&format!("/metadata/annotations/{}", escape(key)))
+    pointer(["/metadata/annotations/", &escape(key)].concat())
 }
 
 /// Every pointer here is made of escaped tokens, so it parses; the root stands in where one would not.
-fn pointer(text: &str) -> PointerBuf {
+fn pointer(text: impl Into<String>) -> PointerBuf {
     PointerBuf::parse(text).unwrap_or_default()
 }

@@ -24,10 +24,9 @@ impl<'a> Meta<'a> {
     /// Reads the metadata of an object; what has a wrong type is noted and then treated as absent.
     pub(super) fn read(metadata: Found<Fields<'a>>, misshapen: &mut Vec<Misshapen>) -> Self {
         let Some(metadata) = metadata.or_noted("/metadata", "an object", misshapen) else { return Self::default() };
-        let mut text = |key: &str| {
-            metadata.text(key).or_noted(&format!("/metadata/{key}"), "a string", misshapen).unwrap_or_default()
-        };
-        let (name, namespace) = (text("name"), text("namespace"));
+        let mut text =
+            |key: &str, pointer: &str| metadata.text(key).or_noted(pointer, "a string", misshapen).unwrap_or_default();
+        let (name, namespace) = (text("name", "/metadata/name"), text("namespace", "/metadata/namespace"));
         let annotations = metadata.fields("annotations").or_noted("/metadata/annotations", "an object", misshapen);
         for (key, found) in annotations.iter().flat_map(Fields::no_texts) {
             let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));

@@ -16,6 +16,7 @@ pub use network::{Network, NetworkKind};
 pub(crate) use render::offset_of_ink;
 pub use render::{Fault, Rendered, render};
 
+use crate::json::Reader;
 use raw::Head;
 
 /// The annotation Multus looks a device up by.
@@ -111,13 +112,18 @@ impl fmt::Display for NetworkId {
 pub enum ReadError {
     /// The text is not a JSON object.
     #[error("it is not a JSON object")]
-    NotAnObject(#[from] serde_json::Error),
+    NotAnObject(#[from] crate::json::Error),
 }
 
 impl<'a> Object<'a> {
     /// Reads an object of a kind that nadmit judges; `None` for all others.
     pub fn read(json: &'a str) -> Result<Option<Self>, ReadError> {
-        let head: Head<'a> = serde_json::from_str(json)?;
+        Ok(Reader::whole(json, Self::read_next)?)
+    }
+
+    /// The same for the object that comes next in a longer text.
+    pub(crate) fn read_next(reader: &mut Reader<'a>) -> Result<Option<Self>, crate::json::Error> {
+        let head = Head::read(reader)?;
         let group = head.api_version.split_once('/').map_or("", |(group, _)| group);
         Ok(match group {
             NAD_GROUP if head.kind == "NetworkAttachmentDefinition" => Some(Self::Nad(Nad::from_head(head))),
@@ -150,8 +156,7 @@ impl<'a> Nad<'a> {
         let spec = head.spec.or_noted("/spec", "an object", &mut misshapen).unwrap_or_default();
         let wanted = "a string that holds the JSON text";
         let config = spec.text("config").or_noted("/spec/config", wanted, &mut misshapen);
-        let unknown =
-            spec.iter().filter(|(key, _)| *key != "config").map(|(key, _)| Cow::Owned(key.to_owned())).collect();
+        let unknown = spec.keys().filter(|key| *key != "config").map(|key| Cow::Owned(key.to_owned())).collect();
         Self { meta, config, unknown, misshapen }
     }
 }

@@ -4,18 +4,23 @@
 //! schema is enforced: any field may be of any type. So a field is read when it is asked for, and a wrong type is an answer.
 
 use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::Misshapen;
-use crate::json::decode_string;
+use crate::json::{Error, Reader};
 
 /// The members of an object, in the order of the text.
 #[derive(Clone, Debug, Default)]
-pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct Fields<'a>(Vec<Field<'a>>);
+
+/// A member of an object.
+#[derive(Clone, Debug)]
+struct Field<'a> {
+    key: Cow<'a, str>,
+    /// Its value, as it is written.
+    raw: &'a str,
+    /// What it says, if it is a string: that is known when its end is found.
+    text: Option<Cow<'a, str>>,
+}
 
 /// What a field holds, compared with what was asked for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,38 +54,50 @@ impl<T> Found<T> {
 
 impl<'a> Fields<'a> {
     /// The members of an object's text.
-    pub fn parse(json: &'a str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(json)
+    pub fn parse(json: &'a str) -> Result<Self, Error> {
+        Reader::whole(json, Self::read)
     }
 
-    /// The keys and their values.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
-        self.0.iter().map(|(key, value)| (key.as_ref(), *value))
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        let mut fields = Vec::new();
+        reader.members(|reader, key, _| {
+            fields.push(Field::read(key, reader)?);
+            Ok(())
+        })?;
+        Ok(Self(fields))
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|field| field.key.as_ref())
     }
 
     /// The members that are no strings, and what they are.
     pub(super) fn no_texts(&self) -> impl Iterator<Item = (&str, &'static str)> {
-        let others =
-            self.iter().map(|(key, raw)| (key, raw.get())).filter(|(_, raw)| !raw.starts_with('"') && *raw != "null");
-        others.map(|(key, raw)| (key, describe(raw)))
+        let others = self.0.iter().filter(|field| field.text.is_none() && field.raw != "null");
+        others.map(|field| (field.key.as_ref(), describe(field.raw)))
     }
 
     /// The same members but one.
     pub fn without(&self, key: &str) -> Self {
-        Self(self.0.iter().filter(|(known, _)| known != key).cloned().collect())
+        Self(self.0.iter().filter(|field| field.key != key).cloned().collect())
     }
 
-    /// The text of a field; null counts as absent, as it does for the API server.
+    /// The last field of that name; null counts as absent, as it does for the API server.
+    fn get(&self, key: &str) -> Option<&Field<'a>> {
+        self.0.iter().rfind(|field| field.key == key).filter(|field| field.raw != "null")
+    }
+
+    /// The text of a field, as it is written.
     pub fn raw(&self, key: &str) -> Option<&'a str> {
-        let found = self.0.iter().rfind(|(known, _)| known == key);
-        found.map(|(_, value)| value.get()).filter(|text| *text != "null")
+        self.get(key).map(|field| field.raw)
     }
 
     /// A string.
     pub fn text(&self, key: &str) -> Found<Cow<'a, str>> {
-        match self.raw(key) {
+        match self.get(key) {
             None => Found::Absent,
-            Some(raw) => decode_string(raw).map_or(Found::Wrong(describe(raw)), Found::Value),
+            Some(field) => field.text.clone().map_or(Found::Wrong(describe(field.raw)), Found::Value),
         }
     }
 
@@ -104,10 +121,23 @@ impl<'a> Fields<'a> {
 
     /// A list of objects.
     pub fn objects(&self, key: &str) -> Found<Vec<Self>> {
-        match self.raw(key) {
-            None => Found::Absent,
-            Some(raw) => serde_json::from_str(raw).map_or(Found::Wrong(describe(raw)), Found::Value),
-        }
+        let Some(raw) = self.raw(key) else { return Found::Absent };
+        let mut objects = Vec::new();
+        let read = Reader::whole(raw, |reader| {
+            reader.elements(|reader| {
+                objects.push(Self::read(reader)?);
+                Ok(())
+            })
+        });
+        read.map_or(Found::Wrong(describe(raw)), |()| Found::Value(objects))
+    }
+}
+
+impl<'a> Field<'a> {
+    fn read(key: Cow<'a, str>, reader: &mut Reader<'a>) -> Result<Self, Error> {
+        let start = reader.at();
+        let text = reader.text()?;
+        Ok(Self { key, raw: reader.text_from(start), text })
     }
 }
 
@@ -120,80 +150,32 @@ pub(super) struct Head<'a> {
     pub(super) spec: Found<Fields<'a>>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Head<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Head<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
+impl<'a> Head<'a> {
+    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        let mut head = Self::default();
+        reader.members(|reader, key, _| {
+            match key.as_ref() {
+                "apiVersion" => head.api_version = reader.text()?.unwrap_or_default(),
+                "kind" => head.kind = reader.text()?.unwrap_or_default(),
+                "metadata" => head.metadata = Found::read(reader)?,
+                "spec" => head.spec = Found::read(reader)?,
+                _ => drop(reader.skip()?),
             }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut head = Head::default();
-                while let Some(Key(key)) = map.next_key()? {
-                    match key.as_ref() {
-                        "apiVersion" => {
-                            head.api_version = decode_string(map.next_value::<&RawValue>()?.get()).unwrap_or_default();
-                        }
-                        "kind" => head.kind = decode_string(map.next_value::<&RawValue>()?.get()).unwrap_or_default(),
-                        "metadata" => head.metadata = map.next_value()?,
-                        "spec" => head.spec = map.next_value()?,
-                        _ => drop(map.next_value::<IgnoredAny>()?),
-                    }
-                }
-                Ok(head)
-            }
-        }
-        deserializer.deserialize_map(Object)
+            Ok(())
+        })?;
+        Ok(head)
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Found<Fields<'a>> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Anything;
-        impl<'de> Visitor<'de> for Anything {
-            type Value = Found<Fields<'de>>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("anything")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                Members.visit_map(map).map(|members| Found::Value(Fields(members)))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Found::Wrong("a list"))
-            }
-
-            fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Found::Absent)
-            }
-
-            fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-                Ok(Found::Wrong("a boolean"))
-            }
-
-            fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-                Ok(Found::Wrong("a number"))
-            }
-
-            fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-                Ok(Found::Wrong("a number"))
-            }
-
-            fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-                Ok(Found::Wrong("a number"))
-            }
-
-            fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-                Ok(Found::Wrong("a string"))
-            }
+impl<'a> Found<Fields<'a>> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        if reader.peek() == Some(b'{') {
+            return Fields::read(reader).map(Self::Value);
         }
-        deserializer.deserialize_any(Anything)
+        Ok(match reader.skip()? {
+            "null" => Self::Absent,
+            other => Self::Wrong(describe(other)),
+        })
     }
 }
 
@@ -204,54 +186,6 @@ fn describe(raw: &str) -> &'static str {
         Some(b'"') => "a string",
         Some(b't' | b'f') => "a boolean",
         _ => "a number",
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members).map(Self)
-    }
-}
-
-struct Members;
-
-impl<'de> Visitor<'de> for Members {
-    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::with_capacity(map.size_hint().unwrap_or(8));
-        while let Some((Key(key), value)) = map.next_entry()? {
-            members.push((key, value));
-        }
-        Ok(members)
-    }
-}
-
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Cow<'de, str>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a key")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Cow::Borrowed(text))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Cow::Owned(text.to_owned()))
-            }
-        }
-        deserializer.deserialize_str(Text).map(Self)
     }
 }
 

@@ -43,7 +43,7 @@ impl Decision {
 
 impl Outcome {
     /// What is decided at an endpoint.
-    pub fn decision(&self, endpoint: Endpoint) -> Decision {
+    fn decision(&self, endpoint: Endpoint) -> Decision {
         match (self, endpoint) {
             (Self::Judged(verdict), Endpoint::Mutate) if !verdict.patch.0.is_empty() => Decision::Patch,
             (Self::Judged(verdict), Endpoint::Validate) if verdict.denies() => Decision::Deny,
@@ -62,20 +62,20 @@ impl Outcome {
     }
 
     /// The mode it was judged in.
-    pub fn mode(&self) -> Mode {
+    fn mode(&self) -> Mode {
         match self {
             Self::Judged(verdict) => verdict.mode,
             Self::Nothing(_, mode) => *mode,
         }
     }
 
-    /// Which rules found something, and what is done about it: `nad/config-not-json=deny,sriov/vlan=warn(ratchet)`.
-    pub fn rules(&self, endpoint: Endpoint) -> String {
+    /// Which rules found something, and what is done about it.
+    fn rules(&self, endpoint: Endpoint) -> String {
         listed(self.findings(endpoint).map(|finding| (finding, finding.action)))
     }
 
     /// In audit mode: which rules would have done what.
-    pub fn would(&self, endpoint: Endpoint) -> String {
+    fn would(&self, endpoint: Endpoint) -> String {
         listed(self.findings(endpoint).filter_map(|finding| Some((finding, finding.would?))))
     }
 }
@@ -118,18 +118,18 @@ struct Response<'a> {
     patch: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch_type: Option<&'static str>,
-    audit_annotations: Annotations,
+    audit_annotations: Annotations<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
 /// The API server puts the webhook's name and a slash in front of each.
 #[derive(Serialize)]
-struct Annotations {
+struct Annotations<'a> {
     mode: Mode,
     decision: &'static str,
-    rules: String,
-    would: String,
+    rules: &'a str,
+    would: &'a str,
 }
 
 #[derive(Serialize)]
@@ -156,9 +156,23 @@ struct Cause {
     field: String,
 }
 
-/// The body that answers a review.
-pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Vec<u8> {
+/// What a review is answered with.
+#[derive(Debug)]
+pub struct Answer {
+    /// The body.
+    pub body: Vec<u8>,
+    /// What is decided.
+    pub decision: Decision,
+    /// Which rules found something, and what is done about it: `sriov/vlan=deny,sriov/on-off=warn(ratchet)`.
+    pub rules: String,
+    /// In audit mode: which rules would have done what.
+    pub would: String,
+}
+
+/// Answers a review.
+pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Answer {
     let decision = outcome.decision(endpoint);
+    let (rules, would) = (outcome.rules(endpoint), outcome.would(endpoint));
     let patch = match (outcome, decision) {
         (Outcome::Judged(verdict), Decision::Patch) => serde_json::to_vec(&verdict.patch).ok(),
         _ => None,
@@ -176,14 +190,16 @@ pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Vec
             audit_annotations: Annotations {
                 mode: outcome.mode(),
                 decision: decision.name(),
-                rules: outcome.rules(endpoint),
-                would: outcome.would(endpoint),
+                rules: &rules,
+                would: &would,
             },
             warnings: said(outcome, endpoint),
         },
     };
+    let mut body = Vec::with_capacity(1024);
     // Strings and numbers only: nothing in it can fail to be written.
-    serde_json::to_vec(&envelope).unwrap_or_default()
+    let _ = serde_json::to_writer(&mut body, &envelope);
+    Answer { body, decision, rules, would }
 }
 
 /// `Invalid` with one cause for each finding is what kubectl lists line by line.
@@ -201,12 +217,7 @@ fn status<'r>(review: &'r Review<'_>, outcome: &Outcome) -> Status<'r> {
         code: 422,
         reason: "Invalid",
         message: denial(&denied),
-        details: Details {
-            name: &request.name,
-            group: &request.kind.group,
-            kind: &request.kind.kind,
-            causes: causes.collect(),
-        },
+        details: Details { name: &request.name, group: &request.group, kind: &request.kind, causes: causes.collect() },
     }
 }
 

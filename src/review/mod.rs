@@ -9,11 +9,9 @@ mod words;
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+pub use answer::{Answer, Decision, Outcome, answer};
 
-pub use answer::{Decision, Outcome, answer};
-
+use crate::json::{self, Reader};
 use crate::policy::Subject;
 use crate::resources::Object;
 
@@ -37,8 +35,7 @@ impl Endpoint {
 }
 
 /// What is done to the object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are the API's")]
 pub enum Operation {
     Create,
@@ -48,6 +45,16 @@ pub enum Operation {
 }
 
 impl Operation {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "CREATE" => Some(Self::Create),
+            "UPDATE" => Some(Self::Update),
+            "DELETE" => Some(Self::Delete),
+            "CONNECT" => Some(Self::Connect),
+            _ => None,
+        }
+    }
+
     /// As metrics and logs spell it.
     pub fn name(self) -> &'static str {
         match self {
@@ -78,9 +85,12 @@ impl Version {
 /// Why a body is no review. The API server then does as failurePolicy says.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
-    /// It is not JSON, or not of the review's shape.
-    #[error("the body is not an AdmissionReview: {0}")]
-    Unreadable(#[from] serde_json::Error),
+    /// It is not text.
+    #[error("the body is not an AdmissionReview: it is not UTF-8 text")]
+    NotText(#[from] std::str::Utf8Error),
+    /// It is not JSON.
+    #[error("the body is not an AdmissionReview: byte {}: {}", .0.offset, .0)]
+    Unreadable(#[from] json::Error),
     /// It is another kind of object.
     #[error("the body is a `{kind}` of `{api_version}`, not an AdmissionReview of admission.k8s.io/v1 or v1beta1")]
     OtherKind {
@@ -92,6 +102,9 @@ pub enum ReviewError {
     /// There is nothing in it to answer.
     #[error("the AdmissionReview has no request with a uid")]
     NoRequest,
+    /// Nobody knows what is to be done to the object.
+    #[error("the AdmissionReview is about the operation `{0}`, which is none")]
+    Operation(String),
 }
 
 /// A review that was read.
@@ -102,111 +115,163 @@ pub struct Review<'a> {
     pub request: Request<'a>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Envelope<'a> {
-    #[serde(borrow, default)]
-    api_version: Cow<'a, str>,
-    #[serde(borrow, default)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    request: Option<Request<'a>>,
-}
-
 /// The request in a review.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub struct Request<'a> {
     /// Names this call; the answer repeats it.
-    #[serde(borrow)]
     pub uid: Cow<'a, str>,
-    /// What kind the object is.
-    #[serde(borrow, default)]
-    pub kind: Kind<'a>,
-    /// The part of the object that is written, `status` for one; empty for the object itself.
-    #[serde(borrow, default)]
-    pub sub_resource: Cow<'a, str>,
+    /// The object's API group.
+    pub group: Cow<'a, str>,
+    /// The object's kind.
+    pub kind: Cow<'a, str>,
     /// The object's name; empty while the server has still to generate one.
-    #[serde(borrow, default)]
     pub name: Cow<'a, str>,
     /// The object's namespace.
-    #[serde(borrow, default)]
     pub namespace: Cow<'a, str>,
     /// What is done to it.
     pub operation: Operation,
-    /// Who does it.
-    #[serde(borrow, default)]
-    pub user_info: User<'a>,
-    #[serde(borrow, default)]
-    object: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    old_object: Option<&'a RawValue>,
-    #[serde(default)]
-    dry_run: Option<bool>,
+    /// The name the API server knows the writer by.
+    pub user: Cow<'a, str>,
+    /// Whether nothing will be stored, whatever the answer.
+    pub is_dry_run: bool,
+    /// The part of the object that is written, `status` for one; empty for the object itself.
+    sub_resource: Cow<'a, str>,
+    object: Carried<'a>,
+    old: Carried<'a>,
 }
 
-/// The kind of an object.
-#[derive(Debug, Default, Deserialize)]
-pub struct Kind<'a> {
-    /// Its API group.
-    #[serde(borrow, default)]
-    pub group: Cow<'a, str>,
-    /// Its kind.
-    #[serde(borrow, default)]
-    pub kind: Cow<'a, str>,
+/// An object as it came.
+#[derive(Debug, Default)]
+enum Carried<'a> {
+    /// There is none, or what is there is none.
+    #[default]
+    Unreadable,
+    /// One of a kind that no rule looks at.
+    OtherKind,
+    /// One of ours.
+    Object(Box<Object<'a>>),
 }
 
-/// Who writes.
-#[derive(Debug, Default, Deserialize)]
-pub struct User<'a> {
-    /// The name the API server knows the user by.
-    #[serde(borrow, default)]
-    pub username: Cow<'a, str>,
+impl<'a> Carried<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, json::Error> {
+        if reader.peek() != Some(b'{') {
+            return reader.skip().map(|_| Self::Unreadable);
+        }
+        let object = Object::read_next(reader)?;
+        Ok(object.map_or(Self::OtherKind, |object| Self::Object(Box::new(object))))
+    }
+}
+
+/// A request as far as it is read: any member may be missing, and the last of equal ones counts.
+#[derive(Default)]
+struct Parts<'a> {
+    uid: Cow<'a, str>,
+    group: Cow<'a, str>,
+    kind: Cow<'a, str>,
+    name: Cow<'a, str>,
+    namespace: Cow<'a, str>,
+    operation: Cow<'a, str>,
+    user: Cow<'a, str>,
+    sub_resource: Cow<'a, str>,
+    is_dry_run: bool,
+    object: Carried<'a>,
+    old: Carried<'a>,
+}
+
+impl<'a> Parts<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Option<Self>, json::Error> {
+        if reader.peek() != Some(b'{') {
+            return reader.skip().map(|_| None);
+        }
+        let mut parts = Self::default();
+        reader.members(|reader, key, _| {
+            match key.as_ref() {
+                "uid" => parts.uid = reader.text()?.unwrap_or_default(),
+                "kind" => [parts.group, parts.kind] = texts(reader, ["group", "kind"])?,
+                "subResource" => parts.sub_resource = reader.text()?.unwrap_or_default(),
+                "name" => parts.name = reader.text()?.unwrap_or_default(),
+                "namespace" => parts.namespace = reader.text()?.unwrap_or_default(),
+                "operation" => parts.operation = reader.text()?.unwrap_or_default(),
+                "userInfo" => [parts.user] = texts(reader, ["username"])?,
+                "object" => parts.object = Carried::read(reader)?,
+                "oldObject" => parts.old = Carried::read(reader)?,
+                "dryRun" => parts.is_dry_run = reader.skip()? == "true",
+                _ => drop(reader.skip()?),
+            }
+            Ok(())
+        })?;
+        Ok(Some(parts))
+    }
+}
+
+/// Some strings of an object; empty where they are none.
+fn texts<'a, const N: usize>(reader: &mut Reader<'a>, keys: [&str; N]) -> Result<[Cow<'a, str>; N], json::Error> {
+    let mut found = [const { Cow::Borrowed("") }; N];
+    if reader.peek() != Some(b'{') {
+        return reader.skip().map(|_| found);
+    }
+    reader.members(|reader, key, _| {
+        match keys.iter().zip(&mut found).find(|(wanted, _)| key == **wanted) {
+            Some((_, text)) => *text = reader.text()?.unwrap_or_default(),
+            None => drop(reader.skip()?),
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 impl<'a> Review<'a> {
-    /// Reads a body.
+    /// Reads a body, once from its beginning to its end.
     pub fn read(body: &'a [u8]) -> Result<Self, ReviewError> {
-        let envelope: Envelope<'a> = serde_json::from_slice(body)?;
-        let version = match envelope.api_version.as_ref() {
-            "admission.k8s.io/v1" => Version::V1,
-            "admission.k8s.io/v1beta1" => Version::V1Beta1,
-            _ => return Err(other_kind(&envelope)),
+        let (mut api_version, mut kind, mut request) = (Cow::default(), Cow::default(), None);
+        Reader::whole(std::str::from_utf8(body)?, |reader| {
+            reader.members(|reader, key, _| {
+                match key.as_ref() {
+                    "apiVersion" => api_version = reader.text()?.unwrap_or_default(),
+                    "kind" => kind = reader.text()?.unwrap_or_default(),
+                    "request" => request = Parts::read(reader)?,
+                    _ => drop(reader.skip()?),
+                }
+                Ok(())
+            })
+        })?;
+        let version = match (kind.as_ref(), api_version.as_ref()) {
+            ("AdmissionReview", "admission.k8s.io/v1") => Version::V1,
+            ("AdmissionReview", "admission.k8s.io/v1beta1") => Version::V1Beta1,
+            _ => return Err(ReviewError::OtherKind { api_version: short(&api_version), kind: short(&kind) }),
         };
-        if envelope.kind != "AdmissionReview" {
-            return Err(other_kind(&envelope));
-        }
-        let request = envelope.request.filter(|request| !request.uid.is_empty()).ok_or(ReviewError::NoRequest)?;
+        let parts = request.filter(|request| !request.uid.is_empty()).ok_or(ReviewError::NoRequest)?;
+        let operation = Operation::parse(&parts.operation);
+        let operation = operation.ok_or_else(|| ReviewError::Operation(short(&parts.operation)))?;
+        let Parts { uid, group, kind, name, namespace, user, sub_resource, is_dry_run, object, old, .. } = parts;
+        let request =
+            Request { uid, group, kind, name, namespace, operation, user, is_dry_run, sub_resource, object, old };
         Ok(Self { version, request })
     }
 }
 
-fn other_kind(envelope: &Envelope<'_>) -> ReviewError {
-    let short = |text: &str| text.chars().take(100).collect();
-    ReviewError::OtherKind { api_version: short(&envelope.api_version), kind: short(&envelope.kind) }
+/// Enough of a text that may be of any length.
+fn short(text: &str) -> String {
+    text.chars().take(100).collect()
 }
 
 impl<'a> Request<'a> {
-    /// Whether nothing will be stored, whatever the answer.
-    pub fn is_dry_run(&self) -> bool {
-        self.dry_run == Some(true)
-    }
-
     /// What there is to judge. Deletions, parts of an object such as its status, and kinds that are not ours are none of our
     /// business; an object that cannot be read is said to be so.
     pub fn subject(&self, endpoint: Endpoint) -> Result<Subject<'_>, NoSubject> {
         if matches!(self.operation, Operation::Delete | Operation::Connect) || !self.sub_resource.is_empty() {
             return Err(NoSubject::NotJudged);
         }
-        let read = |object: &'a RawValue| match Object::read(object.get()) {
-            Ok(Some(object)) => Ok(object),
-            Ok(None) => Err(NoSubject::OtherKind),
-            Err(_) => Err(NoSubject::Unreadable),
+        let object = match &self.object {
+            Carried::Object(object) => object,
+            Carried::OtherKind => return Err(NoSubject::OtherKind),
+            Carried::Unreadable => return Err(NoSubject::Unreadable),
         };
-        let object = read(self.object.ok_or(NoSubject::Unreadable)?)?;
-        let old = self.old_object.and_then(|old| read(old).ok());
-        let is_final = endpoint == Endpoint::Validate;
-        Ok(Subject { object, old, writer: Some(&self.user_info.username), is_final })
+        let old = match &self.old {
+            Carried::Object(old) => Some(&**old),
+            _ => None,
+        };
+        Ok(Subject { object, old, writer: Some(&self.user), is_final: endpoint == Endpoint::Validate })
     }
 }
 
@@ -235,7 +300,7 @@ mod tests {
         let review = Review::read(body).unwrap();
         assert_eq!(review.version, Version::V1);
         let request = &review.request;
-        assert_eq!((request.uid.as_ref(), request.operation, request.is_dry_run()), ("u-1", Operation::Create, false));
+        assert_eq!((request.uid.as_ref(), request.operation, request.is_dry_run), ("u-1", Operation::Create, false));
         let subject = request.subject(Endpoint::Mutate).unwrap();
         assert_eq!(subject.writer, Some("jane"));
         assert!(subject.old.is_none() && !subject.is_final);

@@ -1,6 +1,5 @@
 //! One review: read, judged, answered, and told about.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
@@ -14,23 +13,16 @@ use super::facts::Unavailable;
 use super::limits::{BODY, DEADLINE, MAX_BODY};
 use crate::policy::{Facts, Policy, Subject, Verdict, judge};
 use crate::resources::Object;
-use crate::review::{Decision, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
+use crate::review::{Answer, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
 use crate::telemetry::metrics::Answered;
 
-/// The most of a caller's text that a log line or an HTTP error repeats, in characters: names are shorter, and a line that is too
-/// long for the log is lost.
+/// The most of a caller's text that a log line or an HTTP error repeats, in bytes: names are shorter, and a line that is too long
+/// for the log is lost.
 const MOST_REPEATED: usize = 300;
 
-/// A text for the log, or the beginning of one that is too long.
-struct Short<'a>(&'a str);
-
-impl fmt::Display for Short<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.char_indices().nth(MOST_REPEATED) {
-            Some((cut, _)) => write!(f, "{}…", self.0.get(..cut).unwrap_or_default()),
-            None => f.write_str(self.0),
-        }
-    }
+/// A text that a caller chose, or as much of it as is repeated.
+fn short(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MOST_REPEATED)).unwrap_or_default()
 }
 
 /// Why a review gets an HTTP error, which leaves the decision to failurePolicy.
@@ -91,7 +83,7 @@ pub(super) async fn respond(state: &State, endpoint: Endpoint, request: Request<
         Err(reason) => {
             state.metrics.unanswered(reason.reason());
             let words = reason.to_string();
-            let words = Short(&words);
+            let words = short(&words);
             warn!(endpoint = endpoint.name(), reason = reason.reason(), "review not answered: {words}");
             let mut response = Response::new(Body::from(format!("{words}\n")));
             *response.status_mut() = reason.status();
@@ -114,9 +106,9 @@ async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Re
         Err(nothing) => Outcome::Nothing(nothing, policy.mode),
         Ok(subject) => Outcome::Judged(judged(state, &policy, &subject, endpoint, within).await?),
     };
-    let body = answer(&review, endpoint, &outcome);
-    tell(state, &review, endpoint, &outcome, started.elapsed());
-    Ok(body)
+    let answer = answer(&review, endpoint, &outcome);
+    tell(state, &review, endpoint, &outcome, &answer, started.elapsed());
+    Ok(answer.body)
 }
 
 /// The whole body, and the room it takes until it is answered.
@@ -156,13 +148,13 @@ async fn judged(
     within: Duration,
 ) -> Result<Verdict, Unanswered> {
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    let facts = Facts { today: Some(today), ..state.facts.known(&subject.object) };
+    let facts = Facts { today: Some(today), ..state.facts.known(subject.object) };
     let verdict = judge(subject, &facts, policy);
-    let Some(wanted) = verdict.wanted.as_ref().filter(|_| endpoint == Endpoint::Mutate && !is_leaving(&subject.object))
+    let Some(wanted) = verdict.wanted.as_ref().filter(|_| endpoint == Endpoint::Mutate && !is_leaving(subject.object))
     else {
         return Ok(verdict);
     };
-    match state.facts.find(facts, &subject.object, wanted, within).await {
+    match state.facts.find(facts, subject.object, wanted, within).await {
         Ok(facts) => Ok(judge(subject, &facts, policy)),
         Err(unavailable) if wanted.is_vital => Err(unavailable.into()),
         Err(unavailable) => {
@@ -185,10 +177,9 @@ fn deadline(query: Option<&str>) -> Duration {
 }
 
 /// The log line and the metrics of a review that was answered.
-fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome, took: Duration) {
+fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome, answer: &Answer, took: Duration) {
     let request = &review.request;
-    let decision = outcome.decision(endpoint);
-    let kind = match request.kind.kind.as_ref() {
+    let kind = match request.kind.as_ref() {
         "NetworkAttachmentDefinition" => "NetworkAttachmentDefinition",
         "SriovNetwork" => "SriovNetwork",
         "SriovIBNetwork" => "SriovIBNetwork",
@@ -199,35 +190,30 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
         endpoint: endpoint.name(),
         kind,
         operation: request.operation.name(),
-        decision: decision.name(),
-        dry_run: if request.is_dry_run() { "true" } else { "false" },
+        decision: answer.decision.name(),
+        dry_run: if request.is_dry_run { "true" } else { "false" },
     };
     state.metrics.answered(&answered, took.as_secs_f64());
     for finding in outcome.findings(endpoint) {
         state.metrics.found(finding.rule.id, finding.action.name());
     }
     if matches!(outcome, Outcome::Nothing(NoSubject::Unreadable, _)) {
-        error!(uid = %Short(&request.uid), "the review has no object that can be read");
+        error!(uid = short(&request.uid), "the review has no object that can be read");
     }
     info!(
         endpoint = endpoint.name(),
-        decision = decision.name(),
-        kind = %Short(&request.kind.kind),
-        namespace = %Short(&request.namespace),
-        name = %Short(&request.name),
+        decision = answer.decision.name(),
+        kind = short(&request.kind),
+        namespace = short(&request.namespace),
+        name = short(&request.name),
         operation = request.operation.name(),
-        dry_run = request.is_dry_run(),
-        user = %Short(&request.user_info.username),
-        rules = %outcome.rules(endpoint),
-        would = %outcome.would(endpoint),
-        uid = %Short(&request.uid),
+        dry_run = request.is_dry_run,
+        user = short(&request.user),
+        rules = answer.rules.as_str(),
+        would = answer.would.as_str(),
+        uid = short(&request.uid),
         micros = took.as_micros() as u64,
-        "{}",
-        match decision {
-            Decision::Allow => "allowed",
-            Decision::Patch => "repaired",
-            Decision::Deny => "refused",
-        }
+        "reviewed"
     );
 }
 

@@ -10,6 +10,8 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// How much may wait to be written; what comes on top is counted and dropped.
 const ROOM: usize = 1 << 20;
+/// How long a line may wait for others to be written with it: waking a thread for each would cost more than judging.
+const GATHER: Duration = Duration::from_millis(20);
 /// How long the last lines may take at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -49,6 +51,8 @@ impl Lines {
         thread::Builder::new().name("log".to_owned()).spawn(move || {
             let mut text = Vec::new();
             loop {
+                wait(&shared);
+                thread::sleep(GATHER);
                 let dropped = take(&shared, &mut text);
                 // Nobody can be told that the log cannot be written.
                 let _ = out.write_all(&text);
@@ -70,13 +74,18 @@ impl Lines {
     }
 }
 
-/// Takes all that waits, and tells how many lines were dropped since the last time.
-fn take(shared: &Shared, text: &mut Vec<u8>) -> u64 {
+/// Waits until there is something to write; what was taken before is written by now.
+fn wait(shared: &Shared) {
     let mut waiting = shared.lock();
     waiting.is_writing = false;
     shared.emptied.notify_all();
     let nothing = |waiting: &mut Waiting| waiting.text.is_empty();
-    waiting = shared.filled.wait_while(waiting, nothing).unwrap_or_else(PoisonError::into_inner);
+    drop(shared.filled.wait_while(waiting, nothing));
+}
+
+/// Takes all that waits, and tells how many lines were dropped since the last time.
+fn take(shared: &Shared, text: &mut Vec<u8>) -> u64 {
+    let mut waiting = shared.lock();
     waiting.is_writing = true;
     std::mem::swap(&mut waiting.text, text);
     std::mem::take(&mut waiting.dropped)

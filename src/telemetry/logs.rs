@@ -6,6 +6,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
+use super::json::Json;
 use super::lines::Lines;
 use crate::policy::LogLevel;
 
@@ -61,7 +62,7 @@ impl Logs {
         let layer = fmt::layer().with_writer(lines.clone()).with_target(false);
         let started = match format {
             LogFormat::Text => registry.with(layer.with_ansi(false).compact()).try_init(),
-            LogFormat::Json => registry.with(layer.json().flatten_event(true).with_current_span(false)).try_init(),
+            LogFormat::Json => registry.with(layer.event_format(Json)).try_init(),
         };
         started.map_err(|_| LogError::Twice)?;
         Ok(Self { filter: handle, lines, chosen })

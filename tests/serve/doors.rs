@@ -160,7 +160,7 @@ fn verdict(case: &Case, object: &str, is_final: bool) -> Verdict {
     let old = case.old();
     let old = old.as_deref().map(|old| Object::read(old).unwrap().unwrap());
     let object = Object::read(object).unwrap().unwrap();
-    let subject = Subject { object, old, writer: Some(case.user().unwrap_or("jane")), is_final };
+    let subject = Subject { object: &object, old: old.as_ref(), writer: Some(case.user().unwrap_or("jane")), is_final };
     judge(&subject, &facts, &case.policy)
 }
 

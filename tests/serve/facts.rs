@@ -88,9 +88,10 @@ fn question(case: &Case, object: &str) -> Question {
 fn expected(case: &Case, object: &str, all: &Facts, is_final: bool) -> Verdict {
     let today = Some(jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date());
     let old = case.old();
+    let old = old.as_deref().map(|old| Object::read(old).unwrap().unwrap());
     let subject = Subject {
-        object: Object::read(object).unwrap().unwrap(),
-        old: old.as_deref().map(|old| Object::read(old).unwrap().unwrap()),
+        object: &Object::read(object).unwrap().unwrap(),
+        old: old.as_ref(),
         writer: Some(case.user().unwrap_or("jane")),
         is_final,
     };

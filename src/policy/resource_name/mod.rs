@@ -185,13 +185,14 @@ impl Question<'_> {
     fn owners_value(&self, present: Option<&str>) -> Option<String> {
         let owner = self.owner()?;
         let prefix = self.scope.prefix(self.facts).map(|prefix| prefix.value);
-        let value = format!("{}/{}", present.or(prefix)?, owner.resource_name);
+        let value = [present.or(prefix)?, "/", &owner.resource_name].concat();
         unusable(&value).is_none().then_some(value)
     }
 
     /// Everything that gives annotation and config that value, as far as policy wants it there.
     fn repairs(&self, value: &str, devices: &[&Plugin<'_>]) -> Vec<Repair> {
-        let mut repairs = vec![Repair::Annotate(RESOURCE_NAME, value.to_owned())];
+        let mut repairs = Vec::with_capacity(1 + devices.len());
+        repairs.push(Repair::Annotate(RESOURCE_NAME, value.to_owned()));
         let write = self.scope.policy.resource_name.write;
         for plugin in devices {
             if write != Write::Annotation {

@@ -102,7 +102,7 @@ pub fn closest(id: &str) -> Option<&'static Rule> {
 
 /// Runs every rule that concerns the subject.
 pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> (Vec<Finding>, Option<Wanted>) {
-    match &subject.object {
+    match subject.object {
         Object::Nad(nad) => run_nad(nad, subject, facts, scope),
         Object::Network(network) => {
             let mut out = Findings::new(None);
@@ -181,7 +181,7 @@ pub(crate) mod testing {
         })
         .to_string();
         let object = Object::read(&json).unwrap().unwrap();
-        let verdict = judge(&Subject::manifest(object), &Facts::default(), &Policy::default());
+        let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
         let line = |finding: &Finding| {
             let pointer = finding.config.as_ref().map_or(finding.pointer.as_str(), |place| place.pointer.as_str());
             format!("{} {} {pointer}", finding.rule.id, finding.action.name())

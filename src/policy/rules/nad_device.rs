@@ -55,7 +55,7 @@ pub(crate) fn check_owner(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, o
     if operator || subject.writer.is_none() {
         return;
     }
-    let before = subject.old.as_ref().and_then(|old| old.meta().annotation(OWNER_REF));
+    let before = subject.old.and_then(|old| old.meta().annotation(OWNER_REF));
     if before.as_ref() == Some(&owner_ref) {
         return;
     }

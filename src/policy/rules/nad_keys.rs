@@ -33,13 +33,13 @@ const MOST_UNKNOWN: usize = 200;
 /// Looks at every part of a config as its reader does.
 pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     if config.is_list {
-        section(config.root, &[], "", &[readers::COMMON, readers::LIST], Action::Deny, out);
+        section(config.root, "", &[&[], readers::COMMON, readers::LIST], Action::Deny, out);
         list_quirks(config.root, out);
     }
     for plugin in &config.plugins {
         let known = readers::plugin(plugin.kind);
-        let unknown =
-            section(plugin.object, known.unwrap_or_default(), plugin.kind, &[readers::COMMON], Action::Deny, out);
+        let tables = [known.unwrap_or_default(), readers::COMMON];
+        let unknown = section(plugin.object, plugin.kind, &tables, Action::Deny, out);
         if let Some(own) = known {
             let is_list_key = |key: &str| readers::LIST.iter().any(|field| same_key(key, field.key));
             let meant = || own.iter().chain(readers::COMMON).map(|field| field.key);
@@ -50,7 +50,7 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
             && let Some(is_sure) = super::ipam::is_run(plugin)
         {
             let ceiling = if is_sure { Action::Deny } else { Action::Warn };
-            let unknown = section(ipam, own, kind, &[], ceiling, out);
+            let unknown = section(ipam, kind, &[own], ceiling, out);
             // The keys of the other IPAM plugins are no typing errors; there are rules about them.
             let is_elsewhere =
                 |key: &str| readers::IPAM.iter().any(|(_, table)| table.iter().any(|f| same_key(key, f.key)));
@@ -59,30 +59,28 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
         }
     }
     if config.plugins.is_empty() && !config.is_list {
-        section(config.root, &[], "", &[readers::COMMON], Action::Deny, out);
+        section(config.root, "", &[&[], readers::COMMON], Action::Deny, out);
     }
 }
 
-/// What is decoded in a part of the config, by a plugin of its own accord and by everyone: types, and keys in two spellings.
-/// Returns the keys that nobody decodes.
+/// What is decoded in a part of the config: types, and keys in two spellings. The first table is that of its reader, the others
+/// are of those who read every part. Returns the keys that nobody decodes.
 fn section<'d>(
     object: Object<'d>,
-    own: &[Field],
     reader: &str,
-    shared: &[&[Field]],
+    tables: &[&[Field]],
     ceiling: Action,
     out: &mut Findings<'_>,
 ) -> Vec<&'d Member<'d>> {
-    let tables: Vec<&[Field]> = std::iter::once(own).chain(shared.iter().copied()).collect();
-    let decoding = Decoding::of(object, &tables);
-    for taken in &decoding.taken {
+    let decoding = Decoding::of(object, tables);
+    for taken in decoding.taken() {
         let reader = if taken.table == 0 { reader } else { "the CNI library" };
         for misfit in taken.misfits(object) {
             field_type(&misfit, reader, out).ceiling = ceiling;
         }
         ambiguous(taken, out);
     }
-    if !shared.is_empty() {
+    if tables.len() > 1 {
         everyones(object, out);
     }
     decoding.unknown

@@ -89,7 +89,7 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
         out.object(&SCHEMA, wrong.pointer.clone(), message, wrong.help());
     }
     // Without any spec the CRD asks for nothing in it; the rule on resourceName does.
-    let has_spec = network.spec.iter().next().is_some();
+    let has_spec = network.spec.keys().next().is_some();
     for refusal in crd::refusals(network.kind, &network.spec) {
         let is_absent = refusal.found == "nothing";
         if is_absent && !has_spec {
@@ -107,7 +107,7 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
         out.object(&SCHEMA, pointer, message, format!("write {}", refusal.wanted));
     }
     let known = crd::fields(network.kind);
-    for (key, _) in network.spec.iter().filter(|(key, _)| !known.iter().any(|field| field.name == *key)) {
+    for key in network.spec.keys().filter(|key| !known.iter().any(|field| field.name == *key)) {
         let names = || known.iter().map(|field| field.name);
         let longer = || names().find(|name| name.len() > 3 && key.to_lowercase().starts_with(&name.to_lowercase()));
         let message = format!(
@@ -123,7 +123,7 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
 }
 
 fn resource_name(network: &Network<'_>, out: &mut Findings<'_>) {
-    let has_spec = network.spec.iter().next().is_some();
+    let has_spec = network.spec.keys().next().is_some();
     if has_spec && network.spec.text("resourceName").value().is_none() {
         // Absent or no string: the schema's word.
         return;
@@ -189,7 +189,7 @@ fn namespace_state(network: &Network<'_>, subject: &Subject<'_>, facts: &Facts, 
         Lookup::Found(NamespaceState::Terminating) => "is being deleted",
         Lookup::Found(NamespaceState::Active) | Lookup::Unknown => return,
     };
-    let before = match &subject.old {
+    let before = match subject.old {
         Some(Object::Network(old)) => Some(old.target_namespace()),
         _ => None,
     };

@@ -20,11 +20,12 @@ rule! { PROTO = "sriov/vlan-proto", Deny;
 
 /// The three rules.
 pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
-    let vlan = match plugin.object.value_of("vlan") {
+    let value = plugin.object.value_of("vlan");
+    let vlan = match value {
         None => Vlan::Absent,
         Some(value) => value.as_int().map_or(Vlan::Unreadable, Vlan::Id),
     };
-    if let (Vlan::Id(id), Some(value)) = (vlan, plugin.object.value_of("vlan"))
+    if let (Vlan::Id(id), Some(value)) = (vlan, value)
         && !(0..=4094).contains(&id)
     {
         let message = format!("`vlan` is {id}: sriov-cni takes 0 to 4094 and fails every pod that uses it");

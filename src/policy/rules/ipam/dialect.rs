@@ -67,9 +67,9 @@ fn foreign<'a>(
 ) -> impl Iterator<Item = (&'a Member<'a>, &'static str)> {
     let own = readers::ipam(ipam.kind).unwrap_or_default();
     ipam.object.members.iter().filter(|member| !member.value.is_null()).filter_map(move |member| {
-        let known = own.iter().any(|field| same_key(&member.key, field.key));
-        let owner = keys.iter().find(|(key, _)| same_key(&member.key, key));
-        owner.filter(|_| !known).map(|(_, owner)| (member, *owner))
+        let (_, owner) = keys.iter().find(|(key, _)| same_key(&member.key, key))?;
+        let is_known = own.iter().any(|field| same_key(&member.key, field.key));
+        (!is_known).then_some((member, *owner))
     })
 }
 

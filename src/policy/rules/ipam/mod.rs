@@ -83,7 +83,7 @@ impl<'d> Ipam<'d> {
         let (object, kind) = plugin.ipam()?;
         let is_sure = is_run(plugin)?;
         // In another spelling it beats the version that libcni writes in.
-        let respelled = plugin.object.named("cniVersion").any(|member| member.key != "cniVersion");
+        let is_respelled = || plugin.object.named("cniVersion").any(|member| member.key != "cniVersion");
         let sections = || plugin.object.named("ipam");
         let is_unsure = !is_sure
             || plugin.kind_in_text.is_some()
@@ -93,7 +93,7 @@ impl<'d> Ipam<'d> {
             text,
             object,
             kind,
-            old_version: old_version.filter(|_| !respelled),
+            old_version: old_version.filter(|_| !is_respelled()),
             is_supplied: is_supplied(plugin.object, object, kind),
             is_unsure,
         })
@@ -148,15 +148,19 @@ fn is_supplied(plugin: Object<'_>, ipam: Object<'_>, kind: &str) -> bool {
 
 /// The CNI version the plugins are called with, where it is certain and older than 0.3.0.
 fn old_version<'d>(config: &Config<'d>) -> Option<&'d str> {
+    let version = Some(config.cni_version()).filter(|version| matches!(*version, "" | "0.1.0" | "0.2.0"))?;
     let is_negotiated = config.is_list && config.root.get("cniVersions").is_some();
     let is_undecodable = config.root.value_of("cniVersion").is_some_and(|value| value.as_str().is_none());
-    let version = config.cni_version();
-    let is_old = matches!(version, "" | "0.1.0" | "0.2.0");
-    (is_old && !is_negotiated && !is_undecodable).then_some(version)
+    (!is_negotiated && !is_undecodable).then_some(version)
 }
 
 /// Whether a key stands in the object in two spellings. Go then merges lists and objects, which is not mirrored here.
 fn has_two_spellings(object: Object<'_>) -> bool {
+    // In lower case there is one spelling of everything, and nearly every section is in lower case.
+    let is_lower = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    if object.members.iter().all(|member| member.key.bytes().all(is_lower)) {
+        return false;
+    }
     let mut keys: Vec<(String, &str)> =
         object.members.iter().map(|member| (member.key.to_lowercase(), member.key.as_ref())).collect();
     keys.sort_unstable();

@@ -1,0 +1,186 @@
+//! The load, and the bare server it is compared with.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::routing::post;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use nadmit::tls::Material;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+/// What nadmit answers to the operator's NAD, or nearly so.
+const ANSWER: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true,"patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL21ldGFkYXRhL2Fubm90YXRpb25zL2s4cy52MS5jbmkuY25jZi5pb34xcmVzb3VyY2VOYW1lIiwidmFsdWUiOiJvcGVuc2hpZnQuaW8vY3g3YW5sMjQ0In1d","patchType":"JSONPatch","auditAnnotations":{"mode":"enforce","decision":"patch","rules":"nad/resource-name-missing=patch","would":""}}}"#;
+
+/// A server to ask.
+#[derive(Clone)]
+pub struct Target {
+    address: SocketAddr,
+    tls: TlsConnector,
+    body: Bytes,
+}
+
+/// How it went: the time each review took.
+#[derive(Default)]
+pub struct Outcome {
+    times: Vec<f64>,
+    length: f64,
+}
+
+impl Outcome {
+    pub fn rate(&self) -> f64 {
+        self.times.len() as f64 / self.length
+    }
+
+    /// In seconds. The times are sorted.
+    pub fn quantile(&self, quantile: f64) -> f64 {
+        self.times[((self.times.len() - 1) as f64 * quantile) as usize]
+    }
+}
+
+/// What is sent.
+pub struct Load {
+    pub connections: usize,
+    /// Reviews a second; `None`: as many as go.
+    pub rate: Option<f64>,
+    pub length: Duration,
+}
+
+impl Target {
+    pub fn new(address: SocketAddr, ca: &str) -> Self {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).expect("a CA")).expect("a CA");
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("TLS");
+        let config = config.with_root_certificates(roots).with_no_client_auth();
+        let review: serde_json::Value = serde_json::from_str(include_str!("../../examples/review.json")).expect("JSON");
+        // The API server sends no blanks.
+        Self { address, tls: TlsConnector::from(Arc::new(config)), body: review.to_string().into() }
+    }
+
+    pub async fn connect(&self) -> std::io::Result<SendRequest<Full<Bytes>>> {
+        let stream = TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        let name = ServerName::try_from("localhost").expect("a name");
+        let stream = self.tls.connect(name, stream).await?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    async fn ask(&self, sender: &mut SendRequest<Full<Bytes>>) {
+        let request = Request::post("/mutate?timeout=10s").header("host", "localhost");
+        let request = request.header("content-type", "application/json").body(Full::new(self.body.clone()));
+        sender.ready().await.expect("a connection");
+        let response = sender.send_request(request.expect("a request")).await.expect("an answer");
+        assert_eq!(response.status(), 200);
+        let body = response.into_body().collect().await.expect("a body").to_bytes();
+        assert!(body.len() > 300, "{}", String::from_utf8_lossy(&body));
+    }
+}
+
+impl Load {
+    pub async fn run(&self, target: &Target) -> Outcome {
+        let begin = Instant::now();
+        let end = begin + self.length;
+        let tasks: Vec<_> = (0..self.connections)
+            .map(|number| {
+                let target = target.clone();
+                let pace = self.rate.map(|rate| Duration::from_secs_f64(self.connections as f64 / rate));
+                let offset = pace.unwrap_or_default() * number as u32 / self.connections as u32;
+                tokio::spawn(async move { one(&target, begin + offset, end, pace).await })
+            })
+            .collect();
+        let mut outcome = Outcome::default();
+        for task in tasks {
+            outcome.times.extend(task.await.expect("a connection's times"));
+        }
+        outcome.length = begin.elapsed().as_secs_f64();
+        outcome.times.sort_by(f64::total_cmp);
+        outcome
+    }
+}
+
+/// One connection. At a fixed rate a review that could not be sent in time counts from when it should have been.
+async fn one(target: &Target, begin: Instant, end: Instant, pace: Option<Duration>) -> Vec<f64> {
+    let mut sender = target.connect().await.expect("a connection");
+    let mut times = Vec::new();
+    let mut due = begin;
+    loop {
+        let mut from = Instant::now();
+        if let Some(pace) = pace {
+            if due > from {
+                tokio::time::sleep_until(due.into()).await;
+                from = Instant::now();
+            } else if due > begin {
+                from = due;
+            }
+            due += pace;
+        }
+        if from > end {
+            return times;
+        }
+        target.ask(&mut sender).await;
+        times.push(from.elapsed().as_secs_f64());
+    }
+}
+
+/// Sends that many reviews, and tells how many they were.
+pub async fn send(target: &Target, connections: usize, count: u64) -> u64 {
+    let each = count / connections as u64;
+    let tasks: Vec<_> = (0..connections)
+        .map(|_| {
+            let target = target.clone();
+            tokio::spawn(async move {
+                let mut sender = target.connect().await.expect("a connection");
+                for _ in 0..each {
+                    target.ask(&mut sender).await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("a connection");
+    }
+    each * connections as u64
+}
+
+/// The bare server: the same stack, the whole body read, a fixed answer.
+pub async fn bare() {
+    let variable = |name| std::env::var(name).expect("a variable").into_bytes();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let material = Material { chain: variable("BARE_CHAIN"), key: variable("BARE_KEY"), client_ca: None };
+    let acceptor = TlsAcceptor::from(material.serve().expect("a certificate").config);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    println!("https://{}", listener.local_addr().expect("an address"));
+    let router = Router::new().route(
+        "/mutate",
+        post(|body: Body| async move {
+            let body = body.collect().await.expect("a body").to_bytes();
+            assert!(!body.is_empty());
+            ([("content-type", "application/json")], ANSWER)
+        }),
+    );
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let _ = stream.set_nodelay(true);
+        let (acceptor, router) = (acceptor.clone(), router.clone());
+        tokio::spawn(async move {
+            let Ok(stream) = acceptor.accept(stream).await else { return };
+            let service = TowerToHyperService::new(router);
+            let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}

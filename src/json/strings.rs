@@ -1,0 +1,152 @@
+//! Strings: what stands for itself in them, and what is escaped.
+
+use std::borrow::Cow;
+
+use super::read::Reader;
+use super::{Error, Problem};
+
+impl<'t> Reader<'t> {
+    /// The string that comes next; what is no string is stepped over.
+    pub(crate) fn text(&mut self) -> Result<Option<Cow<'t, str>>, Error> {
+        match self.peek() {
+            Some(b'"') => self.string().map(Some),
+            _ => self.skip().map(|_| None),
+        }
+    }
+
+    /// A string; the reader stands on its opening quote.
+    pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, Error> {
+        self.at += 1;
+        let run = self.run();
+        match self.peek() {
+            Some(b'"') => {
+                self.at += 1;
+                Ok(Cow::Borrowed(run))
+            }
+            Some(b'\\') => self.escaped_string(run).map(Cow::Owned),
+            Some(_) => Err(self.error(Problem::ControlCharacter)),
+            None => Err(self.error(Problem::Truncated)),
+        }
+    }
+
+    /// What stands in a string as it is, up to its end, an escape, or what may not stand there.
+    fn run(&mut self) -> &'t str {
+        let start = self.at;
+        let rest = self.rest();
+        self.at += rest.iter().position(|byte| ends_run(*byte)).unwrap_or(rest.len());
+        self.text_from(start)
+    }
+
+    /// The rest of a string that has escapes; `run` stands before the first. A config inside an object is full of them.
+    #[inline(never)] // Most strings have none, and would pay for what is done here.
+    fn escaped_string(&mut self, run: &str) -> Result<String, Error> {
+        let mut bytes = std::mem::take(&mut self.scratch);
+        bytes.clear();
+        bytes.reserve(1024);
+        bytes.extend_from_slice(run.as_bytes());
+        let mut rest = self.rest();
+        loop {
+            rest = match rest {
+                [byte, behind @ ..] if !ends_run(*byte) => {
+                    bytes.push(*byte);
+                    behind
+                }
+                // These two are nearly all the escapes of JSON within JSON.
+                [b'\\', b'"', behind @ ..] => {
+                    bytes.push(b'"');
+                    behind
+                }
+                [b'\\', b'n', behind @ ..] => {
+                    bytes.push(b'\n');
+                    behind
+                }
+                _ => {
+                    self.at = self.text.len() - rest.len();
+                    match self.peek() {
+                        Some(b'"') => break,
+                        Some(b'\\') => {
+                            let character = self.escape()?;
+                            bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                        }
+                        Some(_) => return Err(self.error(Problem::ControlCharacter)),
+                        None => return Err(self.error(Problem::Truncated)),
+                    }
+                    self.rest()
+                }
+            };
+        }
+        self.at += 1;
+        // Whole characters went in, byte by byte.
+        let text = std::str::from_utf8(&bytes).map_err(|_| self.error(Problem::BadEscape))?.to_owned();
+        self.scratch = bytes;
+        Ok(text)
+    }
+
+    /// Steps over a string.
+    pub(super) fn skip_string(&mut self) -> Result<(), Error> {
+        self.at += 1;
+        loop {
+            self.run();
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => drop(self.escape()?),
+                Some(_) => return Err(self.error(Problem::ControlCharacter)),
+                None => return Err(self.error(Problem::Truncated)),
+            }
+        }
+    }
+
+    /// One escape sequence.
+    fn escape(&mut self) -> Result<char, Error> {
+        let character = match self.text.as_bytes().get(self.at + 1) {
+            Some(letter @ (b'"' | b'\\' | b'/')) => *letter as char,
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode_escape(),
+            _ => return Err(self.error(Problem::BadEscape)),
+        };
+        self.at += 2;
+        Ok(character)
+    }
+
+    /// A character by its number; a surrogate without its other half becomes U+FFFD, as in Go.
+    fn unicode_escape(&mut self) -> Result<char, Error> {
+        let bad = self.error(Problem::BadEscape);
+        self.at += 2;
+        let unit = self.hex().ok_or(bad)?;
+        if let Some(character) = char::from_u32(unit) {
+            return Ok(character);
+        }
+        let resume = self.at;
+        if unit < 0xdc00 && self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u")) {
+            self.at += 2;
+            let low = self.hex().ok_or(bad)?;
+            if (0xdc00..0xe000).contains(&low) {
+                let scalar = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+                return Ok(char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.at = resume;
+        }
+        Ok(char::REPLACEMENT_CHARACTER)
+    }
+
+    fn hex(&mut self) -> Option<u32> {
+        let digits = self.text.get(self.at..self.at + 4)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        self.at += 4;
+        u32::from_str_radix(digits, 16).ok()
+    }
+}
+
+/// Whether a byte does not stand for itself in a string. Small letters, which come most often, are told by the first look.
+fn ends_run(byte: u8) -> bool {
+    byte <= b'\\' && matches!(byte, b'"' | b'\\' | 0..=0x1f)
+}
