@@ -78,6 +78,8 @@ pub struct Case {
     pub input: String,
     pub expect: Expect,
     pub policy: Policy,
+    /// The policy file, if there is one.
+    pub policy_text: Option<String>,
     admission: Option<Admission>,
 }
 
@@ -87,26 +89,53 @@ impl Case {
         self.admission.is_none()
     }
 
-    /// Judges the case's manifests in process.
-    fn judge(&self) -> Vec<(String, Verdict)> {
+    /// The user that writes, where the case names one.
+    pub fn user(&self) -> Option<&str> {
+        self.admission.as_ref()?.user.as_deref()
+    }
+
+    /// The object as it was before, as JSON text, where the case is an update.
+    pub fn old(&self) -> Option<String> {
+        self.admission.as_ref()?.old.as_ref().map(ToString::to_string)
+    }
+
+    /// Every document, as JSON text.
+    pub fn documents(&self) -> Vec<String> {
+        self.manifests().iter().map(|manifest| manifest.node.to_json()).collect()
+    }
+
+    fn manifests(&self) -> Vec<Manifest> {
         let mut manifests = Vec::new();
         documents(&Lines::of(&self.input), &mut |document| match document {
             Document::Manifest(manifest) => manifests.push(manifest),
             Document::Unreadable { line, problem } => panic!("{}: line {line}: {problem}", self.name),
         });
-        let mut index = Index::default();
-        manifests.iter().for_each(|manifest| index.add(manifest));
-        let index = index.finish();
-        manifests.iter().filter_map(|manifest| self.judge_one(manifest, &index)).collect()
+        manifests
     }
 
-    fn judge_one(&self, manifest: &Manifest, index: &Index) -> Option<(String, Verdict)> {
+    /// Judges the case's manifests in process.
+    fn judge(&self) -> Vec<(String, Verdict)> {
+        self.manifests().iter().filter_map(|manifest| self.judge_one(manifest)).collect()
+    }
+
+    /// All that the case knows about the rest of the cluster when that object is written: from its other manifests, and
+    /// from what it says about admission.
+    pub fn facts(&self, object: &Object<'_>) -> Facts {
+        let mut index = Index::default();
+        self.manifests().iter().for_each(|manifest| index.add(manifest));
+        let mut facts = index.finish().facts(object, &assumptions());
+        if let Some(admission) = &self.admission {
+            admission.facts.add_to(&mut facts);
+        }
+        facts
+    }
+
+    fn judge_one(&self, manifest: &Manifest) -> Option<(String, Verdict)> {
         let json = manifest.node.to_json();
         let object = Object::read(&json).unwrap()?;
-        let mut facts = index.facts(&object, &assumptions());
+        let facts = self.facts(&object);
         let nothing = Admission::default();
         let admission = self.admission.as_ref().unwrap_or(&nothing);
-        admission.facts.add_to(&mut facts);
         let old_json = admission.old.as_ref().map(ToString::to_string);
         assert_eq!(
             old_json.is_some(),
@@ -200,6 +229,7 @@ fn collect(root: &Path, directory: &Path, cases: &mut Vec<Case>) {
         expect: serde_json::from_value(parse(&expect)).unwrap_or_else(|error| panic!("{name}: expect.yaml: {error}")),
         input: read("input.yaml").unwrap(),
         policy: read("policy.yaml").map_or_else(Policy::default, |text| Policy::parse(&text).unwrap()),
+        policy_text: read("policy.yaml"),
         admission: read("admission.yaml").map(|text| {
             serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{name}: admission.yaml: {error}"))
         }),

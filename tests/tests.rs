@@ -13,3 +13,4 @@ mod cases;
 mod check;
 mod properties;
 mod purity;
+mod serve;

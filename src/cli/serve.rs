@@ -40,7 +40,7 @@ pub(super) struct Serve {
     tls_key: Option<PathBuf>,
     /// Without a certificate: the directory that gets the CA's certificate, as ca.crt [default: certs, where there is one, or a
     /// temporary directory]
-    #[arg(long, env = "NADMIT_CERT_DIR", value_name = "DIR", conflicts_with = "tls_cert")]
+    #[arg(long, env = "NADMIT_CERT_DIR", value_name = "DIR", conflicts_with_all = ["tls_cert", "tls_key"])]
     cert_dir: Option<PathBuf>,
     /// The CA, PEM, that callers must have their certificate from; health needs none
     #[arg(long, env = "NADMIT_CLIENT_CA", value_name = "FILE")]

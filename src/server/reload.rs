@@ -111,8 +111,8 @@ impl Watched {
             Some(Ok(served)) => {
                 info!(expires = served.expires, "the certificate files changed, and are used");
                 state.metrics.expires("serving", served.expires);
-                state.metrics.certificate_reloaded(Reload::Taken);
                 tls.replace(served);
+                state.metrics.certificate_reloaded(Reload::Taken);
             }
             Some(Err(error)) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();

@@ -16,6 +16,15 @@ use crate::resources::Object;
 use crate::review::{Answer, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
 use crate::telemetry::metrics::Answered;
 
+/// The most of a caller's text that a log line or an HTTP error repeats, in bytes: names are shorter, and a line that is too long
+/// for the log is lost.
+const MOST_REPEATED: usize = 300;
+
+/// A text that a caller chose, or as much of it as is repeated.
+fn short(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MOST_REPEATED)).unwrap_or_default()
+}
+
 /// Why a review gets an HTTP error, which leaves the decision to failurePolicy.
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
@@ -73,8 +82,10 @@ pub(super) async fn respond(state: &State, endpoint: Endpoint, request: Request<
         }
         Err(reason) => {
             state.metrics.unanswered(reason.reason());
-            warn!(endpoint = endpoint.name(), reason = reason.reason(), "review not answered: {reason}");
-            let mut response = Response::new(Body::from(format!("{reason}\n")));
+            let words = reason.to_string();
+            let words = short(&words);
+            warn!(endpoint = endpoint.name(), reason = reason.reason(), "review not answered: {words}");
+            let mut response = Response::new(Body::from(format!("{words}\n")));
             *response.status_mut() = reason.status();
             if matches!(reason, Unanswered::Busy) {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
@@ -188,20 +199,20 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
         state.metrics.found(finding.rule.id, finding.action.name());
     }
     if matches!(outcome, Outcome::Nothing(NoSubject::Unreadable, _)) {
-        error!(uid = %request.uid, "the review has no object that can be read");
+        error!(uid = short(&request.uid), "the review has no object that can be read");
     }
     info!(
         endpoint = endpoint.name(),
         decision = answer.decision.name(),
-        kind = request.kind.as_ref(),
-        namespace = request.namespace.as_ref(),
-        name = request.name.as_ref(),
+        kind = short(&request.kind),
+        namespace = short(&request.namespace),
+        name = short(&request.name),
         operation = request.operation.name(),
         dry_run = request.is_dry_run,
-        user = request.user.as_ref(),
+        user = short(&request.user),
         rules = answer.rules.as_str(),
         would = answer.would.as_str(),
-        uid = request.uid.as_ref(),
+        uid = short(&request.uid),
         micros = took.as_micros() as u64,
         "reviewed"
     );

@@ -1,0 +1,243 @@
+//! The server with somebody to ask: a source of facts that knows, that cannot be reached, or that breaks. It runs in this
+//! process, because the binary has no such source without a cluster.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use nadmit::policy::{Facts, Lookup, Policy, Subject, Verdict, Wanted, judge};
+use nadmit::resources::Object;
+use nadmit::review::Endpoint::{Mutate, Validate};
+use nadmit::server::facts::{Found, Source, Unavailable};
+use nadmit::server::reload::Watched;
+use nadmit::server::{Parts, Server};
+use nadmit::tls::{Development, Tls};
+
+use super::client::{Client, Http, Trust, block_on, plain_get};
+use super::reviews::{GOOD, Question, REFUSED, REPAIRABLE, Reply, path};
+use crate::cases::{self, Case};
+
+const ANYWHERE: &str = "127.0.0.1:0";
+
+/// A server in this process; it runs until the process ends.
+struct InProcess {
+    https: SocketAddr,
+    metrics: SocketAddr,
+    trust: Trust,
+}
+
+impl InProcess {
+    async fn start(facts: Box<dyn Source>, policy: Policy) -> Self {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let made = Development::make(&[]).unwrap();
+        let parts = Parts {
+            policy,
+            facts,
+            tls: Tls::new(made.material.serve().unwrap()),
+            watched: Watched::default(),
+            asks_callers: false,
+            caller_name: None,
+            logs: None,
+        };
+        let server = Server::bind(ANYWHERE.parse().unwrap(), ANYWHERE.parse().unwrap(), parts).await.unwrap();
+        let (https, metrics) = (server.address().unwrap(), server.metrics_address().unwrap());
+        tokio::spawn(server.serve(std::future::pending()));
+        Self { https, metrics, trust: Trust::in_ca(made.ca.as_bytes()) }
+    }
+
+    async fn connect(&self) -> Client {
+        Client::connect(self.https, &self.trust, Http::One).await.unwrap()
+    }
+
+    async fn metrics(&self) -> String {
+        plain_get(self.metrics, "/metrics").await.text()
+    }
+}
+
+/// Knows at once what the case says, but has to be asked about networks.
+#[derive(Clone, Default)]
+struct Cluster {
+    all: Arc<Mutex<Facts>>,
+    asked: Arc<AtomicUsize>,
+}
+
+fn at_once(all: &Facts) -> Facts {
+    Facts { named_owner: Lookup::Unknown, networks_here: Vec::new(), knows_networks: false, ..all.clone() }
+}
+
+impl Source for Cluster {
+    fn known(&self, _: &Object<'_>) -> Facts {
+        at_once(&self.all.lock().unwrap())
+    }
+
+    fn find<'a>(&'a self, facts: Facts, _: &'a Object<'a>, _: &'a Wanted, _: Duration) -> Found<'a> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let all = self.all.lock().unwrap().clone();
+        Box::pin(std::future::ready(Ok(Facts { today: facts.today, ..all })))
+    }
+}
+
+fn question(case: &Case, object: &str) -> Question {
+    let question = case.old().map_or_else(|| Question::create(object), |old| Question::update(&old, object));
+    question.by(case.user().unwrap_or("jane"))
+}
+
+/// What is to come of it: judged with what is known at once, and with the rest only where that is wanted and of use.
+fn expected(case: &Case, object: &str, all: &Facts, is_final: bool) -> Verdict {
+    let today = Some(jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date());
+    let old = case.old();
+    let old = old.as_deref().map(|old| Object::read(old).unwrap().unwrap());
+    let subject = Subject {
+        object: &Object::read(object).unwrap().unwrap(),
+        old: old.as_ref(),
+        writer: Some(case.user().unwrap_or("jane")),
+        is_final,
+    };
+    let verdict = judge(&subject, &Facts { today, ..at_once(all) }, &case.policy);
+    if is_final || verdict.wanted.is_none() {
+        return verdict;
+    }
+    judge(&subject, &Facts { today, ..all.clone() }, &case.policy)
+}
+
+/// The cases again, with what each knows of its cluster: a NAD gets the name that its network has, as the case says.
+#[test]
+fn owners_are_asked_and_only_for_what_is_stored() {
+    let cluster = Cluster::default();
+    let (mut repaired, mut as_written) = (0, 0);
+    block_on(async {
+        let mut clients: BTreeMap<Option<String>, Client> = BTreeMap::new();
+        for case in &cases::all() {
+            if !clients.contains_key(&case.policy_text) {
+                let server = InProcess::start(Box::new(cluster.clone()), case.policy.clone()).await;
+                clients.insert(case.policy_text.clone(), server.connect().await);
+            }
+            let client = clients.get_mut(&case.policy_text).unwrap();
+            let ours = |object: &String| Object::read(object).is_ok_and(|object| object.is_some());
+            for (number, object) in case.documents().into_iter().filter(ours).enumerate() {
+                let all = case.facts(&Object::read(&object).unwrap().unwrap());
+                cluster.all.lock().unwrap().clone_from(&all);
+                let verdict = expected(case, &object, &all, false);
+                let reply = question(case, &object).ask(client, Mutate).await;
+                let patch = (!verdict.patch.is_empty()).then(|| serde_json::to_vec(&verdict.patch).unwrap());
+                assert_eq!(reply.patch, patch, "{}", case.name);
+                if let Some(wanted) = case.expect.patch.as_ref().filter(|_| number == 0) {
+                    let found: serde_json::Value =
+                        serde_json::from_slice(reply.patch.as_deref().unwrap_or(b"[]")).unwrap();
+                    assert_eq!(found, *wanted, "{}", case.name);
+                    as_written += 1;
+                }
+                repaired += usize::from(reply.patch.is_some());
+                let stored = reply.applied_to(&object);
+                let asked = cluster.asked.load(Ordering::Relaxed);
+                let last = question(case, &stored).ask(client, Validate).await;
+                assert_eq!(cluster.asked.load(Ordering::Relaxed), asked, "nobody is asked about what is final");
+                assert_eq!(last.allowed, !expected(case, &stored, &all, true).denies(), "{}", case.name);
+                assert!(verdict.denies() || last.allowed, "{}: refused after a repair: {last:?}", case.name);
+                assert_eq!(question(case, &stored).ask(client, Mutate).await.patch, None, "{}", case.name);
+            }
+        }
+    });
+    assert!(repaired > 20 && as_written > 5, "{repaired} repaired, {as_written} as the case writes it");
+    assert!(cluster.asked.load(Ordering::Relaxed) > 20);
+}
+
+/// Most writes ask nobody: networks, NADs without a device, and what the operator wrote completely.
+#[test]
+fn most_writes_ask_nobody() {
+    let cluster = Cluster::default();
+    let example =
+        |name: &str| std::fs::read_to_string(format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    block_on(async {
+        let server = InProcess::start(Box::new(cluster.clone()), Policy::default()).await;
+        let mut client = server.connect().await;
+        let good = Question::create(GOOD).body();
+        for body in [example("review-good.json"), example("review-broken-ipam.json"), good] {
+            for endpoint in [Mutate, Validate] {
+                assert_eq!(client.post(path(endpoint), body.clone()).await.unwrap().status, 200);
+            }
+        }
+    });
+    assert_eq!(cluster.asked.load(Ordering::Relaxed), 0);
+}
+
+/// Nobody answers.
+#[derive(Clone, Default)]
+struct Silence {
+    within: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl Source for Silence {
+    fn known(&self, _: &Object<'_>) -> Facts {
+        Facts::default()
+    }
+
+    fn find<'a>(&'a self, _: Facts, _: &'a Object<'a>, _: &'a Wanted, within: Duration) -> Found<'a> {
+        self.within.lock().unwrap().push(within);
+        Box::pin(std::future::ready(Err(Unavailable("the API server did not answer".to_owned()))))
+    }
+}
+
+/// A repair that cannot be made in time is an HTTP error, so that failurePolicy decides; everything else is answered.
+#[test]
+fn a_fact_that_cannot_be_had_is_left_to_the_failure_policy() {
+    let silence = Silence::default();
+    block_on(async {
+        let server = InProcess::start(Box::new(silence.clone()), Policy::default()).await;
+        let mut client = server.connect().await;
+        let question = Question::create(REFUSED);
+        let answer = client.post("/mutate?timeout=2s", question.body()).await.unwrap();
+        assert_eq!(answer.status, 503);
+        assert!(answer.text().contains("the API server did not answer"), "{}", answer.text());
+        assert_eq!(answer.header("retry-after"), "", "asking again would only use up the time there is");
+        let within: Vec<u128> =
+            silence.within.lock().unwrap().iter().map(|within| within.as_micros().div_ceil(1000)).collect();
+        assert_eq!(within, [1800], "what the API server gives, less a little for the way back");
+        assert!(server.metrics().await.contains("nadmit_reviews_unanswered_total{reason=\"unavailable\"} 1\n"));
+        assert!(!question.ask(&mut client, Validate).await.allowed, "the final object is judged as it is");
+        assert!(
+            Question::create(REPAIRABLE).ask(&mut client, Mutate).await.patch.is_some(),
+            "it has a name of its own"
+        );
+        assert!(Question::delete(REFUSED).ask(&mut client, Mutate).await.allowed);
+        let leaving = REFUSED.replace(r#""metadata":{"#, r#""metadata":{"deletionTimestamp":"2026-11-01T08:00:00Z","#);
+        assert!(Question::create(&leaving).ask(&mut client, Mutate).await.allowed);
+    });
+}
+
+/// Breaks on one object.
+struct Fragile;
+
+impl Source for Fragile {
+    fn known(&self, object: &Object<'_>) -> Facts {
+        assert_ne!(object.meta().name, "fragile", "this is the panic that the test is about");
+        Facts::default()
+    }
+
+    fn find<'a>(&'a self, facts: Facts, _: &'a Object<'a>, _: &'a Wanted, _: Duration) -> Found<'a> {
+        Box::pin(std::future::ready(Ok(facts)))
+    }
+}
+
+/// A mistake of ours costs the one request it happens in.
+#[test]
+fn a_panic_costs_one_request() {
+    block_on(async {
+        let server = InProcess::start(Box::new(Fragile), Policy::default()).await;
+        let mut client = server.connect().await;
+        let fragile = Question::create(&GOOD.replace(r#""name":"net""#, r#""name":"fragile""#));
+        for _ in 0..3 {
+            let answer = client.post("/validate", fragile.body()).await.unwrap();
+            assert_eq!(answer.status, 500);
+            assert!(!answer.text().contains("the test is about"), "what went wrong is for the log: {}", answer.text());
+            let question = Question::create(GOOD);
+            let answer = client.post("/validate", question.body()).await.unwrap();
+            assert!(Reply::read(&answer, &question, Validate).allowed, "on the same connection");
+        }
+        let metrics = server.metrics().await;
+        assert!(metrics.contains("nadmit_reviews_unanswered_total{reason=\"panicked\"} 3\n"), "{metrics}");
+        assert!(metrics.contains("nadmit_reviews_in_flight 0\n"), "{metrics}");
+    });
+}

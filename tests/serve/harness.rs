@@ -1,0 +1,299 @@
+//! The server as a process: started, watched through its log and its metrics, and killed.
+//!
+//! Nothing here waits a fixed time. Whatever must happen is watched for, up to [`PATIENCE`].
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::client::{Answer, Client, Http, Trust, block_on, plain_get};
+
+/// How long anything may take before the test has failed. Long, because the machine may have other things to do.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `nadmit` with arguments, and nothing of the environment that would change what it does.
+pub fn nadmit<S: AsRef<str>>(arguments: &[S]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nadmit"));
+    command.args(arguments.iter().map(AsRef::as_ref)).current_dir(env!("CARGO_MANIFEST_DIR"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("NADMIT_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs a command that should end by itself.
+pub fn run(mut command: Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(child.wait_with_output()));
+    receiver.recv_timeout(PATIENCE).map(Result::unwrap).unwrap_or_else(|_| {
+        signal(pid, "KILL");
+        panic!("it did not end: {command:?}")
+    })
+}
+
+/// Sends a signal to one process.
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+    assert!(sent.success(), "kill -{name} {pid}");
+}
+
+/// Puts a file in place in one step, so that nobody sees half of it.
+pub fn put(path: &Path, content: impl AsRef<[u8]>) {
+    let new = path.with_extension("new");
+    fs::write(&new, content).unwrap();
+    fs::rename(&new, path).unwrap();
+}
+
+/// A running server; it is killed when this is dropped.
+pub struct Server {
+    child: Child,
+    guard: Child,
+    /// Where reviews are answered.
+    pub https: SocketAddr,
+    /// Where metrics are.
+    pub metrics: SocketAddr,
+    /// The file with the CA of the development certificate.
+    pub ca: PathBuf,
+    /// A directory of this server's own, for whatever files a test needs.
+    pub directory: TempDir,
+    log: Arc<Log>,
+    printed: Arc<Log>,
+}
+
+impl Server {
+    /// Starts on free ports with a development certificate, and with these arguments on top.
+    pub fn start(arguments: &[&str]) -> Self {
+        Self::start_with(|_| arguments.iter().map(|&argument| argument.to_owned()).collect())
+    }
+
+    /// Starts with a policy, which is in the file [`Self::policy`].
+    pub fn with_policy(text: &str) -> Self {
+        Self::start_with(|directory| {
+            let policy = directory.join("policy.yaml");
+            fs::write(&policy, text).unwrap();
+            vec!["--policy".to_owned(), policy.to_str().unwrap().to_owned()]
+        })
+    }
+
+    /// Starts with arguments that name files in the server's own directory. Without `--tls-cert` it makes a certificate.
+    pub fn start_with(arguments: impl FnOnce(&Path) -> Vec<String>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let given = arguments(directory.path());
+        let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
+        if !given.iter().any(|argument| argument.starts_with("--tls-cert")) {
+            command.arg("--cert-dir").arg(directory.path());
+        }
+        command.args(&given);
+        Self::launch(command, directory)
+    }
+
+    /// Starts a command that serves.
+    pub fn launch(mut command: Command, directory: TempDir) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let guard = guard(child.id());
+        let log = Log::read(child.stderr.take().unwrap());
+        let printed = Log::read(child.stdout.take().unwrap());
+        let Some((https, metrics)) = log.wait(addresses) else {
+            let _ = child.kill();
+            panic!("{command:?} does not serve ({:?}):\n{}", child.wait(), log.text());
+        };
+        let ca = directory.path().join("ca.crt");
+        Self { child, guard, https, metrics, ca, directory, log, printed }
+    }
+
+    /// One server with the default policy, for all tests that change nothing about it.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Server> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(&[]))
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal: `TERM`, `HUP`.
+    pub fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn ended(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < until, "it does not end:\n{}", self.log_text());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The policy file of [`Self::with_policy`].
+    pub fn policy(&self) -> PathBuf {
+        self.directory.path().join("policy.yaml")
+    }
+
+    /// The certificates a client trusts that knows the development CA.
+    pub fn trust(&self) -> Trust {
+        Trust::in_ca(&fs::read(&self.ca).unwrap())
+    }
+
+    /// A new connection.
+    pub async fn connect(&self, http: Http) -> Client {
+        Client::connect(self.https, &self.trust(), http).await.unwrap()
+    }
+
+    /// A POST on a connection of its own, over HTTP/1.1 as the API server does it.
+    pub fn post(&self, path: &str, body: impl Into<Vec<u8>>) -> Answer {
+        block_on(async { self.connect(Http::One).await.post(path, body.into()).await.unwrap() })
+    }
+
+    /// A GET on a connection of its own.
+    pub fn get(&self, path: &str) -> Answer {
+        block_on(async { self.connect(Http::One).await.send("GET", path, &[], Vec::new()).await.unwrap() })
+    }
+
+    /// The text at the metrics' address.
+    pub fn metrics_text(&self) -> String {
+        let answer = block_on(plain_get(self.metrics, "/metrics"));
+        assert_eq!(answer.status, 200);
+        answer.text()
+    }
+
+    /// The value of one series, written as it is in the text: `nadmit_policy_reloads_total{result="taken"}`. One that is not
+    /// there yet is 0.
+    pub fn metric(&self, series: &str) -> f64 {
+        let text = self.metrics_text();
+        let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        value.map_or(0.0, |value| value.parse().unwrap())
+    }
+
+    /// Waits until a series is at that value or above.
+    pub fn wait_for_metric(&self, series: &str, at_least: f64) {
+        let until = Instant::now() + PATIENCE;
+        while self.metric(series) < at_least {
+            assert!(Instant::now() < until, "{series} < {at_least}:\n{}\n{}", self.metrics_text(), self.log_text());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for a log line.
+    pub fn wait_for_log(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let json = |line: &str| serde_json::from_str(line).ok().filter(&wanted);
+        self.log.wait(json).unwrap_or_else(|| panic!("no line {what} in the log:\n{}", self.log_text()))
+    }
+
+    /// Waits for the log line of a review.
+    pub fn log_of(&self, uid: &str) -> Value {
+        self.wait_for_log(uid, |line| line["uid"] == uid && line["endpoint"].is_string())
+    }
+
+    /// All that was logged so far.
+    pub fn log_text(&self) -> String {
+        self.log.text()
+    }
+
+    /// The first line on the standard output.
+    pub fn announcement(&self) -> String {
+        self.printed.wait(|line| Some(line.to_owned())).expect("it prints how to try it")
+    }
+}
+
+/// The two addresses in the log line that says that it serves, in either format.
+fn addresses(line: &str) -> Option<(SocketAddr, SocketAddr)> {
+    let (https, metrics) = match serde_json::from_str::<Value>(line) {
+        Ok(json) if json["message"] == "serving" => {
+            let text = |key: &str| json[key].as_str().unwrap_or_else(|| panic!("no `{key}` in {line}")).to_owned();
+            (text("https"), text("metrics"))
+        }
+        Ok(_) => return None,
+        Err(_) => {
+            let word = |key: &str| Some(line.split_once(key)?.1.split(' ').next()?.to_owned());
+            (word(" https=")?, word(" metrics=")?)
+        }
+    };
+    let address = |text: &str| text.parse().unwrap_or_else(|error| panic!("`{text}` is no address: {error}: {line}"));
+    Some((address(&https), address(&metrics)))
+}
+
+/// A process that kills the server when the tests have ended, however they ended: what is shared by all tests is dropped by none.
+fn guard(pid: u32) -> Child {
+    let mut command = Command::new("sh");
+    command.args(["-c", "read -r _; kill -9 \"$0\"", &pid.to_string()]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The guard goes first: the process id may soon be somebody else's.
+        let _ = self.guard.kill();
+        let _ = self.guard.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Lines as they come out of a process.
+#[derive(Default)]
+struct Log {
+    lines: Mutex<Lines>,
+    grown: Condvar,
+}
+
+#[derive(Default)]
+struct Lines {
+    list: Vec<String>,
+    is_ended: bool,
+}
+
+impl Log {
+    fn read(pipe: impl Read + Send + 'static) -> Arc<Self> {
+        let log = Arc::new(Self::default());
+        let writer = Arc::clone(&log);
+        thread::spawn(move || {
+            for line in BufReader::new(pipe).split(b'\n') {
+                let Ok(line) = line else { break };
+                writer.lines.lock().unwrap().list.push(String::from_utf8_lossy(&line).into_owned());
+                writer.grown.notify_all();
+            }
+            writer.lines.lock().unwrap().is_ended = true;
+            writer.grown.notify_all();
+        });
+        log
+    }
+
+    /// What is made of the first line that something can be made of; `None` when none will come any more.
+    fn wait<T>(&self, wanted: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let until = Instant::now() + PATIENCE;
+        let mut seen = 0;
+        let mut lines = self.lines.lock().unwrap();
+        loop {
+            while let Some(line) = lines.list.get(seen) {
+                seen += 1;
+                if let Some(found) = wanted(line) {
+                    return Some(found);
+                }
+            }
+            if lines.is_ended || Instant::now() > until {
+                return None;
+            }
+            lines = self.grown.wait_timeout(lines, Duration::from_secs(1)).unwrap().0;
+        }
+    }
+
+    fn text(&self) -> String {
+        self.lines.lock().unwrap().list.join("\n")
+    }
+}

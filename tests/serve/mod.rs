@@ -1,0 +1,17 @@
+//! `nadmit serve` as a process, over real HTTPS.
+//!
+//! [`harness::Server`] starts it and watches it, [`client`] speaks to it, [`reviews`] asks what the API server asks and reads the
+//! answers as strictly, and [`certificates`] is a certificate authority for whoever needs one.
+
+mod arguments;
+mod certificates;
+mod client;
+mod doors;
+mod facts;
+mod harness;
+mod protocol;
+mod reloads;
+mod reviews;
+mod shutdown;
+mod telemetry;
+mod tls;

@@ -1,0 +1,308 @@
+//! The wire, line by line: what the API server enforces, and what it is promised.
+
+use std::fs;
+use std::path::Path;
+
+use nadmit::review::Endpoint::{Mutate, Validate};
+use serde_json::{Value, json};
+
+use super::client::{Client, Http, block_on, plain, plain_get};
+use super::harness::Server;
+use super::reviews::{GOOD, Question, REFUSED, REPAIRABLE, Reply, V1, V1BETA1, path};
+
+const BOTH: [nadmit::review::Endpoint; 2] = [Mutate, Validate];
+const OPERATOR: &str = "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator";
+
+fn ask(question: &Question, endpoint: nadmit::review::Endpoint) -> Reply {
+    block_on(async { question.ask(&mut Server::shared().connect(Http::One).await, endpoint).await })
+}
+
+/// [`Reply::read`] has looked at uid, version, kind, patch type, status and annotations of each of these.
+#[test]
+fn answers_are_what_the_api_server_takes() {
+    for version in [V1, V1BETA1] {
+        let question = |object: &str| Question { version, ..Question::create(object) };
+        assert_eq!(ask(&question(GOOD), Mutate).decision, "allow");
+        assert_eq!(ask(&question(GOOD), Validate).decision, "allow");
+        assert_eq!(ask(&question(REPAIRABLE), Mutate).decision, "patch");
+        assert_eq!(ask(&question(REPAIRABLE), Validate).decision, "deny", "{version}: a skipped repair is caught");
+        assert_eq!(ask(&question(REFUSED), Mutate).decision, "allow", "{version}: the first webhook never denies");
+        assert_eq!(ask(&question(REFUSED), Validate).decision, "deny");
+        assert_eq!(ask(&Question { version, ..Question::delete(REPAIRABLE) }, Mutate).decision, "allow");
+        let operators = question(REPAIRABLE).by(OPERATOR);
+        assert_eq!(ask(&operators, Validate).decision, "allow", "{version}: the operator is never refused");
+    }
+}
+
+#[test]
+fn the_uid_comes_back_whatever_it_is() {
+    for uid in ["x", "\"quoted\" \\ and {braced}", "ünïcode \u{1F980}", "tab\there", &"long".repeat(1000)] {
+        for endpoint in BOTH {
+            ask(&Question { uid: uid.to_owned(), ..Question::create(REFUSED) }, endpoint);
+        }
+    }
+}
+
+#[test]
+fn a_denial_says_where_and_why() {
+    let object = REFUSED.replace(r#"\"type\":\"sriov\""#, r#"\"type\":\"sriov\",\"vlan\":4095,\"deviceid\":7"#);
+    let reply = ask(&Question::create(&object), Validate);
+    let details = &reply.status["details"];
+    let subject = [&details["name"], &details["group"], &details["kind"]];
+    assert_eq!(subject, [&json!("net"), &json!("k8s.cni.cncf.io"), &json!("NetworkAttachmentDefinition")]);
+    let causes = reply.causes();
+    assert!(causes.len() >= 2, "one cause for each finding: {reply:#?}");
+    let has = |rule: &str, field: &str| {
+        causes.iter().any(|(message, at)| message.contains(&format!("({rule})")) && *at == field)
+    };
+    assert!(has("sriov/vlan", "spec.config#/vlan"), "{causes:?}");
+    assert!(
+        causes.iter().any(|(message, _)| message.contains("(nad/resource-name-missing). To mend it: ")),
+        "{causes:?}"
+    );
+    let message = reply.status["message"].as_str().unwrap();
+    for (cause, field) in &causes {
+        assert!(message.contains(&format!("{field}: {cause}")), "{message}");
+    }
+}
+
+/// What cannot be read is left to failurePolicy; what can be read is always answered.
+#[test]
+fn unreadable_bodies_are_http_errors() {
+    let whole = Question::create(GOOD).body();
+    let changed = |from: &str, to: &str| {
+        assert!(whole.contains(from), "{from}: {whole}");
+        whole.replacen(from, to, 1).into_bytes()
+    };
+    let mut latin = whole.clone().into_bytes();
+    latin.insert(whole.find("jane").unwrap(), 0xe9);
+    let unreadable = [
+        Vec::new(),
+        b" ".to_vec(),
+        b"null".to_vec(),
+        b"[]".to_vec(),
+        b"{}".to_vec(),
+        whole.as_bytes()[..whole.len() - 1].to_vec(),
+        whole.as_bytes()[..whole.len() / 2].to_vec(),
+        [whole.as_bytes(), b"x"].concat(),
+        changed("AdmissionReview", "TokenReview"),
+        changed("admission.k8s.io/v1", "admission.k8s.io/v2"),
+        changed("\"uid\":\"705", "\"UID\":\"705"),
+        changed("\"request\":", "\"response\":"),
+        changed("\"CREATE\"", "\"EXPLODE\""),
+        latin,
+        vec![0; 1000],
+        b"[".repeat(100_000),
+        format!("{{\"request\":{}", "{\"object\":".repeat(50_000)).into_bytes(),
+    ];
+    let server = Server::shared();
+    block_on(async {
+        for http in [Http::One, Http::Two] {
+            let mut client = server.connect(http).await;
+            for body in &unreadable {
+                for endpoint in BOTH {
+                    let answer = client.post(path(endpoint), body.clone()).await.unwrap();
+                    assert_eq!(answer.status, 400, "{:?}", String::from_utf8_lossy(body));
+                    let words = answer.text();
+                    assert!(words.contains("AdmissionReview") && words.len() < 500, "{words}");
+                    assert_eq!(answer.header("retry-after"), "", "nothing gets better by asking again");
+                }
+            }
+            Question::create(GOOD).ask(&mut client, Mutate).await;
+        }
+    });
+}
+
+/// A review that could be read gets its own uid back, however odd the rest of it is.
+#[test]
+fn odd_objects_are_answered() {
+    let nad =
+        |rest: &str| format!(r#"{{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition"{rest}}}"#);
+    let objects = [
+        "5".to_owned(),
+        "[]".to_owned(),
+        "{}".to_owned(),
+        "\"text\"".to_owned(),
+        r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}"#.to_owned(),
+        nad(""),
+        nad(r#","metadata":5,"spec":[]"#),
+        nad(r#","metadata":{"annotations":7,"namespace":{}},"spec":{"config":{}}"#),
+        nad(&format!(r#","spec":{{"config":"{}"}}"#, "[".repeat(100_000))),
+        nad(&format!(r#","spec":{{"deep":{}1{}}}"#, "[".repeat(100), "]".repeat(100))),
+    ];
+    for object in &objects {
+        for endpoint in BOTH {
+            let reply = ask(&Question::create(object), endpoint);
+            assert!(reply.warnings.iter().all(|warning| !warning.is_empty()), "{object}: {reply:?}");
+        }
+    }
+    for question in
+        [Question { object: None, ..Question::create("") }, Question { object: None, ..Question::update(GOOD, "") }]
+    {
+        assert_eq!(ask(&question, Validate).warnings.len(), 1, "that there was nothing to judge is said");
+        assert!(ask(&question, Mutate).warnings.is_empty(), "and said once");
+    }
+}
+
+/// Only the object itself is repaired: not its status, not on the way out, not what is no object of ours.
+#[test]
+fn what_is_not_ours_is_left_alone() {
+    let status = Question { sub_resource: "status".to_owned(), ..Question::update(GOOD, REPAIRABLE) };
+    let connect = Question { operation: "CONNECT", ..Question::create(REPAIRABLE) };
+    let other = Question::create(&REPAIRABLE.replace("k8s.cni.cncf.io/v1", "example.com/v1"));
+    for question in [status, connect, other, Question::delete(REPAIRABLE)] {
+        for endpoint in BOTH {
+            let reply = ask(&question, endpoint);
+            assert_eq!((reply.decision.as_str(), reply.rules.as_str()), ("allow", ""), "{question:?}");
+        }
+    }
+}
+
+/// Other fields, and other mutators before us, change nothing about the repair; the repair touches nothing of theirs.
+#[test]
+fn the_repair_keeps_everything_else() {
+    let with_more = REPAIRABLE.replace(
+        r#""metadata":{"#,
+        r#""future":[1,2.50,{"b":null,"a":1e3}],"metadata":{"labels":{"x":"y"},"annotations":{"b":"2","a":"1"},"finalizers":["f/g"],"#,
+    );
+    let reply = ask(&Question::create(&with_more), Mutate);
+    let (mut before, mut after): (Value, Value) =
+        (serde_json::from_str(&with_more).unwrap(), serde_json::from_str(&reply.applied_to(&with_more)).unwrap());
+    let annotations = after["metadata"]["annotations"].as_object_mut().unwrap();
+    assert_eq!(annotations.remove("k8s.v1.cni.cncf.io/resourceName"), Some(json!("openshift.io/cx7")));
+    before["spec"]["config"] = Value::Null;
+    after["spec"]["config"] = Value::Null;
+    assert_eq!(before, after);
+}
+
+#[test]
+fn nothing_else_answers() {
+    let server = Server::shared();
+    block_on(async {
+        for http in [Http::One, Http::Two] {
+            let mut client = server.connect(http).await;
+            let mut status = async |method: &str, path: &str| {
+                let answer = client.send(method, path, &[], Vec::new()).await.unwrap();
+                (answer.status.as_u16(), answer.header("allow").to_owned())
+            };
+            for path in [
+                "/",
+                "/metrics",
+                "/mutate/",
+                "/mutate/x",
+                "/Mutate",
+                "/validate/..",
+                "/healthz/x",
+                "/debug/pprof",
+                "//mutate",
+            ] {
+                for method in ["GET", "POST"] {
+                    assert_eq!(status(method, path).await.0, 404, "{method} {path}");
+                }
+            }
+            for (path, allowed) in
+                [("/mutate", "POST"), ("/validate", "POST"), ("/healthz", "GET,HEAD"), ("/readyz", "GET,HEAD")]
+            {
+                for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
+                    if !allowed.contains(method) {
+                        assert_eq!(status(method, path).await, (405, allowed.to_owned()), "{method} {path}");
+                    }
+                }
+            }
+            for path in ["/healthz", "/readyz", "/healthz?verbose"] {
+                assert_eq!(client.send("GET", path, &[], Vec::new()).await.unwrap().text(), "ok\n", "{path}");
+            }
+        }
+        for path in ["/", "/mutate", "/validate", "/healthz", "/readyz", "/metrics/"] {
+            assert_eq!(plain_get(server.metrics, path).await.status, 404, "{path} beside the metrics");
+        }
+        assert_eq!(plain("POST", server.metrics, "/metrics").await.status, 405);
+        let metrics = plain_get(server.metrics, "/metrics").await;
+        assert!(metrics.header("content-type").starts_with("application/openmetrics-text; version=1.0.0"));
+    });
+}
+
+/// The API server says JSON; curl says a form; somebody says nothing.
+#[test]
+fn any_content_type_and_any_query_will_do() {
+    let server = Server::shared();
+    block_on(async {
+        let mut client = server.connect(Http::One).await;
+        for kind in [
+            "application/json",
+            "application/json; charset=utf-8",
+            "application/x-www-form-urlencoded",
+            "text/plain",
+            "",
+        ] {
+            for query in [
+                "",
+                "?timeout=10s",
+                "?timeout=1s",
+                "?timeout=30s&x=y",
+                "?timeout=soon",
+                "?timeout=0s",
+                "?timeout=-1s",
+                "?%ff",
+                "?",
+            ] {
+                let question = Question::create(REPAIRABLE);
+                let kinds = [("content-type", kind)];
+                let headers = if kind.is_empty() { &[][..] } else { &kinds[..] };
+                let answer = client.send("POST", &format!("/mutate{query}"), headers, question.body()).await.unwrap();
+                assert!(Reply::read(&answer, &question, Mutate).patch.is_some(), "{kind} {query}");
+            }
+        }
+    });
+}
+
+fn padded(megabytes: usize) -> String {
+    let padding = "x".repeat(megabytes * 1_000_000);
+    REPAIRABLE.replace(r#""metadata":{"#, &format!(r#""metadata":{{"annotations":{{"padding":"{padding}"}},"#))
+}
+
+/// The API server takes objects of 3 MiB; a review may hold two of them.
+#[test]
+fn large_reviews_are_answered_and_too_large_ones_refused() {
+    let server = Server::shared();
+    let (large, larger, too_large) =
+        (Question::create(&padded(3)), Question::update(&padded(3), &padded(3)), Question::create(&padded(9)).body());
+    let refused = |server: &Server| server.metric("nadmit_reviews_unanswered_total{reason=\"too_large\"}");
+    let before = refused(server);
+    block_on(async {
+        for http in [Http::One, Http::Two] {
+            let mut client = server.connect(http).await;
+            assert!(large.ask(&mut client, Mutate).await.patch.is_some(), "{http:?}");
+            assert!(larger.ask(&mut client, Mutate).await.patch.is_some(), "{http:?}");
+            let mut unlucky: Client = server.connect(http).await;
+            let answer = unlucky.post("/mutate", too_large.clone()).await.unwrap();
+            assert_eq!(answer.status, 413, "{http:?}");
+            assert!(answer.text().contains("8 MiB"), "{}", answer.text());
+            assert!(large.ask(&mut client, Mutate).await.patch.is_some(), "{http:?}: others are not disturbed");
+            assert!(large.ask(&mut server.connect(http).await, Mutate).await.patch.is_some(), "{http:?}");
+        }
+    });
+    assert_eq!(refused(server), before + 2.0);
+}
+
+/// The reviews of the README.
+#[test]
+fn the_examples_are_decided_as_the_readme_says() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for (file, mutate, validate) in [
+        ("review.json", "patch", "allow"),
+        ("review-good.json", "allow", "allow"),
+        ("review-broken-ipam.json", "allow", "deny"),
+        ("review-update.json", "allow", "deny"),
+    ] {
+        let body = fs::read_to_string(examples.join(file)).unwrap();
+        let review: Value = serde_json::from_str(&body).unwrap();
+        for (endpoint, want) in [(Mutate, mutate), (Validate, validate)] {
+            let answer = Server::shared().post(path(endpoint), body.clone());
+            let question =
+                Question { uid: review["request"]["uid"].as_str().unwrap().to_owned(), ..Question::create("{}") };
+            let reply = Reply::read(&answer, &question, endpoint);
+            assert_eq!(reply.decision, want, "{file} {endpoint:?}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The policy while the server runs: modes, a file that changes, and how much is logged.
+
+use std::fs;
+use std::time::Instant;
+
+use nadmit::review::Endpoint::{Mutate, Validate};
+use nadmit::server::reload::INTERVAL;
+
+use super::client::{Client, Http, block_on, raw};
+use super::harness::{Server, put};
+use super::reviews::{Question, REFUSED, REPAIRABLE, Reply};
+
+const TAKEN: &str = "nadmit_policy_reloads_total{result=\"taken\"}";
+const REFUSALS: &str = "nadmit_policy_reloads_total{result=\"refused\"}";
+const CURRENT: &str = "nadmit_policy_current";
+
+fn validated(server: &Server, object: &str) -> Reply {
+    block_on(async { Question::create(object).ask(&mut server.connect(Http::One).await, Validate).await })
+}
+
+#[test]
+fn audit_mode_does_nothing_and_says_what_it_would() {
+    let server = Server::with_policy("mode: audit\nnamespaces:\n- names: [strict]\n  mode: enforce\n");
+    block_on(async {
+        let mut client: Client = server.connect(Http::One).await;
+        for (object, would) in [(REPAIRABLE, "patch"), (REFUSED, "deny")] {
+            for endpoint in [Mutate, Validate] {
+                let question = Question::create(object);
+                let reply = question.ask(&mut client, endpoint).await;
+                assert_eq!((reply.mode.as_str(), reply.decision.as_str()), ("audit", "allow"), "{reply:?}");
+                if endpoint == Validate {
+                    assert_eq!(reply.would, format!("nad/resource-name-missing={would}"));
+                    assert_eq!(reply.rules, "nad/resource-name-missing=warn");
+                    let first = &reply.warnings[0];
+                    assert!(first.starts_with(&format!("would {would}: ")), "{first}");
+                    assert_eq!(server.log_of(&question.uid)["would"], reply.would);
+                }
+            }
+        }
+        let strict = REFUSED.replace("\"apps\"", "\"strict\"");
+        let reply = Question::create(&strict).ask(&mut client, Validate).await;
+        assert_eq!((reply.mode.as_str(), reply.decision.as_str(), reply.would.as_str()), ("enforce", "deny", ""));
+        let reply = Question::delete(REFUSED).ask(&mut client, Validate).await;
+        assert_eq!((reply.mode.as_str(), reply.decision.as_str()), ("audit", "allow"));
+    });
+}
+
+/// Nobody tells the server: it looks by itself.
+#[test]
+fn a_changed_policy_is_in_force_and_a_broken_one_is_not() {
+    let server = Server::with_policy("mode: audit\n");
+    assert!(validated(&server, REFUSED).allowed);
+    assert_eq!((server.metric(CURRENT), server.metric(TAKEN)), (1.0, 0.0));
+    put(&server.policy(), "mode: enforce\n");
+    server.wait_for_metric(TAKEN, 1.0);
+    assert!(!validated(&server, REFUSED).allowed);
+    assert_eq!(server.metric(CURRENT), 1.0);
+
+    put(&server.policy(), "mode: audit\nrules:\n  nad/no-such-rule: warn\n");
+    server.wait_for_metric(REFUSALS, 1.0);
+    assert_eq!((server.metric(CURRENT), server.metric(TAKEN)), (0.0, 1.0));
+    assert!(!validated(&server, REFUSED).allowed, "the last good one stays");
+    let line = server.wait_for_log("about the refusal", |line| line["level"] == "ERROR");
+    let words = line["error"].as_str().unwrap();
+    assert!(words.contains("policy.yaml") && words.contains("line 3") && words.contains("no-such-rule"), "{line}");
+
+    put(&server.policy(), "mode: audit\n");
+    server.wait_for_metric(TAKEN, 2.0);
+    assert!(validated(&server, REFUSED).allowed);
+    assert_eq!((server.metric(CURRENT), server.metric(REFUSALS)), (1.0, 1.0));
+}
+
+/// With a hint from outside it looks at once: as many changes in a row would take as many intervals otherwise.
+#[test]
+fn a_hangup_makes_it_look_at_once() {
+    let server = Server::with_policy("mode: audit\n");
+    let started = Instant::now();
+    let changes = 8_u8;
+    for change in 1..=changes {
+        put(&server.policy(), format!("mode: enforce # {change}\n"));
+        server.signal("HUP");
+        server.wait_for_metric(TAKEN, f64::from(change));
+    }
+    assert!(started.elapsed() < INTERVAL * u32::from(changes - 1), "{:?}", started.elapsed());
+    assert!(!validated(&server, REFUSED).allowed);
+}
+
+/// A ConfigMap that goes and comes back.
+#[test]
+fn a_policy_file_that_goes_is_missed_once() {
+    let server = Server::with_policy("mode: audit\n");
+    fs::remove_file(server.policy()).unwrap();
+    server.signal("HUP");
+    server.wait_for_metric(REFUSALS, 1.0);
+    assert_eq!(server.metric(CURRENT), 0.0);
+    assert!(validated(&server, REFUSED).allowed, "the last good one stays");
+    put(&server.policy(), "mode: audit\n");
+    server.signal("HUP");
+    server.wait_for_metric(CURRENT, 1.0);
+    assert_eq!(server.metric(REFUSALS), 1.0);
+}
+
+#[test]
+fn the_policy_can_change_how_much_is_logged() {
+    let server = Server::with_policy("logLevel: info\n");
+    let asked = |object: &str| {
+        let question = Question::create(object);
+        block_on(async { question.ask(&mut server.connect(Http::One).await, Validate).await });
+        question.uid
+    };
+    put(&server.policy(), "logLevel: error\n");
+    server.signal("HUP");
+    server.wait_for_metric(TAKEN, 1.0);
+    let quiet = asked(REFUSED);
+    put(&server.policy(), "logLevel: debug\n");
+    server.signal("HUP");
+    server.wait_for_metric(TAKEN, 2.0);
+    let loud = asked(REFUSED);
+    server.log_of(&loud);
+    block_on(raw(server.https, b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"));
+    server.wait_for_log("about the handshake", |line| line["level"] == "DEBUG" && line["message"] == "no TLS");
+    // Without a word about it, what it was started with holds again.
+    put(&server.policy(), "mode: enforce\n");
+    server.signal("HUP");
+    server.wait_for_metric(TAKEN, 3.0);
+    let usual = asked(REFUSED);
+    server.log_of(&usual);
+    assert!(!server.log_text().contains(&quiet), "{}", server.log_text());
+}
