@@ -87,6 +87,9 @@ pub(super) async fn respond(state: &State, endpoint: Endpoint, request: Request<
             warn!(endpoint = endpoint.name(), reason = reason.reason(), "review not answered: {words}");
             let mut response = Response::new(Body::from(format!("{words}\n")));
             *response.status_mut() = reason.status();
+            // Measured with API servers of 1.34 and 1.37: with this header they ask again a second later, within the webhook's
+            // timeout, and the writer notices nothing of a short overload. Without it, and for a connection that is closed, the
+            // write fails at once (or passes unjudged, where failurePolicy says so); with a zero they ask eleven times in 10 ms.
             if matches!(reason, Unanswered::Busy) {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }

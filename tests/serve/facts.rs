@@ -75,7 +75,7 @@ impl Source for Cluster {
     fn find<'a>(&'a self, facts: Facts, _: &'a Object<'a>, _: &'a Wanted, _: Duration) -> Found<'a> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let all = self.all.lock().unwrap().clone();
-        Box::pin(std::future::ready(Ok(Facts { today: facts.today, ..all })))
+        Box::pin(std::future::ready(Ok(Some(Facts { today: facts.today, ..all }))))
     }
 }
 
@@ -217,7 +217,7 @@ impl Source for Fragile {
     }
 
     fn find<'a>(&'a self, facts: Facts, _: &'a Object<'a>, _: &'a Wanted, _: Duration) -> Found<'a> {
-        Box::pin(std::future::ready(Ok(facts)))
+        Box::pin(std::future::ready(Ok(Some(facts))))
     }
 }
 

@@ -3,10 +3,12 @@
 //! [`harness::Server`] starts it and watches it, [`client`] speaks to it, [`reviews`] asks what the API server asks and reads the
 //! answers as strictly, and [`certificates`] is a certificate authority for whoever needs one.
 
+mod abuse;
 mod arguments;
 mod certificates;
 mod client;
 mod doors;
+mod ending;
 mod facts;
 mod harness;
 mod protocol;

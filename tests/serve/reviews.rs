@@ -23,6 +23,11 @@ pub const GOOD: &str = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAtta
 pub const V1: &str = "admission.k8s.io/v1";
 pub const V1BETA1: &str = "admission.k8s.io/v1beta1";
 
+/// A review from `examples/`.
+pub fn example(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/examples/{name}.json", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
 /// The path of an endpoint.
 pub fn path(endpoint: Endpoint) -> &'static str {
     match endpoint {

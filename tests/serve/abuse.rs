@@ -1,0 +1,188 @@
+//! What a hostile or broken client does, over real sockets. Afterwards the server answers as before, holds no file it did not
+//! hold before, and has given the memory back.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::client::{Client, Http, block_on};
+use super::harness::{PATIENCE, Server};
+use super::reviews::example;
+
+/// How long memory and files may take to come back.
+const CALM: Duration = Duration::from_secs(30);
+/// How much more memory than before is no loss.
+const SLACK: usize = 8 << 20;
+
+/// What a process holds.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    files: usize,
+    memory: usize,
+}
+
+impl Held {
+    fn by(server: &Server) -> Self {
+        let process = format!("/proc/{}", server.pid());
+        let files = fs::read_dir(format!("{process}/fd")).unwrap().count();
+        let status = fs::read_to_string(format!("{process}/status")).unwrap();
+        let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        Self { files, memory: memory.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10 }
+    }
+}
+
+/// Reads until the other side closes; true if it did so without a word or with an error, within the time.
+async fn is_cut(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) -> bool {
+    let mut rest = Vec::new();
+    timeout(within, stream.read_to_end(&mut rest)).await.is_ok()
+}
+
+async fn still_answers(server: &Server) {
+    for http in [Http::One, Http::Two] {
+        let answer = server.connect(http).await.post("/mutate", example("review")).await.unwrap();
+        assert_eq!(answer.status, 200, "{}", server.log_text());
+    }
+}
+
+#[test]
+fn survives_abuse_and_gives_everything_back() {
+    let server = Server::start(&["--log-level", "warn"]);
+    block_on(async {
+        // Warm, with every kind of request and the largest body once.
+        large_bodies(&server).await;
+        still_answers(&server).await;
+    });
+    let before = Held::by(&server);
+    block_on(async {
+        // Those that are held open the longest come first and are looked at last.
+        let mut slow = slow_heads(&server).await;
+        let mut half = half_handshakes(&server).await;
+        garbage(&server).await;
+        plain_http(&server).await;
+        pipelined(&server).await;
+        for _ in 0..3 {
+            large_bodies(&server).await;
+        }
+        idle_connections(&server).await;
+        still_answers(&server).await;
+        for stream in &mut half {
+            assert!(is_cut(stream, PATIENCE).await, "a handshake that never ends");
+        }
+        for stream in &mut slow {
+            let _ = stream.write_all(b"x").await;
+            assert!(is_cut(stream, PATIENCE).await, "a request that never ends");
+        }
+        still_answers(&server).await;
+    });
+    let until = Instant::now() + CALM;
+    loop {
+        let after = Held::by(&server);
+        if after.files <= before.files && after.memory <= before.memory + SLACK {
+            break;
+        }
+        assert!(Instant::now() < until, "before {before:?}, after {after:?}\n{}", server.metrics_text());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(server.metric("nadmit_reviews_in_flight"), 0.0);
+    assert!(server.metric(r#"nadmit_connections_refused_total{reason="handshake_timeout"}"#) >= 50.0);
+    assert!(server.metric(r#"nadmit_connections_refused_total{reason="too_many"}"#) >= 1.0);
+}
+
+/// Slowloris: a head that comes a little at a time.
+async fn slow_heads(server: &Server) -> Vec<impl AsyncReadExt + AsyncWriteExt + Unpin> {
+    let trust = server.trust();
+    let mut streams = Vec::new();
+    for _ in 0..50 {
+        let mut stream = trust.open(server.https, Http::One).await.unwrap();
+        stream.write_all(b"POST /mutate HTTP/1.1\r\nhost: x\r\nx-").await.unwrap();
+        streams.push(stream);
+    }
+    streams
+}
+
+/// The beginning of a handshake, and then nothing.
+async fn half_handshakes(server: &Server) -> Vec<TcpStream> {
+    let mut streams = Vec::new();
+    for number in 0..60 {
+        let mut stream = TcpStream::connect(server.https).await.unwrap();
+        if number % 2 == 0 {
+            // A record that promises more than comes.
+            stream.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]).await.unwrap();
+        }
+        streams.push(stream);
+    }
+    streams
+}
+
+async fn garbage(server: &Server) {
+    for seed in 0..50_u8 {
+        let mut stream = TcpStream::connect(server.https).await.unwrap();
+        let bytes: Vec<u8> = (0..2000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8 ^ seed).collect();
+        // It may well be cut before it has all been said.
+        let _ = stream.write_all(&bytes).await;
+        assert!(is_cut(&mut stream, PATIENCE).await, "garbage is listened to");
+    }
+}
+
+async fn plain_http(server: &Server) {
+    let mut stream = TcpStream::connect(server.https).await.unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    assert!(is_cut(&mut stream, PATIENCE).await, "plain HTTP is listened to");
+}
+
+/// Ten requests before the first answer: all are answered, in order.
+async fn pipelined(server: &Server) {
+    let mut stream = server.trust().open(server.https, Http::One).await.unwrap();
+    let mut requests = Vec::new();
+    for number in 0..10 {
+        let mut body: serde_json::Value = serde_json::from_slice(&example("review")).unwrap();
+        body["request"]["uid"] = format!("pipelined-{number}").into();
+        let body = body.to_string();
+        let last = if number == 9 { "connection: close\r\n" } else { "" };
+        let head = format!("POST /mutate HTTP/1.1\r\nhost: x\r\n{last}content-length: {}\r\n\r\n", body.len());
+        requests.extend(head.into_bytes());
+        requests.extend(body.into_bytes());
+    }
+    stream.write_all(&requests).await.unwrap();
+    let mut answers = String::new();
+    timeout(PATIENCE, stream.read_to_string(&mut answers)).await.unwrap().unwrap();
+    let places: Vec<_> = (0..10).map(|number| answers.find(&format!("pipelined-{number}")).unwrap()).collect();
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+/// 3 MB is judged, 9 MB is refused, over both versions of HTTP.
+async fn large_bodies(server: &Server) {
+    for http in [Http::One, Http::Two] {
+        for (megabytes, want) in [(3, Some(200)), (9, Some(413))] {
+            let mut review: serde_json::Value = serde_json::from_slice(&example("review")).unwrap();
+            review["request"]["object"]["metadata"]["annotations"]["filler"] = "x".repeat(megabytes * 1_000_000).into();
+            let mut client = server.connect(http).await;
+            match client.post("/mutate", review.to_string()).await {
+                Ok(answer) => assert_eq!(Some(answer.status.as_u16()), want, "{http:?} {megabytes} MB"),
+                // A client that is still sending when it is refused may miss the answer.
+                Err(error) => assert!(megabytes == 9, "{http:?} {megabytes} MB: {error}"),
+            }
+        }
+    }
+}
+
+/// Twice as many connections as are held.
+async fn idle_connections(server: &Server) {
+    let mut held = Vec::new();
+    for _ in 0..40 {
+        let opened = join_all((0..50).map(|_| TcpStream::connect(server.https))).await;
+        held.extend(opened.into_iter().flatten());
+    }
+    assert!(held.len() > 1500, "only {} connections", held.len());
+    // Whoever comes now is told so at once.
+    server.wait_for_metric(r#"nadmit_connections_refused_total{reason="too_many"}"#, 1.0);
+    drop(held);
+    let until = Instant::now() + PATIENCE;
+    while Client::connect(server.https, &server.trust(), Http::One).await.is_err() {
+        assert!(Instant::now() < until, "nobody gets in any more");
+    }
+}
