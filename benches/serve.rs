@@ -68,6 +68,14 @@ impl Server {
         Self { process, target, ready: started.elapsed() }
     }
 
+    /// The processor time it has used, in seconds.
+    fn cpu(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        // User and system time, in hundredths of a second.
+        fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap_or_default() / 100.0).sum()
+    }
+
     fn rss(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
@@ -91,7 +99,10 @@ fn main() {
     let (bare, nadmit) = (Server::bare(&runtime), Server::nadmit(&runtime));
     let seconds = Duration::from_secs(if quick { 2 } else { 5 });
     let run = |server: &Server, rate: Option<f64>| {
-        runtime.block_on(Load { connections: CONNECTIONS, rate, length: seconds }.run(&server.target))
+        let before = server.cpu();
+        let mut outcome = runtime.block_on(Load { connections: CONNECTIONS, rate, length: seconds }.run(&server.target));
+        outcome.cpu = server.cpu() - before;
+        outcome
     };
     // Both warm before anything counts.
     run(&bare, None);
@@ -103,15 +114,16 @@ fn main() {
             own.push(run(&nadmit, rate));
         }
         println!("\n{name}, {CONNECTIONS} connections, median of {RUNS} runs\n");
-        println!("| server | reviews/s | p50 | p99 | p99.9 | RSS |\n|---|---|---|---|---|---|");
+        println!("| server | reviews/s | p50 | p99 | p99.9 | CPU per review | RSS |\n|---|---|---|---|---|---|---|");
         for (server, outcomes, label) in [(&bare, &wire, "bare"), (&nadmit, &own, "nadmit")] {
             let of = |quantile: f64| median(outcomes.iter().map(|outcome| outcome.quantile(quantile) * 1e3).collect());
             println!(
-                "| {label} | {:.0} | {:.3} ms | {:.3} ms | {:.3} ms | {:.1} MiB |",
+                "| {label} | {:.0} | {:.3} ms | {:.3} ms | {:.3} ms | {:.1} µs | {:.1} MiB |",
                 median(outcomes.iter().map(Outcome::rate).collect()),
                 of(0.5),
                 of(0.99),
                 of(0.999),
+                median(outcomes.iter().map(Outcome::cpu_each).collect()) * 1e6,
                 server.rss()
             );
         }

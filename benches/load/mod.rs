@@ -36,11 +36,18 @@ pub struct Target {
 pub struct Outcome {
     times: Vec<f64>,
     length: f64,
+    /// The processor time the server used.
+    pub cpu: f64,
 }
 
 impl Outcome {
     pub fn rate(&self) -> f64 {
         self.times.len() as f64 / self.length
+    }
+
+    /// The server's processor time for one review, in seconds.
+    pub fn cpu_each(&self) -> f64 {
+        self.cpu / self.times.len() as f64
     }
 
     /// In seconds. The times are sorted.

@@ -21,9 +21,9 @@ pub trait Source: Send + Sync {
     fn find<'a>(&'a self, facts: Facts, object: &'a Object<'a>, wanted: &'a Wanted, within: Duration) -> Found<'a>;
 }
 
-/// What comes of asking. `Ok` may well be "nothing is known": only a source that should have known and could not be reached in
-/// time is unavailable.
-pub type Found<'a> = BoxFuture<'a, Result<Facts, Unavailable>>;
+/// What comes of asking. Only a source that should have known and could not be reached in time is unavailable; `None`: there is
+/// nobody to ask.
+pub type Found<'a> = BoxFuture<'a, Result<Option<Facts>, Unavailable>>;
 
 /// Nobody knows anything: there is no cluster.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl Source for Nowhere {
         Facts::default()
     }
 
-    fn find<'a>(&'a self, facts: Facts, _: &'a Object<'a>, _: &'a Wanted, _: Duration) -> Found<'a> {
-        Box::pin(std::future::ready(Ok(facts)))
+    fn find<'a>(&'a self, _: Facts, _: &'a Object<'a>, _: &'a Wanted, _: Duration) -> Found<'a> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 }

@@ -156,7 +156,8 @@ async fn judged(
         return Ok(verdict);
     };
     match state.facts.find(facts, subject.object, wanted, within).await {
-        Ok(facts) => Ok(judge(subject, &facts, policy)),
+        Ok(Some(facts)) => Ok(judge(subject, &facts, policy)),
+        Ok(None) => Ok(verdict),
         Err(unavailable) if wanted.is_vital => Err(unavailable.into()),
         Err(unavailable) => {
             warn!(%unavailable, "the owning network was not asked; the resourceName stays as it was written");
