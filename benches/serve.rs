@@ -100,7 +100,8 @@ fn main() {
     let seconds = Duration::from_secs(if quick { 2 } else { 5 });
     let run = |server: &Server, rate: Option<f64>| {
         let before = server.cpu();
-        let mut outcome = runtime.block_on(Load { connections: CONNECTIONS, rate, length: seconds }.run(&server.target));
+        let mut outcome =
+            runtime.block_on(Load { connections: CONNECTIONS, rate, length: seconds }.run(&server.target));
         outcome.cpu = server.cpu() - before;
         outcome
     };
