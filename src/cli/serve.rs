@@ -156,8 +156,15 @@ fn announce(server: &Server, ca: Option<&Path>) -> anyhow::Result<()> {
     }
     let mut out = io::stdout().lock();
     match ca {
-        Some(ca) => writeln!(out, "curl --cacert {} -d @examples/review.json https://{address}/mutate", ca.display())?,
+        Some(ca) => writeln!(out, "curl --cacert {} -d @examples/review.json https://{address}/mutate", quoted(ca))?,
         None => writeln!(out, "serving https://{address}")?,
     }
     Ok(out.flush()?)
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%".contains(character);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

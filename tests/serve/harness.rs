@@ -195,6 +195,12 @@ impl Server {
         self.log.wait(json).unwrap_or_else(|| panic!("no line {what} in the log:\n{}", self.log_text()))
     }
 
+    /// Waits for a log line with that text, in either format.
+    pub fn wait_for_line(&self, text: &str) {
+        let found = self.log.wait(|line| line.contains(text).then_some(()));
+        found.unwrap_or_else(|| panic!("no line with {text} in the log:\n{}", self.log_text()));
+    }
+
     /// Waits for the log line of a review.
     pub fn log_of(&self, uid: &str) -> Value {
         self.wait_for_log(uid, |line| line["uid"] == uid && line["endpoint"].is_string())

@@ -70,14 +70,21 @@ fn one_line_for_each_decision_and_never_the_object() {
     assert!(!log.contains("marker"), "{log}");
 }
 
-/// What callers write is escaped, so that nobody forges a line.
+/// What callers write is escaped in either format, so that nobody forges a line.
 #[test]
 fn a_log_line_stays_one_line() {
-    let server = Server::shared();
-    let question = Question::create(REFUSED).by("eve\n{\"level\":\"INFO\",\"message\":\"forged\"}\r\u{1b}[31m");
-    block_on(async { question.ask(&mut server.connect(Http::One).await, Validate).await });
-    assert_eq!(server.log_of(&question.uid)["user"], question.user);
-    assert!(!server.log_text().contains('\u{1b}'));
+    let forged = "eve\n{\"level\":\"INFO\",\"message\":\"forged\"}\r\u{1b}[31m";
+    let text = Server::start(&["--log-format", "text"]);
+    for server in [Server::shared(), &text] {
+        let unreadable = serde_json::json!({ "apiVersion": "v1", "kind": forged }).to_string();
+        assert_eq!(server.post("/validate", unreadable).status, 400);
+        let question = Question { uid: format!("last-{forged}"), ..Question::create(REFUSED).by(forged) };
+        block_on(async { question.ask(&mut server.connect(Http::One).await, Validate).await });
+        server.wait_for_line("last-");
+        let log = server.log_text();
+        assert!(!log.contains('\u{1b}') && !log.contains('\r'), "{log}");
+        assert!(log.lines().all(|line| !line.starts_with("{\"level\"")), "{log}");
+    }
 }
 
 /// However much a caller writes into a name: the decision is logged, in a line of reasonable length, and so is a body that
