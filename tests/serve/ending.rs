@@ -32,7 +32,7 @@ async fn ask(address: std::net::SocketAddr, trust: Trust, http: Http, stop: &Ato
 
 #[test]
 fn sigterm_under_load_loses_no_request() {
-    let mut server = Server::start(&["--log-level", "warn", "--shutdown-grace", "1s"]);
+    let mut server = Server::start(&["--shutdown-grace", "1s"]);
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let clients: Vec<_> = (0..16)
         .map(|number| {
@@ -91,7 +91,7 @@ fn certificates_swapped_a_hundred_times_under_load() {
         fs::write(directory.join("tls.crt"), &identity.chain).unwrap();
         fs::write(directory.join("tls.key"), &identity.key).unwrap();
         let at = |name: &str| directory.join(name).to_str().unwrap().to_owned();
-        vec!["--tls-cert".into(), at("tls.crt"), "--tls-key".into(), at("tls.key"), "--log-level".into(), "warn".into()]
+        vec!["--tls-cert".into(), at("tls.crt"), "--tls-key".into(), at("tls.key")]
     });
     let trust = Trust::in_ca(authority.pem().as_bytes());
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));

@@ -85,13 +85,18 @@ impl Server {
         })
     }
 
-    /// Starts with arguments that name files in the server's own directory. Without `--tls-cert` it makes a certificate.
+    /// Starts with arguments that name files in the server's own directory. Without `--tls-cert` it makes a certificate, without
+    /// `--listen` it takes a free port.
     pub fn start_with(arguments: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let given = arguments(directory.path());
-        let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
-        if !given.iter().any(|argument| argument.starts_with("--tls-cert")) {
+        let mut command = nadmit(&["serve", "--metrics-listen", "127.0.0.1:0"]);
+        let is_given = |name: &str| given.iter().any(|argument| argument.starts_with(name));
+        if !is_given("--tls-cert") {
             command.arg("--cert-dir").arg(directory.path());
+        }
+        if !is_given("--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
         }
         command.args(&given);
         Self::launch(command, directory)
