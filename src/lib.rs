@@ -15,6 +15,7 @@
 //! |---|---|
 //! | [`cli`] | arguments and wiring |
 //! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
+//! | [`cluster`] | everything that talks to an API server: today, the network that owns a NAD |
 //! | [`tls`] | certificates: from files, or made for development |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |
@@ -27,6 +28,7 @@
 //! | [`json`] | JSON as Go reads it, with positions (pure) |
 
 pub mod cli;
+pub mod cluster;
 pub mod cni;
 pub mod json;
 pub mod manifests;

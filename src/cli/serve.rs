@@ -11,8 +11,9 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::CLEAN;
+use crate::cluster::Cluster;
+use crate::cluster::facts::{Nowhere, Source};
 use crate::policy::Policy;
-use crate::server::facts::Nowhere;
 use crate::server::reload::{PolicyFile, Watched};
 use crate::server::{Farewell, Parts, Server};
 use crate::telemetry::{Filter, LogFormat, Logs};
@@ -51,6 +52,9 @@ pub(super) struct Serve {
     /// The policy file; read again when it changes
     #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
     policy: Option<PathBuf>,
+    /// The kubeconfig of the cluster whose networks are asked; in a pod its service account serves, elsewhere nobody is asked
+    #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
     /// How log lines look [default: text on a terminal, else json]
     #[arg(long, env = "NADMIT_LOG_FORMAT", value_enum, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
@@ -88,7 +92,7 @@ impl Serve {
         let logs = Logs::start(format, self.log_level.clone())?;
         let parts = Parts {
             policy,
-            facts: Box::new(Nowhere),
+            facts: self.facts().await?,
             tls,
             watched: Watched { policy: policy_file, certificates },
             asks_callers: self.client_ca.is_some(),
@@ -123,6 +127,18 @@ impl Serve {
             })
             .await;
         Ok(())
+    }
+
+    /// The cluster that is asked for owners, if there is one.
+    async fn facts(&self) -> anyhow::Result<Box<dyn Source>> {
+        let cluster = match &self.kubeconfig {
+            Some(path) => Some(Cluster::by_kubeconfig(path).await?),
+            None => Cluster::by_pod()?,
+        };
+        Ok(match cluster {
+            Some(cluster) => Box::new(cluster),
+            None => Box::new(Nowhere),
+        })
     }
 
     /// The certificate from its files, or one of our own; then also where its CA is.

@@ -121,6 +121,21 @@ impl<'a> Object<'a> {
         Ok(Reader::whole(json, Self::read_next)?)
     }
 
+    /// Reads the objects of a list, as far as they are of kinds that nadmit judges.
+    pub fn read_list(json: &'a str) -> Result<Vec<Self>, ReadError> {
+        let mut objects = Vec::new();
+        Reader::whole(json, |reader| {
+            reader.members(|reader, key, _| match key.as_ref() {
+                "items" => reader.elements(|reader| {
+                    objects.extend(Self::read_next(reader)?);
+                    Ok(())
+                }),
+                _ => reader.skip().map(drop),
+            })
+        })?;
+        Ok(objects)
+    }
+
     /// The same for the object that comes next in a longer text.
     pub(crate) fn read_next(reader: &mut Reader<'a>) -> Result<Option<Self>, crate::json::Error> {
         let head = Head::read(reader)?;

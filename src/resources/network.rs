@@ -17,6 +17,9 @@ pub enum NetworkKind {
 }
 
 impl NetworkKind {
+    /// All three.
+    pub const ALL: [Self; 3] = [Self::Sriov, Self::SriovIb, Self::Ovs];
+
     /// The kind with this name.
     pub fn from_kind(kind: &str) -> Option<Self> {
         match kind {
@@ -33,6 +36,15 @@ impl NetworkKind {
             Self::Sriov => "SriovNetwork",
             Self::SriovIb => "SriovIBNetwork",
             Self::Ovs => "OVSNetwork",
+        }
+    }
+
+    /// The name of the kind in an address of the API server.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Sriov => "sriovnetworks",
+            Self::SriovIb => "sriovibnetworks",
+            Self::Ovs => "ovsnetworks",
         }
     }
 

@@ -5,7 +5,6 @@
 //! ```
 
 mod connections;
-pub mod facts;
 mod health;
 mod limits;
 pub mod reload;
@@ -26,11 +25,11 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use connections::{CallerRule, Connections};
-use facts::Source;
 pub use health::Readiness;
 use limits::{DRAIN, Room};
 use reload::Watched;
 
+use crate::cluster::facts::Source;
 use crate::policy::Policy;
 use crate::telemetry::{Logs, Metrics};
 use crate::tls::Tls;

@@ -9,8 +9,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::{error, info, warn};
 
 use super::State;
-use super::facts::Unavailable;
 use super::limits::{BODY, DEADLINE, MAX_BODY};
+use crate::cluster::facts::{Question, Unavailable};
 use crate::policy::{Facts, Policy, Subject, Verdict, judge};
 use crate::resources::Object;
 use crate::review::{Answer, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
@@ -158,7 +158,8 @@ async fn judged(
     else {
         return Ok(verdict);
     };
-    match state.facts.find(facts, subject.object, wanted, within).await {
+    let question = Question { object: subject.object, wanted, policy };
+    match state.facts.find(facts, question, within).await {
         Ok(Some(facts)) => Ok(judge(subject, &facts, policy)),
         Ok(None) => Ok(verdict),
         Err(unavailable) if wanted.is_vital => Err(unavailable.into()),

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nadmit::policy::{Facts, Lookup, Policy, Subject, Verdict, Wanted, judge};
+use nadmit::cluster::facts::{Found, Question as Asked, Source, Unavailable};
+use nadmit::policy::{Facts, Lookup, Policy, Subject, Verdict, judge};
 use nadmit::resources::Object;
 use nadmit::review::Endpoint::{Mutate, Validate};
-use nadmit::server::facts::{Found, Source, Unavailable};
 use nadmit::server::reload::Watched;
 use nadmit::server::{Parts, Server};
 use nadmit::tls::{Development, Tls};
@@ -72,7 +72,7 @@ impl Source for Cluster {
         at_once(&self.all.lock().unwrap())
     }
 
-    fn find<'a>(&'a self, facts: Facts, _: &'a Object<'a>, _: &'a Wanted, _: Duration) -> Found<'a> {
+    fn find<'a>(&'a self, facts: Facts, _: Asked<'a>, _: Duration) -> Found<'a> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let all = self.all.lock().unwrap().clone();
         Box::pin(std::future::ready(Ok(Some(Facts { today: facts.today, ..all }))))
@@ -174,7 +174,7 @@ impl Source for Silence {
         Facts::default()
     }
 
-    fn find<'a>(&'a self, _: Facts, _: &'a Object<'a>, _: &'a Wanted, within: Duration) -> Found<'a> {
+    fn find<'a>(&'a self, _: Facts, _: Asked<'a>, within: Duration) -> Found<'a> {
         self.within.lock().unwrap().push(within);
         Box::pin(std::future::ready(Err(Unavailable("the API server did not answer".to_owned()))))
     }
@@ -216,7 +216,7 @@ impl Source for Fragile {
         Facts::default()
     }
 
-    fn find<'a>(&'a self, _: Facts, _: &'a Object<'a>, _: &'a Wanted, _: Duration) -> Found<'a> {
+    fn find<'a>(&'a self, _: Facts, _: Asked<'a>, _: Duration) -> Found<'a> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }

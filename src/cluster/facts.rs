@@ -1,10 +1,10 @@
-//! Where the server learns about the rest of the cluster.
+//! Where a door learns about the rest of the cluster.
 
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use crate::policy::{Facts, Wanted};
+use crate::policy::{Facts, Policy, Wanted};
 use crate::resources::Object;
 
 /// A fact that could not be had in time.
@@ -18,7 +18,18 @@ pub trait Source: Send + Sync {
     fn known(&self, object: &Object<'_>) -> Facts;
 
     /// Adds what the judgement wants to know and has to be asked for, within that time.
-    fn find<'a>(&'a self, facts: Facts, object: &'a Object<'a>, wanted: &'a Wanted, within: Duration) -> Found<'a>;
+    fn find<'a>(&'a self, facts: Facts, question: Question<'a>, within: Duration) -> Found<'a>;
+}
+
+/// What has to be asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The object that is judged.
+    pub object: &'a Object<'a>,
+    /// What the judgement wants to know.
+    pub wanted: &'a Wanted,
+    /// The policy in force.
+    pub policy: &'a Policy,
 }
 
 /// What comes of asking. Only a source that should have known and could not be reached in time is unavailable; `None`: there is
@@ -34,7 +45,7 @@ impl Source for Nowhere {
         Facts::default()
     }
 
-    fn find<'a>(&'a self, _: Facts, _: &'a Object<'a>, _: &'a Wanted, _: Duration) -> Found<'a> {
+    fn find<'a>(&'a self, _: Facts, _: Question<'a>, _: Duration) -> Found<'a> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }
