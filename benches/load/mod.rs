@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::post;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -17,11 +19,27 @@ use nadmit::tls::Material;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// What nadmit answers to the operator's NAD, or nearly so.
 const ANSWER: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true,"patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL21ldGFkYXRhL2Fubm90YXRpb25zL2s4cy52MS5jbmkuY25jZi5pb34xcmVzb3VyY2VOYW1lIiwidmFsdWUiOiJvcGVuc2hpZnQuaW8vY3g3YW5sMjQ0In1d","patchType":"JSONPatch","auditAnnotations":{"mode":"enforce","decision":"patch","rules":"nad/resource-name-missing=patch","would":""}}}"#;
+
+const UID: &str = "705ab4f5-6393-11e8-b7cc-42010a800002";
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    response: Response<'a>,
+}
+
+#[derive(Deserialize)]
+struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    patch: &'a str,
+}
 
 /// A server to ask.
 #[derive(Clone)]
@@ -94,7 +112,11 @@ impl Target {
         let response = sender.send_request(request.expect("a request")).await.expect("an answer");
         assert_eq!(response.status(), 200);
         let body = response.into_body().collect().await.expect("a body").to_bytes();
-        assert!(body.len() > 300, "{}", String::from_utf8_lossy(&body));
+        // As the API server does: an answer that is not to this review, or whose patch cannot be read, is none.
+        let answer: Answer<'_> = serde_json::from_slice(&body).expect("an answer");
+        assert_eq!((answer.response.uid, answer.response.allowed), (UID, true));
+        let patch = STANDARD.decode(answer.response.patch).expect("base64");
+        serde_json::from_slice::<json_patch::Patch>(&patch).expect("a patch");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::cluster::facts::{Nowhere, Source};
 use crate::policy::Policy;
 use crate::server::reload::{PolicyFile, Watched};
-use crate::server::{Farewell, Parts, Server};
+use crate::server::{Farewell, Limits, Parts, Server};
 use crate::telemetry::{Filter, LogFormat, Logs};
 use crate::tls::{Development, Files, Tls};
 
@@ -98,6 +98,7 @@ impl Serve {
             asks_callers: self.client_ca.is_some(),
             caller_name: self.client_name.clone(),
             logs: Some(logs),
+            limits: Limits::default(),
         };
         let server = Server::bind(self.listen, self.metrics_listen, parts).await?;
         let mut hangup = signal(SignalKind::hangup())?;

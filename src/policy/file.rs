@@ -230,6 +230,11 @@ impl Policy {
         Ok(policy)
     }
 
+    /// The mode in a namespace.
+    pub fn mode_in(&self, namespace: &str) -> Mode {
+        self.scope(namespace).mode()
+    }
+
     /// The JSON schema of the file.
     pub fn schema() -> serde_json::Value {
         schemars::schema_for!(Self).to_value()

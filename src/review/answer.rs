@@ -233,6 +233,9 @@ fn said(outcome: &Outcome, endpoint: Endpoint) -> Vec<String> {
         (Outcome::Nothing(NoSubject::Unreadable, _), Endpoint::Validate) => {
             vec!["nadmit found no object in the request that it can read, and judged nothing".to_owned()]
         }
+        (Outcome::Nothing(NoSubject::OtherKind, _), Endpoint::Validate) => {
+            vec!["nadmit does not judge objects of this kind; its webhook need not be registered for them".to_owned()]
+        }
         _ => Vec::new(),
     }
 }

@@ -24,7 +24,7 @@ use tower_service::Service;
 use tracing::{debug, warn};
 
 use super::State;
-use super::limits::{HANDSHAKE, HEAD, LINGER, MAX_AGE, MAX_CONNECTIONS, MAX_STREAMS};
+use super::limits::Limits;
 use super::routes::Caller;
 use crate::tls::{Tls, is_named};
 
@@ -54,7 +54,7 @@ pub(super) struct CallerRule {
 impl Connections {
     /// Accepts until told to stop.
     pub(super) async fn accept(self, listener: TcpListener, stop: CancellationToken) {
-        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let room = Arc::new(Semaphore::new(self.state.limits.connections));
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -87,7 +87,7 @@ impl Connections {
             None => self.serve(stream, peer, Caller::Anyone).await,
             Some(tls) => {
                 let handshake = TlsAcceptor::from(tls.config()).accept(stream);
-                match timeout(HANDSHAKE, handshake).await {
+                match timeout(self.state.limits.handshake, handshake).await {
                     Ok(Ok(stream)) => {
                         let caller = self.caller(stream.get_ref().1);
                         self.serve(stream, peer, caller).await;
@@ -133,10 +133,11 @@ impl Connections {
                 Ok::<_, std::convert::Infallible>(response)
             }
         });
-        let builder = builder();
+        let limits = &self.state.limits;
+        let builder = builder(limits);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         // Not all at once, so that not all come back at once.
-        let age = MAX_AGE + Duration::from_secs(u64::from(peer.port() % 60));
+        let age = limits.age + limits.age / 300 * u32::from(peer.port() % 60);
         let ended = tokio::select! {
             ended = connection.as_mut() => Some(ended),
             () = sleep(age) => None,
@@ -146,12 +147,12 @@ impl Connections {
             Some(ended) => ended,
             None => {
                 ending.store(true, Ordering::Relaxed);
-                match timeout(LINGER, connection.as_mut()).await {
+                match timeout(limits.linger, connection.as_mut()).await {
                     Ok(ended) => ended,
                     Err(_) => {
                         connection.as_mut().graceful_shutdown();
                         // Whoever does not take the answer by then never will.
-                        timeout(HEAD, connection).await.unwrap_or(Ok(()))
+                        timeout(limits.head, connection).await.unwrap_or(Ok(()))
                     }
                 }
             }
@@ -162,15 +163,15 @@ impl Connections {
     }
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
+fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(64 << 10);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(64 << 10);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_STREAMS)
+        .max_concurrent_streams(limits.streams)
         .max_header_list_size(16 << 10)
-        .keep_alive_interval(HEAD)
-        .keep_alive_timeout(HANDSHAKE);
+        .keep_alive_interval(limits.head)
+        .keep_alive_timeout(limits.handshake);
     builder
 }

@@ -26,7 +26,8 @@ use tracing::{info, warn};
 
 use connections::{CallerRule, Connections};
 pub use health::Readiness;
-use limits::{DRAIN, Room};
+pub use limits::Limits;
+use limits::Room;
 use reload::Watched;
 
 use crate::cluster::facts::Source;
@@ -40,6 +41,7 @@ pub struct State {
     facts: Box<dyn Source>,
     metrics: Metrics,
     readiness: Readiness,
+    limits: Limits,
     room: Room,
     logs: Option<Logs>,
 }
@@ -69,6 +71,8 @@ pub struct Parts {
     pub caller_name: Option<String>,
     /// The log, whose level follows the policy.
     pub logs: Option<Logs>,
+    /// The bounds on what comes from a socket.
+    pub limits: Limits,
 }
 
 /// How to end: whoever asks says how long to go on serving before.
@@ -105,13 +109,14 @@ pub enum ServeError {
 impl Server {
     /// Opens the sockets.
     pub async fn bind(https: SocketAddr, metrics: SocketAddr, parts: Parts) -> Result<Self, ServeError> {
-        let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs } = parts;
+        let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits } = parts;
         let state = State {
             policy: ArcSwap::default(),
             facts,
             metrics: Metrics::default(),
             readiness: Readiness::default(),
-            room: Room::default(),
+            room: Room::new(&limits),
+            limits,
             logs,
         };
         state.take_policy(policy);
@@ -171,7 +176,7 @@ impl Server {
         sleep(grace).await;
         stop.cancel();
         tasks.close();
-        if timeout(DRAIN, tasks.wait()).await.is_err() {
+        if timeout(self.state.limits.drain, tasks.wait()).await.is_err() {
             warn!("some connections did not end in time and are cut");
         }
         info!("ended");

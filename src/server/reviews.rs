@@ -9,7 +9,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::{error, info, warn};
 
 use super::State;
-use super::limits::{BODY, DEADLINE, MAX_BODY};
 use crate::cluster::facts::{Question, Unavailable};
 use crate::policy::{Facts, Policy, Subject, Verdict, judge};
 use crate::resources::Object;
@@ -25,14 +24,17 @@ fn short(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MOST_REPEATED)).unwrap_or_default()
 }
 
+/// The deadline where the API server names none: its own default.
+const DEADLINE: Duration = Duration::from_secs(10);
+
 /// Why a review gets an HTTP error, which leaves the decision to failurePolicy.
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
     #[error("{0}")]
     Unreadable(#[from] ReviewError),
-    #[error("the body is larger than 8 MiB")]
-    TooLarge,
-    #[error("the body did not arrive within {} seconds", BODY.as_secs())]
+    #[error("the body is larger than {} MiB", .0 >> 20)]
+    TooLarge(usize),
+    #[error("the body did not arrive in time")]
     Slow,
     #[error("the body could not be read: {0}")]
     Broken(axum::Error),
@@ -48,7 +50,7 @@ impl Unanswered {
     fn reason(&self) -> &'static str {
         match self {
             Self::Unreadable(_) => "unreadable",
-            Self::TooLarge => "too_large",
+            Self::TooLarge(_) => "too_large",
             Self::Slow => "slow",
             Self::Broken(_) => "broken",
             Self::Busy => "busy",
@@ -60,7 +62,7 @@ impl Unanswered {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unreadable(_) | Self::Broken(_) => StatusCode::BAD_REQUEST,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -101,13 +103,14 @@ pub(super) async fn respond(state: &State, endpoint: Endpoint, request: Request<
 
 async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Result<Vec<u8>, Unanswered> {
     let _room = state.room.review().ok_or(Unanswered::Busy)?;
-    let within = deadline(request.uri().query());
+    let (arrived, within) = (Instant::now(), deadline(request.uri().query()));
     let (body, _held) = body(state, request.into_body()).await?;
     let started = Instant::now();
+    let within = within.saturating_sub(started - arrived);
     let review = Review::read(&body)?;
     let policy = state.policy.load_full();
     let outcome = match review.request.subject(endpoint) {
-        Err(nothing) => Outcome::Nothing(nothing, policy.mode),
+        Err(nothing) => Outcome::Nothing(nothing, policy.mode_in(&review.request.namespace)),
         Ok(subject) => Outcome::Judged(judged(state, &policy, &subject, endpoint, within).await?),
     };
     let answer = answer(&review, endpoint, &outcome);
@@ -123,8 +126,8 @@ async fn body(state: &State, mut body: Body) -> Result<(Bytes, Vec<OwnedSemaphor
         let mut first = Bytes::new();
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(Unanswered::Broken)?.into_data() else { continue };
-            if first.len() + parts.len() + data.len() > MAX_BODY {
-                return Err(Unanswered::TooLarge);
+            if first.len() + parts.len() + data.len() > state.limits.body {
+                return Err(Unanswered::TooLarge(state.limits.body));
             }
             held.push(state.room.body(data.len()).ok_or(Unanswered::Busy)?);
             // Most bodies come in one piece, and need no copy.
@@ -139,7 +142,7 @@ async fn body(state: &State, mut body: Body) -> Result<(Bytes, Vec<OwnedSemaphor
         }
         Ok((if parts.is_empty() { first } else { parts.into() }, held))
     };
-    tokio::time::timeout(BODY, read).await.map_err(|_| Unanswered::Slow)?
+    tokio::time::timeout(state.limits.body_arrives, read).await.map_err(|_| Unanswered::Slow)?
 }
 
 /// Judges with what is known, and once more where the first time showed that somebody must be asked. A value that comes from the

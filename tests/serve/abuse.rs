@@ -97,6 +97,23 @@ fn survives_abuse_and_gives_everything_back() {
     assert!(server.metric(r#"nadmit_connections_refused_total{reason="too_many"}"#) >= 1.0);
 }
 
+/// A server that may open few files goes on when they are used up, and is there when they are free again.
+#[test]
+fn running_out_of_files_is_survived() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new("sh");
+    let script = "ulimit -n 40; exec \"$0\" serve --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --cert-dir \"$1\"";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_nadmit")]).arg(directory.path());
+    let server = Server::launch(command, directory);
+    let held = block_on(async { join_all((0..100).map(|_| TcpStream::connect(server.https))).await });
+    server.wait_for_log("about accepting", |line| line["message"] == "no connection could be accepted");
+    drop(held);
+    block_on(async {
+        gets_in_again(&server).await;
+        still_answers(&server).await;
+    });
+}
+
 /// Slowloris: a head that comes a little at a time.
 async fn slow_heads(server: &Server) -> Vec<impl AsyncReadExt + AsyncWriteExt + Unpin> {
     let trust = server.trust();

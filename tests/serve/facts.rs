@@ -2,7 +2,6 @@
 //! process, because the binary has no such source without a cluster.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,50 +10,11 @@ use nadmit::cluster::facts::{Found, Question as Asked, Source, Unavailable};
 use nadmit::policy::{Facts, Lookup, Policy, Subject, Verdict, judge};
 use nadmit::resources::Object;
 use nadmit::review::Endpoint::{Mutate, Validate};
-use nadmit::server::reload::Watched;
-use nadmit::server::{Parts, Server};
-use nadmit::tls::{Development, Tls};
 
-use super::client::{Client, Http, Trust, block_on, plain_get};
+use super::client::{Client, block_on};
+use super::in_process::InProcess;
 use super::reviews::{GOOD, Question, REFUSED, REPAIRABLE, Reply, path};
 use crate::cases::{self, Case};
-
-const ANYWHERE: &str = "127.0.0.1:0";
-
-/// A server in this process; it runs until the process ends.
-struct InProcess {
-    https: SocketAddr,
-    metrics: SocketAddr,
-    trust: Trust,
-}
-
-impl InProcess {
-    async fn start(facts: Box<dyn Source>, policy: Policy) -> Self {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let made = Development::make(&[]).unwrap();
-        let parts = Parts {
-            policy,
-            facts,
-            tls: Tls::new(made.material.serve().unwrap()),
-            watched: Watched::default(),
-            asks_callers: false,
-            caller_name: None,
-            logs: None,
-        };
-        let server = Server::bind(ANYWHERE.parse().unwrap(), ANYWHERE.parse().unwrap(), parts).await.unwrap();
-        let (https, metrics) = (server.address().unwrap(), server.metrics_address().unwrap());
-        tokio::spawn(server.serve(std::future::pending()));
-        Self { https, metrics, trust: Trust::in_ca(made.ca.as_bytes()) }
-    }
-
-    async fn connect(&self) -> Client {
-        Client::connect(self.https, &self.trust, Http::One).await.unwrap()
-    }
-
-    async fn metrics(&self) -> String {
-        plain_get(self.metrics, "/metrics").await.text()
-    }
-}
 
 /// Knows at once what the case says, but has to be asked about networks.
 #[derive(Clone, Default)]

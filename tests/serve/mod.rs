@@ -11,6 +11,8 @@ mod doors;
 mod ending;
 mod facts;
 mod harness;
+mod in_process;
+mod limits;
 mod protocol;
 mod reloads;
 mod reviews;

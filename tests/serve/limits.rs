@@ -1,0 +1,112 @@
+//! The bounds on what comes from a socket, with values that need no patience.
+
+use std::time::Duration;
+
+use nadmit::server::Limits;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::client::TlsStream;
+
+use super::client::{Client, Http, block_on};
+use super::harness::PATIENCE;
+use super::in_process::InProcess;
+use super::reviews::example;
+
+const SOON: Duration = Duration::from_millis(50);
+
+/// A request of which only the head and the beginning of the body have been sent.
+async fn half_sent(server: &InProcess) -> TlsStream<TcpStream> {
+    let mut stream = server.trust.open(server.https, Http::One).await.unwrap();
+    let head = format!("POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", example("review").len());
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(b"{").await.unwrap();
+    stream
+}
+
+async fn rest_of(mut stream: TlsStream<TcpStream>) -> String {
+    let mut text = Vec::new();
+    // Whoever is cut off gets no proper end of the TLS session; what was said before counts.
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut text)).await.expect("an end");
+    String::from_utf8(text).unwrap()
+}
+
+async fn waits_for(server: &InProcess, series: &str) {
+    let watch = async { while !server.metrics().await.lines().any(|line| line == series) {} };
+    timeout(PATIENCE, watch).await.unwrap_or_else(|_| panic!("never: {series}"));
+}
+
+#[test]
+fn a_connection_ends_with_its_age_and_loses_nothing() {
+    block_on(async {
+        let server = InProcess::within(Limits { age: SOON, linger: PATIENCE, ..Limits::default() }).await;
+        let mut client = server.connect().await;
+        let watch = async {
+            loop {
+                let answer = client.post("/mutate", example("review")).await.expect("an answer");
+                assert_eq!(answer.status, 200);
+                if answer.header("connection") == "close" {
+                    return;
+                }
+            }
+        };
+        timeout(PATIENCE, watch).await.expect("an end");
+        assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
+        // One that never asks anything ends too, and HTTP/2 says so in its own way.
+        let server = InProcess::within(Limits { age: SOON, linger: SOON, ..Limits::default() }).await;
+        assert_eq!(rest_of(server.trust.open(server.https, Http::One).await.unwrap()).await, "");
+        let mut client = Client::connect(server.https, &server.trust, Http::Two).await.unwrap();
+        let watch = async { while client.post("/mutate", example("review")).await.is_ok() {} };
+        timeout(PATIENCE, watch).await.expect("an end");
+    });
+}
+
+#[test]
+fn past_the_limit_reviews_are_told_to_come_back() {
+    block_on(async {
+        let server = InProcess::within(Limits { in_flight: 1, ..Limits::default() }).await;
+        let mut held = half_sent(&server).await;
+        waits_for(&server, "nadmit_reviews_in_flight 1").await;
+        let busy = server.connect().await.post("/mutate", example("review")).await.unwrap();
+        assert_eq!((busy.status.as_u16(), busy.header("retry-after")), (429, "1"));
+        // Health is not asked to wait.
+        assert_eq!(server.connect().await.send("GET", "/healthz", &[], "").await.unwrap().status, 200);
+        held.write_all(&example("review")[1..]).await.unwrap();
+        let mut answer = [0; 15];
+        timeout(PATIENCE, held.read_exact(&mut answer)).await.unwrap().unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200 OK");
+        assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
+        waits_for(&server, r#"nadmit_reviews_unanswered_total{reason="busy"} 1"#).await;
+    });
+}
+
+#[test]
+fn bodies_have_a_size_and_a_time() {
+    block_on(async {
+        let server = InProcess::within(Limits { bodies: 1024, ..Limits::default() }).await;
+        let busy = server.connect().await.post("/mutate", example("review")).await.unwrap();
+        assert_eq!((busy.status.as_u16(), busy.header("retry-after")), (429, "1"));
+        let server = InProcess::within(Limits { body_arrives: SOON, ..Limits::default() }).await;
+        let answer = rest_of(half_sent(&server).await).await;
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+        assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
+    });
+}
+
+#[test]
+fn heads_and_connections_have_limits() {
+    block_on(async {
+        let server = InProcess::within(Limits { head: SOON, ..Limits::default() }).await;
+        let mut slow = server.trust.open(server.https, Http::One).await.unwrap();
+        slow.write_all(b"POST /mutate HTTP/1.1\r\nx-").await.unwrap();
+        let said = rest_of(slow).await;
+        assert!(said.is_empty() || said.starts_with("HTTP/1.1 408 "), "{said}");
+        let server = InProcess::within(Limits { connections: 1, ..Limits::default() }).await;
+        let held = server.connect().await;
+        // The metrics' listener has a limit of its own.
+        assert!(Client::connect(server.https, &server.trust, Http::One).await.is_err());
+        drop(held);
+        let again = async { while Client::connect(server.https, &server.trust, Http::One).await.is_err() {} };
+        timeout(PATIENCE, again).await.expect("room again");
+    });
+}
