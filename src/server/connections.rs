@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use futures_util::FutureExt;
 use http::{HeaderValue, Request, Version, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -58,23 +59,33 @@ impl Connections {
         loop {
             let accepted = tokio::select! {
                 biased;
+                () = stop.cancelled() => break,
                 accepted = listener.accept() => accepted,
-                // Only when nobody is waiting: whom the system has let in already is served.
-                () = stop.cancelled() => return,
             };
-            match accepted {
-                Ok((stream, peer)) => match Arc::clone(&room).try_acquire_owned() {
-                    Ok(place) => drop(self.tasks.spawn(self.clone().connection(stream, peer, place))),
-                    // Closed at once, which costs nothing and tells the caller now instead of after its timeout.
-                    Err(_) => self.state.metrics.refused("too_many"),
-                },
-                Err(error) => {
-                    self.state.metrics.refused("accept");
-                    // A client that has gone again is its own affair; anything else would come right back.
-                    if error.kind() != io::ErrorKind::ConnectionAborted {
-                        warn!(%error, "no connection could be accepted");
-                        sleep(BACKOFF).await;
-                    }
+            self.welcome(accepted, &room).await;
+        }
+        // Whom the system has let in already is served too, as far as there is room.
+        for _ in 0..self.state.limits.connections {
+            match listener.accept().now_or_never() {
+                Some(accepted) => self.welcome(accepted, &room).await,
+                None => return,
+            }
+        }
+    }
+
+    async fn welcome(&self, accepted: io::Result<(TcpStream, SocketAddr)>, room: &Arc<Semaphore>) {
+        match accepted {
+            Ok((stream, peer)) => match Arc::clone(room).try_acquire_owned() {
+                Ok(place) => drop(self.tasks.spawn(self.clone().connection(stream, peer, place))),
+                // Closed at once, which costs nothing and tells the caller now instead of after its timeout.
+                Err(_) => self.state.metrics.refused("too_many"),
+            },
+            Err(error) => {
+                self.state.metrics.refused("accept");
+                // A client that has gone again is its own affair; anything else would come right back.
+                if error.kind() != io::ErrorKind::ConnectionAborted {
+                    warn!(%error, "no connection could be accepted");
+                    sleep(BACKOFF).await;
                 }
             }
         }
