@@ -235,17 +235,18 @@ impl<'t> Document<'t> {
 
 /// Escapes one reference token of a JSON pointer.
 pub fn escape(token: &str) -> Cow<'_, str> {
-    if !token.bytes().any(|byte| matches!(byte, b'~' | b'/')) {
+    let is_special = |byte| matches!(byte, b'~' | b'/');
+    if !token.bytes().any(is_special) {
         return Cow::Borrowed(token);
     }
     let mut escaped = String::with_capacity(token.len() + 8);
-    for character in token.chars() {
-        match character {
-            '~' => escaped.push_str("~0"),
-            '/' => escaped.push_str("~1"),
-            other => escaped.push(other),
-        }
+    let mut rest = token;
+    while let Some((before, behind)) = rest.bytes().position(is_special).and_then(|at| rest.split_at_checked(at)) {
+        escaped.push_str(before);
+        escaped.push_str(if behind.starts_with('~') { "~0" } else { "~1" });
+        rest = behind.get(1..).unwrap_or_default();
     }
+    escaped.push_str(rest);
     Cow::Owned(escaped)
 }
 
