@@ -6,7 +6,9 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod read;
+mod skip;
 mod strings;
+mod words;
 
 use std::borrow::Cow;
 
@@ -233,17 +235,18 @@ impl<'t> Document<'t> {
 
 /// Escapes one reference token of a JSON pointer.
 pub fn escape(token: &str) -> Cow<'_, str> {
-    if !token.bytes().any(|byte| matches!(byte, b'~' | b'/')) {
+    let is_special = |byte| matches!(byte, b'~' | b'/');
+    if !token.bytes().any(is_special) {
         return Cow::Borrowed(token);
     }
     let mut escaped = String::with_capacity(token.len() + 8);
-    for character in token.chars() {
-        match character {
-            '~' => escaped.push_str("~0"),
-            '/' => escaped.push_str("~1"),
-            other => escaped.push(other),
-        }
+    let mut rest = token;
+    while let Some((before, behind)) = rest.bytes().position(is_special).and_then(|at| rest.split_at_checked(at)) {
+        escaped.push_str(before);
+        escaped.push_str(if behind.starts_with('~') { "~0" } else { "~1" });
+        rest = behind.get(1..).unwrap_or_default();
     }
+    escaped.push_str(rest);
     Cow::Owned(escaped)
 }
 
@@ -350,38 +353,6 @@ mod tests {
             let document = Document::parse(text).unwrap();
             assert_eq!(document.root.as_str(), Some(want), "{text}");
         }
-    }
-
-    #[test]
-    fn steps_over_what_it_would_read() {
-        for text in [
-            "{}",
-            "[ ]",
-            r#"{"a":[1,{"b":"\u00e9\"]"},[[]],{}],"c":null}"#,
-            "-0.5e+3",
-            "[true,false]",
-            "1e400",
-            "",
-            "[1,]",
-            r#"{"a":1,}"#,
-            r#"{"a" 1}"#,
-            r#"{"a":[}]"#,
-            "{1:2}",
-            "[1 2]",
-            r#"["\x"]"#,
-            "[\"\n\"]",
-            "[[]",
-            "]",
-            "nul",
-        ] {
-            let skipped = Reader::whole(text, Reader::skip);
-            let read = Document::parse(text).map(|document| text.get(document.root.span.range()).unwrap());
-            // A number that nobody decodes may be of any size.
-            let want = read.or_else(|error| if error.problem == Problem::HugeNumber { Ok(text) } else { Err(error) });
-            assert_eq!(skipped, want, "{text}");
-        }
-        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
-        assert_eq!(Reader::whole(&deep, Reader::skip), Ok(deep.as_str()));
     }
 
     #[test]

@@ -13,9 +13,13 @@ pub(crate) struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { text, at: 0, scratch: Vec::new() }
+    }
+
     /// Reads a text that holds nothing but blanks beside what `read` takes from it.
     pub(crate) fn whole<T>(text: &'t str, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        let mut reader = Self { text, at: 0, scratch: Vec::new() };
+        let mut reader = Self::new(text);
         reader.skip_blanks();
         if reader.peek().is_none() {
             return Err(reader.error(Problem::Blank));
@@ -95,42 +99,6 @@ impl<'t> Reader<'t> {
         Ok(Value { span: self.span_from(start), kind })
     }
 
-    /// A value that nobody looks into: its text, and nothing is built of it.
-    pub(crate) fn skip(&mut self) -> Result<&'t str, Error> {
-        let start = self.at;
-        // The brackets that will close what is open. They are not on the stack, as nothing limits how many there are.
-        let mut open = Vec::new();
-        loop {
-            match self.peek() {
-                Some(b'{') => {
-                    if self.opens(b'}') {
-                        open.push(b'}');
-                        self.key()?;
-                        continue;
-                    }
-                }
-                Some(b'[') => {
-                    if self.opens(b']') {
-                        open.push(b']');
-                        continue;
-                    }
-                }
-                Some(b'"') => self.skip_string()?,
-                _ => drop(self.scalar()?),
-            }
-            while let Some(bracket) = open.last()
-                && !self.goes_on(*bracket)?
-            {
-                open.pop();
-            }
-            match open.last() {
-                None => return Ok(self.text_from(start)),
-                Some(b'}') => drop(self.key()?),
-                Some(_) => {}
-            }
-        }
-    }
-
     /// An object: `each` is given every key, and reads its value.
     pub(crate) fn members(
         &mut self,
@@ -205,7 +173,7 @@ impl<'t> Reader<'t> {
         Ok((key, span))
     }
 
-    fn scalar(&mut self) -> Result<Kind<'t>, Error> {
+    pub(super) fn scalar(&mut self) -> Result<Kind<'t>, Error> {
         match self.peek() {
             Some(b'-' | b'0'..=b'9') => self.number().map(Kind::Number),
             Some(b't') => self.literal("true", Kind::Bool(true)),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::read::Reader;
+use super::words::plain_in_string;
 use super::{Error, Problem};
 
 impl<'t> Reader<'t> {
@@ -32,8 +33,17 @@ impl<'t> Reader<'t> {
     /// What stands in a string as it is, up to its end, an escape, or what may not stand there.
     fn run(&mut self) -> &'t str {
         let start = self.at;
-        let rest = self.rest();
-        self.at += rest.iter().position(|byte| ends_run(*byte)).unwrap_or(rest.len());
+        let mut rest = self.rest();
+        self.at = loop {
+            let Some((chunk, behind)) = rest.split_first_chunk() else {
+                let run = rest.iter().position(|byte| ends_run(*byte)).unwrap_or(rest.len());
+                break self.text.len() - rest.len() + run;
+            };
+            match plain_in_string(*chunk) {
+                8 => rest = behind,
+                run => break self.text.len() - rest.len() + run,
+            }
+        };
         self.text_from(start)
     }
 
@@ -47,10 +57,6 @@ impl<'t> Reader<'t> {
         let mut rest = self.rest();
         loop {
             rest = match rest {
-                [byte, behind @ ..] if !ends_run(*byte) => {
-                    bytes.push(*byte);
-                    behind
-                }
                 // These two are nearly all the escapes of JSON within JSON.
                 [b'\\', b'"', behind @ ..] => {
                     bytes.push(b'"');
@@ -74,29 +80,13 @@ impl<'t> Reader<'t> {
                     self.rest()
                 }
             };
+            rest = copy_run(rest, &mut bytes);
         }
         self.at += 1;
-        // Whole characters went in, byte by byte.
+        // Whole characters went in, in pieces.
         let text = std::str::from_utf8(&bytes).map_err(|_| self.error(Problem::BadEscape))?.to_owned();
         self.scratch = bytes;
         Ok(text)
-    }
-
-    /// Steps over a string.
-    pub(super) fn skip_string(&mut self) -> Result<(), Error> {
-        self.at += 1;
-        loop {
-            self.run();
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                Some(b'\\') => drop(self.escape()?),
-                Some(_) => return Err(self.error(Problem::ControlCharacter)),
-                None => return Err(self.error(Problem::Truncated)),
-            }
-        }
     }
 
     /// One escape sequence.
@@ -146,7 +136,25 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Whether a byte does not stand for itself in a string. Small letters, which come most often, are told by the first look.
+/// Copies what stands for itself, and says what comes behind it.
+fn copy_run<'t>(mut rest: &'t [u8], bytes: &mut Vec<u8>) -> &'t [u8] {
+    // Eight bytes are copied in one move, and what was too much is cut off again: most runs are shorter than that.
+    while let Some(chunk) = rest.first_chunk() {
+        bytes.extend_from_slice(chunk);
+        let run = plain_in_string(*chunk);
+        rest = rest.get(run..).unwrap_or_default();
+        if run < chunk.len() {
+            bytes.truncate(bytes.len() - chunk.len() + run);
+            return rest;
+        }
+    }
+    let run = rest.iter().position(|byte| ends_run(*byte)).unwrap_or(rest.len());
+    let (run, behind) = rest.split_at_checked(run).unwrap_or((rest, &[]));
+    bytes.extend_from_slice(run);
+    behind
+}
+
+/// Whether a byte does not stand for itself in a string.
 fn ends_run(byte: u8) -> bool {
-    byte <= b'\\' && matches!(byte, b'"' | b'\\' | 0..=0x1f)
+    matches!(byte, b'"' | b'\\' | 0..=0x1f)
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::raw::{Fields, Found};
 use super::{Misshapen, NetworkId, NetworkKind, OWNER_REF};
+use crate::json::{Error, Reader};
 
 /// An object's metadata.
 #[derive(Clone, Debug, Default)]
@@ -20,22 +21,48 @@ pub struct Meta<'a> {
     owners: Vec<NetworkId>,
 }
 
+/// The members of `metadata` that rules look at, found in one pass over all that stands there; the last of equal ones counts.
+#[derive(Debug, Default)]
+pub(super) struct Metadata<'a> {
+    name: Found<Cow<'a, str>>,
+    namespace: Found<Cow<'a, str>>,
+    annotations: Found<Fields<'a>>,
+    owners: Option<&'a str>,
+    deleting: bool,
+}
+
+impl<'a> Metadata<'a> {
+    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        let mut found = Self::default();
+        reader.members(|reader, key, _| {
+            match key.as_ref() {
+                "name" => found.name = Found::text(reader)?,
+                "namespace" => found.namespace = Found::text(reader)?,
+                "annotations" => found.annotations = Found::fields(reader)?,
+                "ownerReferences" => found.owners = Some(reader.skip()?),
+                "deletionTimestamp" => found.deleting = reader.skip()? != "null",
+                _ => drop(reader.skip()?),
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
 impl<'a> Meta<'a> {
-    /// Reads the metadata of an object; what has a wrong type is noted and then treated as absent.
-    pub(super) fn read(metadata: Found<Fields<'a>>, misshapen: &mut Vec<Misshapen>) -> Self {
-        let Some(metadata) = metadata.or_noted("/metadata", "an object", misshapen) else { return Self::default() };
-        let mut text =
-            |key: &str, pointer: &str| metadata.text(key).or_noted(pointer, "a string", misshapen).unwrap_or_default();
-        let (name, namespace) = (text("name", "/metadata/name"), text("namespace", "/metadata/namespace"));
-        let annotations = metadata.fields("annotations").or_noted("/metadata/annotations", "an object", misshapen);
+    /// The metadata of an object; what has a wrong type is noted and then treated as absent.
+    pub(super) fn of(metadata: Found<Metadata<'a>>, misshapen: &mut Vec<Misshapen>) -> Self {
+        let Some(found) = metadata.or_noted("/metadata", "an object", misshapen) else { return Self::default() };
+        let name = found.name.or_noted("/metadata/name", "a string", misshapen).unwrap_or_default();
+        let namespace = found.namespace.or_noted("/metadata/namespace", "a string", misshapen).unwrap_or_default();
+        let annotations = found.annotations.or_noted("/metadata/annotations", "an object", misshapen);
         for (key, found) in annotations.iter().flat_map(Fields::no_texts) {
             let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));
             misshapen.push(Misshapen { pointer, wanted: "a string", found });
         }
-        let owners = metadata.objects("ownerReferences").value().unwrap_or_default();
+        let owners = found.owners.and_then(|raw| Fields::list(raw).value()).unwrap_or_default();
         let owners = owners.iter().filter_map(|owner| network_owner(owner, &namespace)).collect();
-        let deleting = metadata.raw("deletionTimestamp").is_some();
-        Self { name, namespace, deleting, is_there: true, annotations, owners }
+        Self { name, namespace, deleting: found.deleting, is_there: true, annotations, owners }
     }
 
     /// An annotation's value.

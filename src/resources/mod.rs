@@ -167,10 +167,10 @@ impl<'a> Object<'a> {
 impl<'a> Nad<'a> {
     fn from_head(head: Head<'a>) -> Self {
         let mut misshapen = Vec::new();
-        let meta = Meta::read(head.metadata, &mut misshapen);
-        let spec = head.spec.or_noted("/spec", "an object", &mut misshapen).unwrap_or_default();
+        let meta = Meta::of(head.metadata, &mut misshapen);
+        let mut spec = head.spec.or_noted("/spec", "an object", &mut misshapen).unwrap_or_default();
         let wanted = "a string that holds the JSON text";
-        let config = spec.text("config").or_noted("/spec/config", wanted, &mut misshapen);
+        let config = spec.take_text("config").or_noted("/spec/config", wanted, &mut misshapen);
         let unknown = spec.keys().filter(|key| *key != "config").map(|key| Cow::Owned(key.to_owned())).collect();
         Self { meta, config, unknown, misshapen }
     }
@@ -201,6 +201,20 @@ mod tests {
         let pointers: Vec<_> = nad.misshapen.iter().map(|wrong| wrong.pointer.as_str()).collect();
         assert_eq!(pointers, ["/metadata/name", "/metadata/annotations/a", "/spec/config"]);
         assert_eq!(nad.unknown, ["extra"]);
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts() {
+        let json = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":5,"name":"n",
+            "namespace":"s","namespace":null,"annotations":[],"annotations":{"a":1,"a":"b"},"deletionTimestamp":"t","deletionTimestamp":null,
+            "ownerReferences":[{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","name":"n"}],"ownerReferences":null},
+            "spec":{"config":5,"config":"{}"}}"#;
+        let Ok(Some(Object::Nad(nad))) = Object::read(json) else { panic!("a NAD") };
+        assert_eq!((nad.meta.name.as_ref(), nad.meta.namespace.as_ref(), nad.meta.deleting), ("n", "", false));
+        assert_eq!((nad.meta.annotation("a").as_deref(), nad.meta.owner()), (Some("b"), None));
+        assert_eq!((nad.config.as_deref(), nad.unknown.len()), (Some("{}"), 0));
+        let pointers: Vec<_> = nad.misshapen.iter().map(|wrong| wrong.pointer.as_str()).collect();
+        assert_eq!(pointers, ["/metadata/annotations/a"]);
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub struct Network<'a> {
 impl<'a> Network<'a> {
     pub(super) fn read(kind: NetworkKind, head: Head<'a>) -> Self {
         let mut misshapen = Vec::new();
-        let meta = Meta::read(head.metadata, &mut misshapen);
+        let meta = Meta::of(head.metadata, &mut misshapen);
         let spec = head.spec.or_noted("/spec", "an object", &mut misshapen).unwrap_or_default();
         Self { kind, meta, spec, misshapen }
     }

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::Misshapen;
+use super::meta::Metadata;
 use crate::json::{Error, Reader};
 
 /// The members of an object, in the order of the text.
@@ -43,12 +44,43 @@ impl<T> Found<T> {
         }
     }
 
+    /// What there is besides what was asked for.
+    fn other(raw: &str) -> Self {
+        if raw == "null" { Self::Absent } else { Self::Wrong(describe(raw)) }
+    }
+
+    /// What `read` makes of the object that comes next.
+    fn object<'a>(
+        reader: &mut Reader<'a>,
+        read: impl FnOnce(&mut Reader<'a>) -> Result<T, Error>,
+    ) -> Result<Self, Error> {
+        match reader.peek() {
+            Some(b'{') => read(reader).map(Self::Value),
+            _ => reader.skip().map(Self::other),
+        }
+    }
+
     /// The value; one of another type is noted and then treated as absent.
     pub(super) fn or_noted(self, pointer: &str, wanted: &'static str, misshapen: &mut Vec<Misshapen>) -> Option<T> {
         if let Self::Wrong(found) = self {
             misshapen.push(Misshapen { pointer: pointer.to_owned(), wanted, found });
         }
         self.value()
+    }
+}
+
+impl<'a> Found<Cow<'a, str>> {
+    /// The string that comes next.
+    pub(super) fn text(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        let start = reader.at();
+        Ok(reader.text()?.map_or_else(|| Self::other(reader.text_from(start)), Self::Value))
+    }
+}
+
+impl<'a> Found<Fields<'a>> {
+    /// The object that comes next.
+    pub(super) fn fields(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        Self::object(reader, Fields::read)
     }
 }
 
@@ -101,6 +133,14 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The same where nobody asks for it again: a config is long, and need not be copied.
+    pub(super) fn take_text(&mut self, key: &str) -> Found<Cow<'a, str>> {
+        match self.0.iter_mut().rfind(|field| field.key == key) {
+            None => Found::Absent,
+            Some(field) => field.text.take().map_or_else(|| Found::other(field.raw), Found::Value),
+        }
+    }
+
     /// An integer; `5.0` is one, as it is for the API server.
     pub fn integer(&self, key: &str) -> Found<i64> {
         let Some(raw) = self.raw(key) else { return Found::Absent };
@@ -110,18 +150,13 @@ impl<'a> Fields<'a> {
         exact.or_else(float).map_or(Found::Wrong(describe(raw)), Found::Value)
     }
 
-    /// An object.
-    pub fn fields(&self, key: &str) -> Found<Self> {
-        match self.raw(key) {
-            None => Found::Absent,
-            Some(raw) if raw.starts_with('{') => Self::parse(raw).map_or(Found::Wrong("broken"), Found::Value),
-            Some(raw) => Found::Wrong(describe(raw)),
-        }
-    }
-
     /// A list of objects.
     pub fn objects(&self, key: &str) -> Found<Vec<Self>> {
-        let Some(raw) = self.raw(key) else { return Found::Absent };
+        self.raw(key).map_or(Found::Absent, Self::list)
+    }
+
+    /// The objects in the text of a list.
+    pub(super) fn list(raw: &'a str) -> Found<Vec<Self>> {
         let mut objects = Vec::new();
         let read = Reader::whole(raw, |reader| {
             reader.elements(|reader| {
@@ -146,7 +181,7 @@ impl<'a> Field<'a> {
 pub(super) struct Head<'a> {
     pub(super) api_version: Cow<'a, str>,
     pub(super) kind: Cow<'a, str>,
-    pub(super) metadata: Found<Fields<'a>>,
+    pub(super) metadata: Found<Metadata<'a>>,
     pub(super) spec: Found<Fields<'a>>,
 }
 
@@ -157,25 +192,13 @@ impl<'a> Head<'a> {
             match key.as_ref() {
                 "apiVersion" => head.api_version = reader.text()?.unwrap_or_default(),
                 "kind" => head.kind = reader.text()?.unwrap_or_default(),
-                "metadata" => head.metadata = Found::read(reader)?,
-                "spec" => head.spec = Found::read(reader)?,
+                "metadata" => head.metadata = Found::object(reader, Metadata::read)?,
+                "spec" => head.spec = Found::fields(reader)?,
                 _ => drop(reader.skip()?),
             }
             Ok(())
         })?;
         Ok(head)
-    }
-}
-
-impl<'a> Found<Fields<'a>> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
-        if reader.peek() == Some(b'{') {
-            return Fields::read(reader).map(Self::Value);
-        }
-        Ok(match reader.skip()? {
-            "null" => Self::Absent,
-            other => Self::Wrong(describe(other)),
-        })
     }
 }
 
@@ -205,8 +228,6 @@ mod tests {
         assert_eq!(fields.integer("f"), Found::Value(5));
         assert_eq!(fields.integer("x"), Found::Wrong("a number"));
         assert_eq!(fields.integer("s"), Found::Wrong("a string"));
-        assert_eq!(fields.fields("o").value().unwrap().text("k"), Found::Value("v".into()));
-        assert!(matches!(fields.fields("l"), Found::Wrong("a list")));
         assert_eq!(fields.objects("l").value().unwrap().len(), 1);
         assert!(matches!(fields.objects("o"), Found::Wrong("an object")));
     }

@@ -274,13 +274,13 @@ impl Question<'_> {
     fn missing(&self, answer: Option<&Answer<'_>>, devices: &[&Plugin<'_>], out: &mut Findings<'_>) {
         let kind = devices.first().map_or("sriov", |plugin| plugin.kind);
         let pointer = if self.nad.meta.has_annotations() { "/metadata/annotations" } else { "/metadata" };
-        let message = format!(
-            "the {kind} plugin needs a device, and there is no annotation k8s.v1.cni.cncf.io/resourceName to take one from: {}",
-            hang(kind)
-        );
+        // This is said of nearly every NAD that the operator writes.
+        let wants =
+            " plugin needs a device, and there is no annotation k8s.v1.cni.cncf.io/resourceName to take one from: ";
+        let message = ["the ", kind, wants, hang(kind)].concat();
         match answer {
             Some(answer) => {
-                let help = format!("it becomes {}, as {}", answer.value, answer.source.words());
+                let help = ["it becomes ", &answer.value, ", as ", answer.source.words()].concat();
                 out.object(&MISSING, pointer, message, help).mended_by(self.repairs(&answer.value, devices));
             }
             None => {

@@ -53,13 +53,20 @@ pub(super) fn domain(name: &str) -> Option<&str> {
 
 /// Whether a text can be the domain of an extended resource.
 fn is_domain(domain: &str) -> bool {
-    let is_label = |label: &str| {
-        let bytes = label.as_bytes();
-        let inner = bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-');
-        inner && bytes.first().is_some_and(|b| *b != b'-') && bytes.last().is_some_and(|b| *b != b'-')
+    // Letters and digits at both ends of each label.
+    let mut before = b'.';
+    let mut fits = |byte: u8| {
+        let before = std::mem::replace(&mut before, byte);
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' => true,
+            b'-' => before != b'.',
+            b'.' => !matches!(before, b'.' | b'-'),
+            _ => false,
+        }
     };
+    let are_labels = domain.bytes().all(&mut fits) && fits(b'.');
     // `requests.` is put in front when quota is counted, and the whole must still be a DNS name.
-    domain.len() <= 244 && !domain.starts_with("requests.") && domain.split('.').all(is_label)
+    domain.len() <= 244 && !domain.starts_with("requests.") && are_labels
 }
 
 #[cfg(test)]
@@ -83,6 +90,15 @@ mod tests {
             ("requests.a/x", false),
             ("Openshift.io/x", false),
             ("openshift..io/x", false),
+            (".io/x", false),
+            ("openshift./x", false),
+            ("-a.io/x", false),
+            ("a-.io/x", false),
+            ("a.io-/x", false),
+            ("a.-io/x", false),
+            ("a-b.io/x", true),
+            ("a_b.io/x", false),
+            ("\u{e9}.io/x", false),
             ("openshift.io/-x", false),
             ("openshift.io/x y", false),
         ] {

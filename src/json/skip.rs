@@ -1,0 +1,115 @@
+//! Stepping over what nobody looks into.
+//!
+//! Most of an AdmissionReview is not ours: who wrote which field when, and the kind four times over. It is followed to its
+//! end and no further: what stands in it is not checked, as the API server has just written it.
+
+use super::read::Reader;
+use super::words::before_quote;
+use super::{Error, Problem};
+
+impl<'t> Reader<'t> {
+    /// A value that nobody looks into: its text, and nothing is built of it. It may be nested without limit.
+    pub(crate) fn skip(&mut self) -> Result<&'t str, Error> {
+        let start = self.at;
+        match self.peek() {
+            Some(b'{' | b'[' | b'"') => match end(self.rest()) {
+                Some(length) => self.at += length,
+                None => {
+                    self.at = self.text.len();
+                    return Err(self.error(Problem::Truncated));
+                }
+            },
+            _ => drop(self.scalar()?),
+        }
+        Ok(self.text_from(start))
+    }
+}
+
+/// Where the object, list or string ends that begins here.
+fn end(text: &[u8]) -> Option<usize> {
+    let mut rest = text;
+    let mut open = 0_usize;
+    loop {
+        let (first, behind) = rest.split_first()?;
+        rest = match first {
+            b'"' => behind_string(behind)?,
+            _ => behind,
+        };
+        match first {
+            b'{' | b'[' => open += 1,
+            b'}' | b']' => open -= 1,
+            b'"' => {}
+            _ => continue,
+        }
+        if open == 0 {
+            return Some(text.len() - rest.len());
+        }
+    }
+}
+
+/// What stands behind a string, from behind its opening quote.
+fn behind_string(mut rest: &[u8]) -> Option<&[u8]> {
+    loop {
+        let plain = match rest.first_chunk() {
+            Some(chunk) => before_quote(*chunk),
+            None => rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?,
+        };
+        rest = match rest.get(plain..)? {
+            [b'"', behind @ ..] => return Some(behind),
+            // Whatever is escaped, it is not the end.
+            [b'\\', _, behind @ ..] => behind,
+            [b'\\'] => return None,
+            behind => behind,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Document, Problem};
+    use super::*;
+
+    const TEXTS: &[&str] = &[
+        "{}",
+        "[ ]",
+        r#"{"a":[1,{"b":"\u00e9\"]"},[[]],{}],"c":null}"#,
+        r#"{ "a\\" : "{[\\\"" , "long enough for a word or two":"ends in a backslash\\" }"#,
+        r#"["1234567\"","12345678\"","123456\\","é\u005d]"]"#,
+        "-0.5e+3",
+        "null",
+        "[true,false]",
+        r#""""#,
+        r#""a string \" in eights""#,
+    ];
+
+    #[test]
+    fn steps_over_what_it_would_read() {
+        for text in TEXTS {
+            assert!(Document::parse(text).is_ok(), "{text}");
+            for behind in ["", ",", "]", "}", " \"x\"", "\n{}", ",\"a string behind it\":[1]"] {
+                let whole = [text, behind].concat();
+                let mut reader = Reader::new(&whole);
+                assert_eq!(reader.skip(), Ok(*text), "{whole}");
+                assert_eq!(reader.at(), text.len(), "{whole}");
+            }
+        }
+        // A number that nobody decodes may be of any size.
+        assert_eq!(Reader::whole("1e400", Reader::skip), Ok("1e400"));
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        assert_eq!(Reader::whole(&deep, Reader::skip), Ok(deep.as_str()));
+    }
+
+    #[test]
+    fn what_has_no_end_is_refused() {
+        for text in TEXTS.iter().filter(|text| text.starts_with(['{', '[', '"'])) {
+            for (end, _) in text.char_indices().skip(1) {
+                let cut = text.get(..end).unwrap();
+                let error = Reader::whole(cut, Reader::skip).unwrap_err();
+                assert_eq!((error.problem, error.offset), (Problem::Truncated, end), "{cut}");
+            }
+        }
+        for text in ["", "]", "nul", "-"] {
+            assert!(Reader::whole(text, Reader::skip).is_err(), "{text}");
+        }
+    }
+}
