@@ -9,6 +9,7 @@ mod read;
 mod skip;
 mod strings;
 mod words;
+pub(crate) mod write;
 
 use std::borrow::Cow;
 

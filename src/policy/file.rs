@@ -20,6 +20,16 @@ pub enum Mode {
     Audit,
 }
 
+impl Mode {
+    /// As policy files and reports spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Audit => "audit",
+        }
+    }
+}
+
 /// Where a resourceName is written when a NAD is repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::words::{cause, denial, field, warnings};
 use super::{Endpoint, NoSubject, Review};
+use crate::json::write::push_quoted;
 use crate::policy::{Action, Because, Finding, Mode, Verdict};
 
 /// What came of a request.
@@ -98,38 +99,65 @@ fn listed<'f>(findings: impl Iterator<Item = (&'f Finding, Action)>) -> String {
     list
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Envelope<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    response: Response<'a>,
+/// What a review is answered with.
+#[derive(Debug)]
+pub struct Answer {
+    /// The body.
+    pub body: Vec<u8>,
+    /// What is decided.
+    pub decision: Decision,
+    /// Which rules found something, and what is done about it: `sriov/vlan=deny,sriov/on-off=warn(ratchet)`.
+    pub rules: String,
+    /// In audit mode: which rules would have done what.
+    pub would: String,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Response<'a> {
-    uid: &'a str,
-    allowed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status<'a>>,
-    /// A patch without its type, or the other way round, is an error to the API server; so is either from a validating webhook.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch_type: Option<&'static str>,
-    audit_annotations: Annotations<'a>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
+/// Answers a review.
+pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Answer {
+    let decision = outcome.decision(endpoint);
+    let (rules, would) = (outcome.rules(endpoint), outcome.would(endpoint));
+    // Every review is answered, and nearly all that is written is known beforehand.
+    let mut body = String::with_capacity(1024);
+    body.push_str("{\"apiVersion\":\"");
+    body.push_str(review.version.api_version());
+    body.push_str("\",\"kind\":\"AdmissionReview\",\"response\":{\"uid\":");
+    push_quoted(&mut body, &review.request.uid);
+    body.push_str(if decision == Decision::Deny { ",\"allowed\":false" } else { ",\"allowed\":true" });
+    match (outcome, decision) {
+        (_, Decision::Deny) => push_member(&mut body, "status", &status(review, outcome)),
+        // A patch without its type, or the other way round, is an error to the API server; so is either where nothing is repaired.
+        (Outcome::Judged(verdict), Decision::Patch) => {
+            body.push_str(",\"patch\":\"");
+            STANDARD.encode_string(serde_json::to_vec(&verdict.patch).unwrap_or_default(), &mut body);
+            body.push_str("\",\"patchType\":\"JSONPatch\"");
+        }
+        _ => {}
+    }
+    // The API server puts the webhook's name and a slash in front of each.
+    let annotations = [
+        (",\"auditAnnotations\":{\"mode\":", outcome.mode().name()),
+        (",\"decision\":", decision.name()),
+        (",\"rules\":", &rules),
+        (",\"would\":", &would),
+    ];
+    for (key, value) in annotations {
+        body.push_str(key);
+        push_quoted(&mut body, value);
+    }
+    body.push('}');
+    let warnings = said(outcome, endpoint);
+    if !warnings.is_empty() {
+        push_member(&mut body, "warnings", &warnings);
+    }
+    body.push_str("}}");
+    Answer { body: body.into_bytes(), decision, rules, would }
 }
 
-/// The API server puts the webhook's name and a slash in front of each.
-#[derive(Serialize)]
-struct Annotations<'a> {
-    mode: Mode,
-    decision: &'static str,
-    rules: &'a str,
-    would: &'a str,
+/// What is not written often enough to be written by hand.
+fn push_member(body: &mut String, key: &str, value: &impl Serialize) {
+    // Strings and numbers only: nothing in it can fail to be written.
+    let value = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+    body.extend([",\"", key, "\":", &value]);
 }
 
 #[derive(Serialize)]
@@ -154,52 +182,6 @@ struct Cause {
     reason: &'static str,
     message: String,
     field: String,
-}
-
-/// What a review is answered with.
-#[derive(Debug)]
-pub struct Answer {
-    /// The body.
-    pub body: Vec<u8>,
-    /// What is decided.
-    pub decision: Decision,
-    /// Which rules found something, and what is done about it: `sriov/vlan=deny,sriov/on-off=warn(ratchet)`.
-    pub rules: String,
-    /// In audit mode: which rules would have done what.
-    pub would: String,
-}
-
-/// Answers a review.
-pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Answer {
-    let decision = outcome.decision(endpoint);
-    let (rules, would) = (outcome.rules(endpoint), outcome.would(endpoint));
-    let patch = match (outcome, decision) {
-        (Outcome::Judged(verdict), Decision::Patch) => serde_json::to_vec(&verdict.patch).ok(),
-        _ => None,
-    };
-    let patch = patch.map(|json| STANDARD.encode(json));
-    let envelope = Envelope {
-        api_version: review.version.api_version(),
-        kind: "AdmissionReview",
-        response: Response {
-            uid: &review.request.uid,
-            allowed: decision != Decision::Deny,
-            status: (decision == Decision::Deny).then(|| status(review, outcome)),
-            patch_type: patch.as_ref().map(|_| "JSONPatch"),
-            patch,
-            audit_annotations: Annotations {
-                mode: outcome.mode(),
-                decision: decision.name(),
-                rules: &rules,
-                would: &would,
-            },
-            warnings: said(outcome, endpoint),
-        },
-    };
-    let mut body = Vec::with_capacity(1024);
-    // Strings and numbers only: nothing in it can fail to be written.
-    let _ = serde_json::to_writer(&mut body, &envelope);
-    Answer { body, decision, rules, would }
 }
 
 /// `Invalid` with one cause for each finding is what kubectl lists line by line.

@@ -8,6 +8,8 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::json::write::escape_into;
+
 /// One JSON object a line: `timestamp`, `level`, then the fields of the event in their order.
 pub(super) struct Json;
 
@@ -49,7 +51,7 @@ impl Visit for Fields<'_, '_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.member(field, |line| {
             line.write_char('"')?;
-            Escaped(line).write_str(value)?;
+            escape_into(line, value)?;
             line.write_char('"')
         });
     }
@@ -84,21 +86,7 @@ struct Escaped<'l, 'w>(&'l mut Writer<'w>);
 
 impl Write for Escaped<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut rest = text;
-        while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
-            let (plain, behind) = rest.split_at_checked(at).unwrap_or((rest, ""));
-            self.0.write_str(plain)?;
-            let mut characters = behind.chars();
-            match characters.next() {
-                Some('"') => self.0.write_str("\\\"")?,
-                Some('\\') => self.0.write_str("\\\\")?,
-                Some('\n') => self.0.write_str("\\n")?,
-                Some(other) => write!(self.0, "\\u{:04x}", other as u32)?,
-                None => {}
-            }
-            rest = characters.as_str();
-        }
-        self.0.write_str(rest)
+        escape_into(self.0, text)
     }
 }
 

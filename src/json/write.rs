@@ -1,0 +1,60 @@
+//! Strings as JSON writes them.
+
+use std::fmt::{self, Write};
+
+use super::words::plain_in_string;
+
+/// Writes a text as the inside of a JSON string. Nearly all of it stands for itself.
+pub(crate) fn escape_into(out: &mut impl Write, text: &str) -> fmt::Result {
+    let mut rest = text;
+    loop {
+        let (plain, behind) = rest.split_at_checked(plain_run(rest.as_bytes())).unwrap_or((rest, ""));
+        out.write_str(plain)?;
+        let mut characters = behind.chars();
+        match characters.next() {
+            None => return Ok(()),
+            Some('"') => out.write_str("\\\"")?,
+            Some('\\') => out.write_str("\\\\")?,
+            Some('\n') => out.write_str("\\n")?,
+            Some(other) => write!(out, "\\u{:04x}", other as u32)?,
+        }
+        rest = characters.as_str();
+    }
+}
+
+/// Adds a text as a JSON string, quotes included.
+pub(crate) fn push_quoted(out: &mut String, text: &str) {
+    out.push('"');
+    // Writing into a string does not fail.
+    let _ = escape_into(out, text);
+    out.push('"');
+}
+
+fn plain_run(bytes: &[u8]) -> usize {
+    let mut length = 0;
+    while let Some((chunk, _)) = bytes.get(length..).and_then(|rest| rest.split_first_chunk::<8>()) {
+        let plain = plain_in_string(*chunk);
+        length += plain;
+        if plain < 8 {
+            return length;
+        }
+    }
+    let tail = bytes.get(length..).unwrap_or_default();
+    length + tail.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\')).unwrap_or(tail.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let nasty = "plain text of some length \" \\ \n \t \u{1} é 日本 \u{7f} \u{10ffff} and on";
+        for start in nasty.char_indices().map(|(at, _)| at) {
+            let text = nasty.get(start..).unwrap();
+            let mut json = String::new();
+            push_quoted(&mut json, text);
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text, "{json}");
+        }
+    }
+}
