@@ -1,6 +1,6 @@
 //! Findings as sentences for whoever wrote the object: the denial, its causes, and the warnings.
 
-use crate::policy::{Because, Finding};
+use crate::policy::{Action, Because, Finding};
 
 /// The longest warning: what a client shows without cutting it, by the API server's own advice.
 const WIDTH: usize = 120;
@@ -29,7 +29,12 @@ pub(super) fn field(finding: &Finding) -> String {
 
 /// What is wrong with one thing and how to mend it, in a line.
 pub(super) fn cause(finding: &Finding) -> String {
-    let help = if finding.help.is_empty() { String::new() } else { format!(". To mend it: {}", finding.help) };
+    let label = match (finding.action, finding.would) {
+        (Action::Patch, _) => "Repaired",
+        (_, Some(Action::Patch)) => "The repair",
+        _ => "To mend it",
+    };
+    let help = if finding.help.is_empty() { String::new() } else { format!(". {label}: {}", finding.help) };
     plain(&format!("{} ({}){help}", finding.message, finding.rule.id))
 }
 
@@ -115,7 +120,6 @@ fn wrapped(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::output::testing;
-    use crate::policy::Action;
 
     fn finding(pointer: &str, config: Option<&str>, message: &str) -> Finding {
         let finding = testing::finding("nad/config-not-json", Action::Warn, message).at(pointer);
