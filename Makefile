@@ -17,7 +17,7 @@ test: ## all tests
 
 e2e: ## the tests against a real API server and the real operator (K8S=1.34; the first time builds them)
 	bin=$$(tests/cluster/build $(K8S)) && \
-		NADMIT_CLUSTER_BIN=$$bin $(CARGO) test --locked --features cluster-tests --test cluster -- --show-output --test-threads=2
+		NADMIT_CLUSTER_BIN=$$bin $(CARGO) test --locked --features cluster-tests --test cluster -- --show-output --test-threads=4
 
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check

@@ -1,5 +1,6 @@
 //! A user of the API server.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -135,6 +136,14 @@ impl Watch {
     pub fn of(&self, name: &str) -> Vec<Event> {
         let events = self.events.lock().unwrap();
         events.iter().filter(|event| event.object["metadata"]["name"] == name).cloned().collect()
+    }
+
+    /// What is there now, of all that changed.
+    pub fn now(&self) -> Vec<Value> {
+        let events = self.events.lock().unwrap();
+        let last: BTreeMap<_, _> =
+            events.iter().map(|event| (event.object["metadata"]["name"].as_str(), event)).collect();
+        last.into_values().filter(|event| event.is_there).map(|event| event.object.clone()).collect()
     }
 
     /// Waits for a change of the object of that name.

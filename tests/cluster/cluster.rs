@@ -161,11 +161,25 @@ impl Cluster {
         log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
+    /// How much the operator has logged, in bytes.
+    pub fn operator_size(&self) -> u64 {
+        self.operator.as_ref().unwrap().log_size()
+    }
+
     /// How often the operator looked at a network.
     pub fn reconciles(&self, kind: Kind, name: &str) -> usize {
+        self.count(kind, name, "Reconciling")
+    }
+
+    /// How often the operator's write of a NAD came too late.
+    pub fn conflicts(&self, kind: Kind, name: &str) -> usize {
+        self.count(kind, name, "Couldn't update NetworkAttachmentDefinition")
+    }
+
+    fn count(&self, kind: Kind, name: &str, words: &str) -> usize {
         let is_one = |line: &Value| {
             let text = line["msg"].as_str().unwrap_or_default();
-            text.starts_with("Reconciling") && line["controllerKind"] == kind.name() && line["name"] == name
+            text.starts_with(words) && line["controllerKind"] == kind.name() && line["name"] == name
         };
         self.operator_log().iter().filter(|line| is_one(line)).count()
     }
@@ -237,7 +251,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         if thread::panicking() {
             let end = |log: &str| {
-                log.lines().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
+                log.lines().rev().take(30).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
             };
             if let Some(operator) = &self.operator {
                 eprintln!("== the end of the operator's log\n{}", end(&operator.log()));

@@ -29,4 +29,11 @@ mod processes;
 mod registration;
 mod service;
 
+mod denials;
+mod kubectl;
+mod namespaces;
+mod others;
+mod owner;
 mod race;
+mod settles;
+mod storm;

@@ -39,7 +39,7 @@ impl Kind {
 }
 
 /// A network whose NAD goes to that namespace, with these fields on top.
-pub fn network(kind: Kind, name: &str, namespace: &str, fields: Value) -> Value {
+pub fn network(kind: Kind, name: &str, namespace: &str, fields: &Value) -> Value {
     let mut spec = json!({ "networkNamespace": namespace, "resourceName": "cx7" });
     spec.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     json!({

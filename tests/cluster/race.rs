@@ -13,7 +13,7 @@ fn without_nadmit_the_operator_overwrites_a_repair() {
     let cluster = Cluster::without_nadmit(Template::Faulty);
     cluster.namespace("apps");
     let watch = cluster.jane.watch(&nads("apps"));
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", json!({})));
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
     let made = watch.wait("net", |event| event.is_there);
     assert_eq!(annotated(&made.object), None);
 
@@ -37,7 +37,7 @@ fn with_nadmit_it_is_complete_from_the_start_and_stays_so() {
     let cluster = Cluster::with_nadmit(Template::Faulty);
     cluster.namespace("apps");
     let watch = cluster.jane.watch(&nads("apps"));
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", json!({})));
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
     watch.wait("net", |event| event.is_there);
 
     // Somebody breaks it in every way there is; the network's word comes back each time.
