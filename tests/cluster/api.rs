@@ -10,7 +10,7 @@ use http::Request;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::WatchEvent;
 use serde_json::Value;
-use tokio::task::JoinHandle;
+use tokio::task::AbortHandle;
 
 use crate::client::block_on;
 use crate::processes::wait;
@@ -111,6 +111,7 @@ impl Api {
                     seen.lock().unwrap().push(Event { at: Instant::now(), is_there, object });
                 }
             })
+            .abort_handle()
         });
         Watch { events, task }
     }
@@ -128,7 +129,7 @@ pub struct Event {
 /// A watch, which ends when this is dropped.
 pub struct Watch {
     events: Arc<Mutex<Vec<Event>>>,
-    task: JoinHandle<()>,
+    task: AbortHandle,
 }
 
 impl Watch {
