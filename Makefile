@@ -2,8 +2,9 @@
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 30
+K8S ?= 1.34
 
-.PHONY: help build test lint doc bench fuzz generate
+.PHONY: help build test e2e lint doc bench fuzz generate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,9 +15,13 @@ build: ## the release binary, target/release/nadmit
 test: ## all tests
 	$(CARGO) test --locked
 
+e2e: ## the tests against a real API server and the real operator (K8S=1.34; the first time builds them)
+	bin=$$(tests/cluster/build $(K8S)) && \
+		NADMIT_CLUSTER_BIN=$$bin $(CARGO) test --locked --features cluster-tests --test cluster -- --show-output --test-threads=4
+
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --all-targets --features cluster-tests -- -D warnings
 
 doc: ## the API documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items

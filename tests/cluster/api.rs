@@ -1,0 +1,160 @@
+//! A user of the API server.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use futures_util::StreamExt;
+use http::Request;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::core::WatchEvent;
+use serde_json::Value;
+use tokio::task::AbortHandle;
+
+use crate::client::block_on;
+use crate::processes::wait;
+
+/// What the server refused.
+#[derive(Debug)]
+pub struct Refused {
+    pub code: u16,
+    pub message: String,
+}
+
+/// The API server, as one user.
+#[derive(Clone)]
+pub struct Api {
+    client: kube::Client,
+}
+
+impl Api {
+    pub fn new(kubeconfig: &Path) -> Self {
+        let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+        let client = block_on(async {
+            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+            kube::Client::try_from(config).unwrap()
+        });
+        Self { client }
+    }
+
+    fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, Refused> {
+        let request = Request::builder().method(method).uri(path).header("content-type", kind);
+        let request = request.body(body.map(|body| serde_json::to_vec(body).unwrap()).unwrap_or_default()).unwrap();
+        block_on(self.client.request(request)).map_err(|error| match error {
+            kube::Error::Api(status) => Refused { code: status.code, message: status.message },
+            other => panic!("{method} {path}: {other:?}"),
+        })
+    }
+
+    /// What is there; `None` if nothing is.
+    pub fn get(&self, path: &str) -> Option<Value> {
+        match self.send("GET", path, "", None) {
+            Ok(value) => Some(value),
+            Err(refused) if refused.code == 404 => None,
+            Err(refused) => panic!("{path}: {refused:?}"),
+        }
+    }
+
+    /// Creates, at the address of the collection.
+    pub fn try_create(&self, path: &str, body: &Value) -> Result<Value, Refused> {
+        self.send("POST", path, "application/json", Some(body))
+    }
+
+    pub fn create(&self, path: &str, body: &Value) -> Value {
+        self.try_create(path, body).unwrap_or_else(|refused| panic!("{path}: {refused:?}\n{body:#}"))
+    }
+
+    /// A merge patch.
+    pub fn try_patch(&self, path: &str, body: &Value) -> Result<Value, Refused> {
+        self.send("PATCH", path, "application/merge-patch+json", Some(body))
+    }
+
+    pub fn patch(&self, path: &str, body: &Value) -> Value {
+        self.try_patch(path, body).unwrap_or_else(|refused| panic!("{path}: {refused:?}\n{body:#}"))
+    }
+
+    pub fn delete(&self, path: &str) {
+        self.send("DELETE", path, "", None).unwrap_or_else(|refused| panic!("{path}: {refused:?}"));
+    }
+
+    /// Waits until what is there is as wanted.
+    pub fn wait(&self, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        wait(path, || self.get(path).filter(&wanted))
+    }
+
+    /// Waits until nothing is there.
+    pub fn wait_gone(&self, path: &str) {
+        wait(path, || self.get(path).is_none().then_some(()));
+    }
+
+    /// Every change of a collection from now on.
+    pub fn watch(&self, path: &str) -> Watch {
+        let list = self.get(path).unwrap();
+        let version = list["metadata"]["resourceVersion"].as_str().unwrap();
+        let request = Request::get(format!("{path}?watch=1&resourceVersion={version}")).body(Vec::new()).unwrap();
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&events);
+        let client = self.client.clone();
+        let task = block_on(async {
+            let stream = client.request_events::<Value>(request).await.unwrap();
+            tokio::spawn(async move {
+                let mut stream = Box::pin(stream);
+                while let Some(event) = stream.next().await {
+                    let event: WatchEvent<Value> = event.unwrap();
+                    let (is_there, object) = match event {
+                        WatchEvent::Added(object) | WatchEvent::Modified(object) => (true, object),
+                        WatchEvent::Deleted(object) => (false, object),
+                        WatchEvent::Bookmark(_) => continue,
+                        WatchEvent::Error(status) => panic!("the watch ended: {status:?}"),
+                    };
+                    seen.lock().unwrap().push(Event { at: Instant::now(), is_there, object });
+                }
+            })
+            .abort_handle()
+        });
+        Watch { events, task }
+    }
+}
+
+/// A change that was seen.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub at: Instant,
+    /// Whether the object is there after it.
+    pub is_there: bool,
+    pub object: Value,
+}
+
+/// A watch, which ends when this is dropped.
+pub struct Watch {
+    events: Arc<Mutex<Vec<Event>>>,
+    task: AbortHandle,
+}
+
+impl Watch {
+    /// The changes so far of the object of that name.
+    pub fn of(&self, name: &str) -> Vec<Event> {
+        let events = self.events.lock().unwrap();
+        events.iter().filter(|event| event.object["metadata"]["name"] == name).cloned().collect()
+    }
+
+    /// What is there now, of all that changed.
+    pub fn now(&self) -> Vec<Value> {
+        let events = self.events.lock().unwrap();
+        let last: BTreeMap<_, _> =
+            events.iter().map(|event| (event.object["metadata"]["name"].as_str(), event)).collect();
+        last.into_values().filter(|event| event.is_there).map(|event| event.object.clone()).collect()
+    }
+
+    /// Waits for a change of the object of that name.
+    pub fn wait(&self, name: &str, wanted: impl Fn(&Event) -> bool) -> Event {
+        wait(&format!("a change of {name}"), || self.of(name).into_iter().find(&wanted))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

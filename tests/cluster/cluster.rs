@@ -1,0 +1,322 @@
+//! A control plane with the operator's kinds, the operator, and nadmit: everything a test needs, and nothing that outlives it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread;
+
+use rcgen::KeyPair;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::api::Api;
+use crate::certificates::{Authority, Identity};
+use crate::harness::{Server, run};
+use crate::objects::{Kind, OPERATOR};
+use crate::processes::{Process, free_port, wait};
+use crate::registration::register;
+use crate::service::Service;
+
+/// The prefix the operator is told to put in front of resource names.
+pub const PREFIX: &str = "openshift.io";
+
+/// Which templates the operator renders NADs from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Template {
+    /// Those it comes with.
+    Upstream,
+    /// The same without the resourceName.
+    Faulty,
+}
+
+/// Who is who: a token is the user's short name.
+const USERS: [(&str, &str, &str); 4] = [
+    ("admin", "admin", "system:masters"),
+    ("operator", "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator", "system:masters"),
+    ("jane", "jane", "people"),
+    ("nadmit", "system:serviceaccount:nadmit:nadmit", "system:authenticated"),
+];
+
+/// A cluster; it is gone when this is dropped.
+pub struct Cluster {
+    // Dropped in this order: who asks goes before who is asked.
+    operator: Option<Process>,
+    nadmits: Vec<Server>,
+    _controllers: Process,
+    _api_server: Process,
+    _etcd: Process,
+    service: Service,
+    authority: Authority,
+    identity: Identity,
+    bin: PathBuf,
+    directory: TempDir,
+    /// Everything is allowed to this one.
+    pub admin: Api,
+    /// Someone who may write NADs and networks.
+    pub jane: Api,
+}
+
+impl Cluster {
+    /// A control plane that knows the kinds; no operator, no nadmit.
+    pub fn start() -> Self {
+        let bin = std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it");
+        let bin = PathBuf::from(bin);
+        let directory = tempfile::Builder::new().prefix("nadmit-cluster-").tempdir().unwrap();
+        let dir = directory.path();
+        let etcd_url = format!("http://127.0.0.1:{}", free_port());
+        let port = free_port();
+        write_files(dir, port);
+        let mut etcd = Process::start("etcd", dir, &mut etcd(&bin, dir, &etcd_url));
+        let mut api_server = Process::start("kube-apiserver", dir, &mut api_server(&bin, dir, &etcd_url, port));
+        wait("the API server's certificate", || {
+            etcd.check();
+            api_server.check();
+            dir.join("certs/apiserver.crt").exists().then_some(())
+        });
+        let admin = wait("the API server", || {
+            api_server.check();
+            is_ready(&bin, dir).then(|| Api::new(&dir.join("admin.kubeconfig")))
+        });
+        let mut controllers = Command::new(bin.join("kube-controller-manager"));
+        controllers.arg(format!("--kubeconfig={}/admin.kubeconfig", dir.display())).args([
+            "--secure-port=0",
+            "--leader-elect=false",
+            "--use-service-account-credentials=false",
+            "--controllers=garbage-collector-controller,namespace-controller",
+        ]);
+        let authority = Authority::new("nadmit of the tests");
+        let cluster = Self {
+            operator: None,
+            nadmits: Vec::new(),
+            _controllers: Process::start("kube-controller-manager", dir, &mut controllers),
+            _api_server: api_server,
+            _etcd: etcd,
+            service: Service::start(),
+            identity: authority.issue("nadmit", &["127.0.0.1"]),
+            authority,
+            jane: Api::new(&dir.join("jane.kubeconfig")),
+            admin,
+            bin,
+            directory,
+        };
+        cluster.furnish();
+        cluster
+    }
+
+    /// With the operator, and nadmit registered.
+    pub fn with_nadmit(template: Template) -> Self {
+        let mut cluster = Self::start();
+        cluster.start_nadmit();
+        cluster.register();
+        cluster.start_operator(template);
+        cluster
+    }
+
+    /// With the operator alone.
+    pub fn without_nadmit(template: Template) -> Self {
+        let mut cluster = Self::start();
+        cluster.start_operator(template);
+        cluster
+    }
+
+    /// The kinds, the operator's namespace and its Deployment (which nobody runs), and who may do what.
+    fn furnish(&self) {
+        let crds = self.bin.join("crds");
+        self.kubectl("admin", &["create", "-f", crds.to_str().unwrap()], "");
+        let roles = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/furniture.yaml"));
+        let out = self.kubectl("admin", &["create", "-f", "-"], &roles.unwrap());
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let out = self.kubectl("admin", &["wait", "--for=condition=Established", "crd", "--all"], "");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        for kind in Kind::ALL {
+            wait(kind.name(), || self.admin.get(&kind.path()));
+        }
+        wait("NADs", || self.admin.get(&crate::objects::nads("default")));
+        wait("the rights of nadmit", || {
+            let check = ["auth", "can-i", "list", "network-attachment-definitions", "-A"];
+            self.kubectl("nadmit", &check, "").status.success().then_some(())
+        });
+    }
+
+    pub fn start_operator(&mut self, template: Template) {
+        let templates = match template {
+            Template::Upstream => "upstream",
+            Template::Faulty => "faulty",
+        };
+        let mut command = Command::new(self.bin.join("operator"));
+        command.env("RESOURCE_PREFIX", PREFIX).arg(format!("--namespace={OPERATOR}"));
+        command.arg(format!("--kubeconfig={}", self.kubeconfig("operator").display()));
+        command.arg(format!("--bindata={}", self.bin.join("bindata").join(templates).display()));
+        let mut operator = Process::start("operator", self.directory.path(), &mut command);
+        wait("the operator", || {
+            operator.check();
+            (operator.log().matches("Starting workers").count() == 3).then_some(())
+        });
+        self.operator = Some(operator);
+    }
+
+    /// All that the operator logged.
+    pub fn operator_log(&self) -> Vec<Value> {
+        let log = self.operator.as_ref().unwrap().log();
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// How much the operator has logged, in bytes.
+    pub fn operator_size(&self) -> u64 {
+        self.operator.as_ref().unwrap().log_size()
+    }
+
+    /// How often the operator looked at a network.
+    pub fn reconciles(&self, kind: Kind, name: &str) -> usize {
+        self.count(kind, name, "Reconciling")
+    }
+
+    /// How often the operator's write of a NAD came too late.
+    pub fn conflicts(&self, kind: Kind, name: &str) -> usize {
+        self.count(kind, name, "Couldn't update NetworkAttachmentDefinition")
+    }
+
+    fn count(&self, kind: Kind, name: &str, words: &str) -> usize {
+        let is_one = |line: &Value| {
+            let text = line["msg"].as_str().unwrap_or_default();
+            text.starts_with(words) && line["controllerKind"] == kind.name() && line["name"] == name
+        };
+        self.operator_log().iter().filter(|line| is_one(line)).count()
+    }
+
+    /// Starts a nadmit behind the service; its number.
+    pub fn start_nadmit(&mut self) -> usize {
+        let kubeconfig = self.kubeconfig("nadmit").to_str().unwrap().to_owned();
+        let identity = self.identity.clone();
+        let server = Server::start_with(|directory| {
+            let file = |name: &str, text: &str| {
+                let path = directory.join(name);
+                fs::write(&path, text).unwrap();
+                path.to_str().unwrap().to_owned()
+            };
+            let (cert, key) = (file("tls.crt", &identity.chain), file("tls.key", &identity.key));
+            let arguments = ["--tls-cert", &cert, "--tls-key", &key, "--kubeconfig", &kubeconfig];
+            arguments.map(str::to_owned).to_vec()
+        });
+        self.service.add(server.https);
+        self.nadmits.push(server);
+        self.nadmits.len() - 1
+    }
+
+    /// Kills all nadmits, as a node that dies does.
+    pub fn kill_nadmit(&mut self) {
+        for server in self.nadmits.drain(..) {
+            self.service.remove(server.https);
+        }
+    }
+
+    /// Ends the oldest nadmit as a rollout does: taken out of the service, told to end, and waited for.
+    pub fn end_oldest_nadmit(&mut self) {
+        let mut server = self.nadmits.remove(0);
+        self.service.remove(server.https);
+        server.signal("TERM");
+        assert!(server.ended().success(), "{}", server.log_text());
+    }
+
+    pub fn nadmit(&self) -> &Server {
+        self.nadmits.last().unwrap()
+    }
+
+    pub fn register(&self) {
+        register(&self.admin, &self.service.address.to_string(), &self.authority.pem());
+    }
+
+    /// Creates a namespace.
+    pub fn namespace(&self, name: &str) {
+        self.admin.create("/api/v1/namespaces", &json!({ "metadata": { "name": name } }));
+    }
+
+    fn kubeconfig(&self, user: &str) -> PathBuf {
+        self.directory.path().join(format!("{user}.kubeconfig"))
+    }
+
+    /// Runs kubectl as one of the users, with that on its standard input.
+    pub fn kubectl(&self, user: &str, arguments: &[&str], input: &str) -> Output {
+        let given = self.directory.path().join(format!("input-{:?}", thread::current().id()));
+        fs::write(&given, input).unwrap();
+        let mut command = Command::new(self.bin.join("kubectl"));
+        command.arg(format!("--kubeconfig={}", self.kubeconfig(user).display()));
+        command.arg(format!("--cache-dir={}/kubectl", self.directory.path().display()));
+        command.args(arguments).stdin(fs::File::open(given).unwrap());
+        run(command)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let end = |log: &str| {
+                log.lines().rev().take(30).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
+            };
+            if let Some(operator) = &self.operator {
+                eprintln!("== the end of the operator's log\n{}", end(&operator.log()));
+            }
+            for nadmit in &self.nadmits {
+                eprintln!("== the end of nadmit's log\n{}", end(&nadmit.log_text()));
+            }
+            self.directory.disable_cleanup(true);
+            eprintln!("== all logs are in {}", self.directory.path().display());
+        }
+    }
+}
+
+/// The files that the processes read.
+fn write_files(dir: &Path, port: u16) {
+    let mut tokens = String::new();
+    for (token, user, group) in USERS {
+        tokens += &format!("{token},{user},{token},\"{group}\"\n");
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{ "name": "it", "cluster": {
+                "server": format!("https://127.0.0.1:{port}"), "certificate-authority": dir.join("certs/apiserver.crt") } }],
+            "users": [{ "name": "it", "user": { "token": token } }],
+            "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
+        });
+        fs::write(dir.join(format!("{token}.kubeconfig")), kubeconfig.to_string()).unwrap();
+    }
+    fs::write(dir.join("tokens.csv"), tokens).unwrap();
+    let accounts = KeyPair::generate().unwrap();
+    fs::write(dir.join("sa.key"), accounts.serialize_pem()).unwrap();
+    fs::write(dir.join("sa.pub"), accounts.public_key_pem()).unwrap();
+}
+
+fn etcd(bin: &Path, dir: &Path, url: &str) -> Command {
+    let mut command = Command::new(bin.join("etcd"));
+    command.arg(format!("--data-dir={}/etcd", dir.display()));
+    command.args(["--unsafe-no-fsync", "--log-level=warn", "--listen-peer-urls=http://127.0.0.1:0"]);
+    command.arg(format!("--listen-client-urls={url}")).arg(format!("--advertise-client-urls={url}"));
+    command
+}
+
+fn api_server(bin: &Path, dir: &Path, etcd: &str, port: u16) -> Command {
+    let mut command = Command::new(bin.join("kube-apiserver"));
+    let dir = dir.display();
+    command.args([
+        format!("--etcd-servers={etcd}"),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={dir}/certs"),
+    ]);
+    command.arg(format!("--token-auth-file={dir}/tokens.csv"));
+    command.arg(format!("--service-account-key-file={dir}/sa.pub"));
+    command.arg(format!("--service-account-signing-key-file={dir}/sa.key"));
+    command.args([
+        "--bind-address=127.0.0.1",
+        "--authorization-mode=RBAC",
+        "--disable-admission-plugins=ServiceAccount",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--endpoint-reconciler-type=none",
+    ]);
+    command
+}
+
+fn is_ready(bin: &Path, dir: &Path) -> bool {
+    let mut command = Command::new(bin.join("kubectl"));
+    command.arg(format!("--kubeconfig={}/admin.kubeconfig", dir.display())).args(["get", "--raw", "/readyz"]);
+    run(command).status.success()
+}

@@ -1,0 +1,89 @@
+//! A refusal never locks anybody out: not the operator, not the author of what was there before nadmit.
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Template};
+use crate::objects::{Kind, nad, nad_at, nads, network};
+use crate::processes::wait;
+
+const FINALIZER: &str = "netattdef.finalizers.sriovnetwork.openshift.io";
+
+#[test]
+fn what_was_bad_before_can_be_updated_and_deleted() {
+    let mut cluster = Cluster::start();
+    cluster.namespace("apps");
+    // Whether the operator can make a NAD of it.
+    let bad = [
+        ("domain-twice", json!({ "resourceName": "openshift.io/cx7" }), true),
+        ("capability-no-bool", json!({ "capabilities": r#"{"mac": "true"}"# }), true),
+        ("ipam-no-json", json!({ "ipam": r#"{"type": "#  }), false),
+    ];
+    for (name, fields, _) in &bad {
+        cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, "apps", fields));
+    }
+    let broken = [("text", "not JSON"), ("nameless", r#"{"cniVersion":"1.0.0","type":"sriov"}"#)];
+    for (name, config) in broken {
+        cluster.jane.create(&nads("apps"), &nad(name, config));
+    }
+    cluster.start_nadmit();
+    cluster.register();
+    cluster.start_operator(Template::Upstream);
+
+    for (name, fields, is_rendered) in &bad {
+        // The operator puts its finalizer on it, and its NAD is not refused.
+        let at = Kind::Sriov.at(name);
+        cluster.jane.wait(&at, |network| network["metadata"]["finalizers"] == json!([FINALIZER]));
+        if *is_rendered {
+            cluster.jane.wait(&nad_at("apps", name), |_| true);
+        }
+        cluster.jane.patch(&at, &json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "vlan": 7 } }));
+        // The same mistake is refused to a new one.
+        let again = network(Kind::Sriov, &format!("{name}-again"), "apps", fields);
+        let refused = cluster.jane.try_create(&Kind::Sriov.path(), &again).unwrap_err();
+        assert!(refused.message.contains("denied the request"), "{}", refused.message);
+    }
+    for (name, _, is_rendered) in &bad {
+        if *is_rendered {
+            cluster
+                .jane
+                .wait(&nad_at("apps", name), |nad| nad["spec"]["config"].as_str().unwrap().contains("\"vlan\": 7"));
+        }
+        cluster.jane.delete(&Kind::Sriov.at(name));
+        cluster.jane.wait_gone(&Kind::Sriov.at(name));
+        cluster.jane.wait_gone(&nad_at("apps", name));
+    }
+    for (name, config) in broken {
+        cluster.jane.patch(&nad_at("apps", name), &json!({ "metadata": { "labels": { "a": "b" } } }));
+        let refused = cluster.jane.try_create(&nads("apps"), &nad(&format!("{name}-again"), config)).unwrap_err();
+        assert!(refused.message.contains("denied the request"), "{}", refused.message);
+        cluster.jane.delete(&nad_at("apps", name));
+        cluster.jane.wait_gone(&nad_at("apps", name));
+    }
+    let denied = |line: &Value| line["level"] == "error" && line.to_string().contains("denied the request");
+    assert!(!cluster.operator_log().iter().any(denied), "the operator was refused something");
+}
+
+#[test]
+fn finalizers_come_off_while_nadmit_is_up_and_while_it_is_down() {
+    let mut cluster = Cluster::with_nadmit(Template::Faulty);
+    cluster.namespace("apps");
+    for name in ["up", "down"] {
+        let mut held = nad(name, r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#);
+        held["metadata"]["finalizers"] = json!(["example.com/held"]);
+        cluster.jane.create(&nads("apps"), &held);
+        cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, &format!("net-{name}"), "apps", &json!({})));
+        cluster.jane.wait(&nad_at("apps", &format!("net-{name}")), |_| true);
+    }
+    for name in ["up", "down"] {
+        if name == "down" {
+            cluster.kill_nadmit();
+        }
+        cluster.jane.delete(&nad_at("apps", name));
+        assert!(cluster.jane.get(&nad_at("apps", name)).is_some());
+        cluster.jane.patch(&nad_at("apps", name), &json!({ "metadata": { "finalizers": null } }));
+        cluster.jane.wait_gone(&nad_at("apps", name));
+        cluster.jane.delete(&Kind::Sriov.at(&format!("net-{name}")));
+        wait("the finalizer", || cluster.jane.get(&Kind::Sriov.at(&format!("net-{name}"))).is_none().then_some(()));
+        cluster.jane.wait_gone(&nad_at("apps", &format!("net-{name}")));
+    }
+}

@@ -1,0 +1,126 @@
+//! What a person sees.
+
+use std::process::Output;
+
+use crate::cluster::Cluster;
+use crate::objects::{Kind, RESOURCE_NAME, annotated, nad_at, version};
+
+const CONFIG_ONLY: &str = r#"apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata:
+  name: NAME
+  namespace: apps
+spec:
+  config: '{"cniVersion": "1.0.0", "type": "sriov", "resourceName": "openshift.io/cx7", "vlan": 100}'
+"#;
+
+fn texts(output: &Output) -> (bool, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::start();
+    cluster.start_nadmit();
+    cluster.register();
+    cluster.namespace("apps");
+    cluster
+}
+
+/// What comes with a repair: what was wrong, and what was done about it.
+const REPAIRED: [&str; 3] = [
+    "the sriov plugin needs a device, and there is no annotation k8s.v1.cni.cncf.io/resourceName to",
+    "pods that use it hang in ContainerCreating with \"VF pci addr is required\" (nad/resource-name-missing).",
+    "becomes openshift.io/cx7, as the config says",
+];
+
+/// The warnings of kubectl, which come one per line, as one text.
+fn warnings(stderr: &str) -> String {
+    let lines = stderr.lines().filter_map(|line| line.strip_prefix("Warning: "));
+    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_way_to_write_repairs() {
+    let cluster = cluster();
+    for (name, arguments) in [
+        ("create", ["create", "-f", "-"].as_slice()),
+        ("apply", &["apply", "-f", "-"]),
+        ("server-side", &["apply", "--server-side", "-f", "-"]),
+    ] {
+        let manifest = CONFIG_ONLY.replace("NAME", name);
+        let (success, _, stderr) = texts(&cluster.kubectl("jane", arguments, &manifest));
+        assert!(success, "{stderr}");
+        for words in REPAIRED {
+            assert!(warnings(&stderr).contains(words), "{name}: {words}: {stderr}");
+        }
+        let made = cluster.jane.get(&nad_at("apps", name)).unwrap();
+        assert_eq!(annotated(&made), Some("openshift.io/cx7"), "{name}");
+        // The repair is nobody's field: the same manifest once more changes nothing, and needs no word.
+        if name != "create" {
+            let (success, stdout, stderr) = texts(&cluster.kubectl("jane", arguments, &manifest));
+            assert!(success && stderr.is_empty(), "{name}: {stderr}");
+            assert!(name != "apply" || stdout.ends_with("unchanged\n"), "{stdout}");
+            let again = cluster.jane.get(&nad_at("apps", name)).unwrap();
+            assert_eq!(version(&again), version(&made), "{name}");
+        }
+        // As `kubectl edit` does it: the whole object, changed.
+        let mut edited = made.clone();
+        edited["spec"]["config"] = made["spec"]["config"].as_str().unwrap().replace("100", "200").into();
+        edited["metadata"]["annotations"].as_object_mut().unwrap().remove(RESOURCE_NAME);
+        let (success, _, stderr) = texts(&cluster.kubectl("jane", &["replace", "-f", "-"], &edited.to_string()));
+        assert!(success, "{stderr}");
+        let now = cluster.jane.get(&nad_at("apps", name)).unwrap();
+        assert_eq!(annotated(&now), Some("openshift.io/cx7"), "{name}");
+        assert!(now["spec"]["config"].as_str().unwrap().contains("200"));
+    }
+}
+
+#[test]
+fn a_dry_run_shows_the_repair_and_stores_nothing() {
+    let cluster = cluster();
+    let manifest = CONFIG_ONLY.replace("NAME", "dry").replace("\"vlan\"", "\"vlann\"");
+    let dry_run = ["apply", "--dry-run=server", "-o", "yaml", "-f", "-"];
+    let (success, stdout, stderr) = texts(&cluster.kubectl("jane", &dry_run, &manifest));
+    assert!(success, "{stderr}");
+    assert!(stdout.contains("k8s.v1.cni.cncf.io/resourceName: openshift.io/cx7"), "{stdout}");
+    for words in REPAIRED {
+        assert!(warnings(&stderr).contains(words), "{words}: {stderr}");
+    }
+    let unknown = "Warning: spec.config#/vlann: sriov does not know `vlann` and ignores it (nad/unknown-key). To mend it: did you mean `vlan`?\n";
+    assert!(stderr.contains(unknown), "{stderr}");
+    assert!(cluster.jane.get(&nad_at("apps", "dry")).is_none());
+}
+
+#[test]
+fn a_denial_says_where_what_and_how_to_mend_it() {
+    let cluster = cluster();
+    let network = "apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetwork\nmetadata:\n  name: bad\n  namespace: openshift-sriov-network-operator\nspec:\n  resourceName: cx7\n  networkNamespace: apps\n  ipam: '{\"type\": \"static\"'\n";
+    for (manifest, words) in [
+        (
+            CONFIG_ONLY.replace("NAME", "bad").replace(r#""resourceName": "openshift.io/cx7", "#, ""),
+            "The NetworkAttachmentDefinition \"bad\" is invalid: metadata.annotations: the sriov plugin needs a device, and there is no annotation \
+             k8s.v1.cni.cncf.io/resourceName to take one from: pods that use it hang in ContainerCreating with \"VF pci addr is required\" \
+             (nad/resource-name-missing). To mend it: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers \
+             the devices; where pods claim their devices (DRA) instead, let the policy say `dra: allow` for this namespace\n",
+        ),
+        (
+            CONFIG_ONLY.replace("NAME", "bad").replace("100}", "\"100\"}"),
+            "The NetworkAttachmentDefinition \"bad\" is invalid: spec.config#/vlan: `vlan` is a string, which sriov cannot decode; every pod that \
+             uses it fails (nad/field-type). To mend it: write a whole number, without quotes\n",
+        ),
+        (
+            network.to_owned(),
+            "The SriovNetwork \"bad\" is invalid: spec.ipam: `ipam` does not form JSON: it ends in the middle of a value; the operator makes no \
+             NAD, and only its log says so (network/fragment). To mend it: write one JSON object\n",
+        ),
+    ] {
+        let (success, stdout, stderr) = texts(&cluster.kubectl("jane", &["apply", "-f", "-"], &manifest));
+        assert!(!success && stdout.is_empty(), "{stdout}");
+        let denial: String =
+            stderr.lines().filter(|line| !line.starts_with("Warning: ")).map(|line| format!("{line}\n")).collect();
+        assert_eq!(denial.trim_end(), words.trim_end());
+    }
+    assert!(cluster.jane.get(&nad_at("apps", "bad")).is_none());
+    assert!(cluster.jane.get(&Kind::Sriov.at("bad")).is_none());
+}

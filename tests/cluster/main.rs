@@ -1,0 +1,39 @@
+//! nadmit beside a real API server and the real operator. Nothing is mocked; README.md says what runs.
+//!
+//! Each test has a [`cluster::Cluster`] of its own, which takes about five seconds to come: no test can disturb another, and what
+//! the operator does in it is the test's doing. `make e2e` runs them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test fails by panicking"
+)]
+#![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
+
+#[path = "../serve/certificates.rs"]
+#[allow(dead_code, reason = "shared with the tests of the server alone")]
+mod certificates;
+#[path = "../serve/client.rs"]
+#[allow(dead_code, reason = "shared with the tests of the server alone")]
+mod client;
+#[path = "../serve/harness.rs"]
+#[allow(dead_code, reason = "shared with the tests of the server alone")]
+mod harness;
+
+mod api;
+mod cluster;
+mod objects;
+mod processes;
+mod registration;
+mod service;
+
+mod denials;
+mod kubectl;
+mod namespaces;
+mod others;
+mod owner;
+mod race;
+mod settles;
+mod storm;

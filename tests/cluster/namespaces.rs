@@ -1,0 +1,74 @@
+//! Namespaces that come late, go, or change under a network.
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Template};
+use crate::objects::{Kind, LAST_NAMESPACE, annotated, nad_at, network};
+use crate::processes::wait;
+
+const COMPLETE: Option<&str> = Some("openshift.io/cx7");
+
+fn moved(namespace: &str) -> Value {
+    json!({ "spec": { "networkNamespace": namespace } })
+}
+
+#[test]
+fn a_namespace_comes_late_goes_and_comes_back() {
+    let cluster = Cluster::with_nadmit(Template::Faulty);
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "late", &json!({})));
+    wait("a reconcile", || (cluster.reconciles(Kind::Sriov, "net") >= 1).then_some(()));
+    cluster.namespace("late");
+    assert_eq!(annotated(&cluster.jane.wait(&nad_at("late", "net"), |_| true)), COMPLETE);
+
+    cluster.admin.delete("/api/v1/namespaces/late");
+    cluster.admin.wait_gone("/api/v1/namespaces/late");
+    cluster.namespace("late");
+    assert_eq!(annotated(&cluster.jane.wait(&nad_at("late", "net"), |_| true)), COMPLETE);
+
+    // To one that is there.
+    cluster.namespace("next");
+    cluster.jane.patch(&Kind::Sriov.at("net"), &moved("next"));
+    assert_eq!(annotated(&cluster.jane.wait(&nad_at("next", "net"), |_| true)), COMPLETE);
+    cluster.jane.wait_gone(&nad_at("late", "net"));
+    cluster.jane.delete(&Kind::Sriov.at("net"));
+    cluster.jane.wait_gone(&Kind::Sriov.at("net"));
+    cluster.jane.wait_gone(&nad_at("next", "net"));
+}
+
+/// Newer operators write an empty last namespace when a network moves to a namespace that is not there yet, and then fail on it
+/// for ever, as every operator does. This one leaves the old value, so somebody else writes the empty one here.
+#[test]
+fn an_empty_last_namespace_wedges_the_operator_and_nadmit_frees_it() {
+    let mut cluster = Cluster::without_nadmit(Template::Faulty);
+    cluster.namespace("apps");
+    let empty = json!({ "metadata": { "annotations": { LAST_NAMESPACE: "" } } });
+    let mut sent = network(Kind::Sriov, "net", "apps", &json!({}));
+    sent["metadata"]["annotations"] = empty["metadata"]["annotations"].clone();
+    cluster.jane.create(&Kind::Sriov.path(), &sent);
+    wait("the operator's attempts", || (cluster.reconciles(Kind::Sriov, "net") >= 5).then_some(()));
+    assert!(cluster.jane.get(&nad_at("apps", "net")).is_none(), "it is wedged");
+    // So is one that moves to a namespace which comes too late: the operator fails to delete what it has deleted.
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "mover", "apps", &json!({})));
+    cluster.jane.wait(&Kind::Sriov.at("mover"), |network| network["metadata"]["annotations"][LAST_NAMESPACE] == "apps");
+    cluster.jane.patch(&Kind::Sriov.at("mover"), &moved("later"));
+    cluster.jane.wait_gone(&nad_at("apps", "mover"));
+    cluster.namespace("later");
+    let before = cluster.reconciles(Kind::Sriov, "mover");
+    wait("the operator's attempts", || (cluster.reconciles(Kind::Sriov, "mover") >= before + 5).then_some(()));
+    assert!(cluster.jane.get(&nad_at("later", "mover")).is_none(), "it is wedged");
+
+    // Freed by its next write, whatever that is.
+    cluster.start_nadmit();
+    cluster.register();
+    let freed = cluster.jane.patch(&Kind::Sriov.at("net"), &json!({ "metadata": { "labels": { "a": "b" } } }));
+    assert_eq!(freed["metadata"]["annotations"][LAST_NAMESPACE], Value::Null);
+    assert_eq!(annotated(&cluster.jane.wait(&nad_at("apps", "net"), |_| true)), COMPLETE);
+
+    // Written while nadmit is there, it does no harm.
+    cluster.jane.patch(&Kind::Sriov.at("net"), &empty);
+    let network = cluster.jane.get(&Kind::Sriov.at("net")).unwrap();
+    assert_ne!(network["metadata"]["annotations"][LAST_NAMESPACE], "");
+    cluster.namespace("next");
+    cluster.jane.patch(&Kind::Sriov.at("net"), &moved("next"));
+    assert_eq!(annotated(&cluster.jane.wait(&nad_at("next", "net"), |_| true)), COMPLETE);
+}

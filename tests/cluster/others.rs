@@ -1,0 +1,85 @@
+//! Networks that nadmit has nothing to say about, and what happens while it is away.
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Template};
+use crate::objects::{Kind, annotated, nad, nad_at, nads, network};
+use crate::processes::wait;
+
+/// Configs as people write them: blanks, order and all.
+const OTHERS: [(&str, &str); 4] = [
+    (
+        "macvlan",
+        "{\n  \"cniVersion\": \"0.3.1\",\n  \"type\": \"macvlan\", \"master\": \"eth0\",  \"mode\": \"bridge\",\n  \"ipam\": {\"type\": \"dhcp\"}\n}\n",
+    ),
+    ("bridge", r#"{"name":"b","cniVersion":"1.0.0","plugins":[{"type":"bridge","bridge":"br0"},{"type":"tuning"}]}"#),
+    (
+        "ovn",
+        r#"{"cniVersion":"1.0.0","name":"l2","type":"ovn-k8s-cni-overlay","topology":"layer2","netAttachDefName":"apps/ovn"}"#,
+    ),
+    ("none", ""),
+];
+
+fn bare(object: &Value) -> Value {
+    let mut object = object.clone();
+    let meta = object["metadata"].as_object_mut().unwrap();
+    meta.retain(|key, _| ["name", "annotations", "labels", "finalizers"].contains(&key.as_str()));
+    object
+}
+
+#[test]
+fn others_are_untouched_also_while_nadmit_is_down() {
+    let mut cluster = Cluster::start();
+    cluster.start_nadmit();
+    cluster.register();
+    cluster.namespace("apps");
+    for state in ["up", "down"] {
+        if state == "down" {
+            cluster.kill_nadmit();
+        }
+        for (name, config) in OTHERS {
+            let name = format!("{name}-{state}");
+            let sent = nad(&name, config);
+            assert_eq!(bare(&cluster.jane.create(&nads("apps"), &sent)), sent, "{state}");
+            let changed =
+                cluster.jane.patch(&nad_at("apps", &name), &json!({ "metadata": { "labels": { "a": "b" } } }));
+            assert_eq!(changed["spec"], sent["spec"], "{state}");
+            cluster.jane.delete(&nad_at("apps", &name));
+            cluster.jane.wait_gone(&nad_at("apps", &name));
+        }
+    }
+}
+
+#[test]
+fn while_nadmit_is_down_the_operator_waits_and_nothing_incomplete_is_stored() {
+    let mut cluster = Cluster::with_nadmit(Template::Faulty);
+    cluster.namespace("apps");
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "before", "apps", &json!({})));
+    cluster.jane.wait(&nad_at("apps", "before"), |_| true);
+    cluster.jane.create(&nads("apps"), &nad("own", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#));
+    cluster.kill_nadmit();
+
+    // Fail: a NAD with a device plugin is refused, whoever writes it.
+    let refused = cluster.jane.try_create(&nads("apps"), &nad("late", r#"{"cniVersion":"1.0.0","type":"sriov"}"#));
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code, 500);
+    assert!(refused.message.contains("nads.nadmit.io"), "{}", refused.message);
+    // Ignore: networks pass, good and bad, and the operator tries their NADs again and again.
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "during", "apps", &json!({})));
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "bad", "apps", &json!({ "ipam": "no JSON" })));
+    wait("the operator's attempts", || (cluster.reconciles(Kind::Sriov, "during") >= 3).then_some(()));
+    assert!(cluster.jane.get(&nad_at("apps", "during")).is_none());
+    // Whatever is to go, goes.
+    for name in ["own", "before"] {
+        cluster.jane.delete(&nad_at("apps", name));
+    }
+    cluster.jane.wait_gone(&nad_at("apps", "own"));
+    cluster.jane.delete(&Kind::Sriov.at("before"));
+    cluster.jane.wait_gone(&Kind::Sriov.at("before"));
+    cluster.jane.delete(&Kind::Sriov.at("bad"));
+    cluster.jane.wait_gone(&Kind::Sriov.at("bad"));
+
+    cluster.start_nadmit();
+    let nad = cluster.jane.wait(&nad_at("apps", "during"), |_| true);
+    assert_eq!(annotated(&nad), Some("openshift.io/cx7"));
+}

@@ -1,0 +1,81 @@
+//! The processes of a cluster: each with its log in a file, and killed when it is dropped or when the tests end, however they end.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything may take before the test has failed. Long, because the machine may have other things to do.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Waits until there is something; what is waited for is said if it does not come.
+pub fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "{what}: it did not come");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A port that nobody has now.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A process that runs until this is dropped.
+pub struct Process {
+    child: Child,
+    guard: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts it; what it prints goes to `<name>.log` in that directory.
+    pub fn start(name: &str, directory: &Path, command: &mut Command) -> Self {
+        let log = directory.join(format!("{name}.log"));
+        let file = File::create(&log).unwrap();
+        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let guard = guard(child.id());
+        Self { child, guard, log }
+    }
+
+    /// All that it has printed so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
+    }
+
+    /// How much that is, in bytes.
+    pub fn log_size(&self) -> u64 {
+        fs::metadata(&self.log).unwrap().len()
+    }
+
+    /// Fails if it has ended.
+    pub fn check(&mut self) {
+        if let Some(status) = self.child.try_wait().unwrap() {
+            panic!("{} ended with {status}:\n{}", self.log.display(), self.log());
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The guard goes first: the process id may soon be somebody else's.
+        let _ = self.guard.kill();
+        let _ = self.guard.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Kills a process when our end of its standard input is gone.
+fn guard(pid: u32) -> Child {
+    let mut command = Command::new("sh");
+    command.args(["-c", "read -r _; kill -9 \"$0\"", &pid.to_string()]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}

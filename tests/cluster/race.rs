@@ -1,0 +1,60 @@
+//! The operator renders a NAD without its resourceName. Who has the last word?
+
+use serde_json::json;
+
+use crate::cluster::{Cluster, Template};
+use crate::objects::{Kind, RESOURCE_NAME, annotated, configured, nad_at, nads, network};
+use crate::processes::wait;
+
+const COMPLETE: &str = "openshift.io/cx7";
+
+#[test]
+fn without_nadmit_the_operator_overwrites_a_repair() {
+    let cluster = Cluster::without_nadmit(Template::Faulty);
+    cluster.namespace("apps");
+    let watch = cluster.jane.watch(&nads("apps"));
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
+    let made = watch.wait("net", |event| event.is_there);
+    assert_eq!(annotated(&made.object), None);
+
+    for repair in 1..=3 {
+        let before = watch.of("net").len();
+        cluster
+            .jane
+            .patch(&nad_at("apps", "net"), &json!({ "metadata": { "annotations": { RESOURCE_NAME: COMPLETE } } }));
+        let (repaired, overwritten) = wait("the operator", || {
+            let events = watch.of("net").split_off(before);
+            let at = events.iter().position(|event| annotated(&event.object).is_some())?;
+            Some((events[at].at, events.get(at + 1)?.clone()))
+        });
+        assert_eq!(annotated(&overwritten.object), None, "the operator's own rendering again");
+        println!("repair {repair}: overwritten after {:.1} ms", (overwritten.at - repaired).as_secs_f64() * 1000.0);
+    }
+}
+
+#[test]
+fn with_nadmit_it_is_complete_from_the_start_and_stays_so() {
+    let cluster = Cluster::with_nadmit(Template::Faulty);
+    cluster.namespace("apps");
+    let watch = cluster.jane.watch(&nads("apps"));
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
+    watch.wait("net", |event| event.is_there);
+
+    // Somebody breaks it in every way there is; the network's word comes back each time.
+    for broken in [
+        json!({ "metadata": { "annotations": { RESOURCE_NAME: null } } }),
+        json!({ "metadata": { "annotations": { RESOURCE_NAME: "openshift.io/other" } } }),
+        json!({ "spec": { "config": r#"{"cniVersion":"1.0.0","name":"net","type":"sriov"}"# } }),
+    ] {
+        cluster.jane.patch(&nad_at("apps", "net"), &broken);
+        cluster.jane.wait(&nad_at("apps", "net"), |nad| {
+            annotated(nad) == Some(COMPLETE)
+                && configured(nad).as_deref() == Some(COMPLETE)
+                && nad["spec"]["config"].as_str().unwrap().contains("vlanQoS")
+        });
+    }
+    for event in watch.of("net") {
+        assert!(annotated(&event.object).is_some(), "it was incomplete for a moment: {:#}", event.object);
+    }
+    assert!(configured(&watch.of("net")[0].object).is_some());
+}

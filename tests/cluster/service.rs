@@ -1,0 +1,64 @@
+//! What a Service is to nadmit: one address for however many of them run, which come and go.
+
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// Passes connections on, to each of those behind it in turn.
+pub struct Service {
+    /// Where it listens.
+    pub address: SocketAddr,
+    behind: Arc<Mutex<Vec<SocketAddr>>>,
+}
+
+impl Service {
+    /// Nobody is behind it yet: connections are closed.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let behind = Arc::new(Mutex::new(Vec::new()));
+        let known = Arc::clone(&behind);
+        // It ends with the tests.
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let server = choose(&known).and_then(|address| TcpStream::connect(address).ok());
+                if let Some(server) = server {
+                    let _ = join(client, server);
+                }
+            }
+        });
+        Self { address, behind }
+    }
+
+    /// New connections go there too.
+    pub fn add(&self, address: SocketAddr) {
+        self.behind.lock().unwrap().push(address);
+    }
+
+    /// New connections do not go there any more.
+    pub fn remove(&self, address: SocketAddr) {
+        self.behind.lock().unwrap().retain(|known| *known != address);
+    }
+}
+
+fn choose(known: &Mutex<Vec<SocketAddr>>) -> Option<SocketAddr> {
+    let mut known = known.lock().unwrap();
+    if !known.is_empty() {
+        known.rotate_left(1);
+    }
+    known.first().copied()
+}
+
+/// Carries bytes both ways until one side has hung up.
+fn join(client: TcpStream, server: TcpStream) -> io::Result<()> {
+    for (mut from, mut to) in [(client.try_clone()?, server.try_clone()?), (server, client)] {
+        to.set_nodelay(true)?;
+        thread::spawn(move || {
+            let _ = io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Both);
+            let _ = from.shutdown(Shutdown::Both);
+        });
+    }
+    Ok(())
+}
