@@ -1,7 +1,8 @@
 //! Many networks at once, half of them deleted and made again.
 //!
-//! The operator sends no more than twenty requests a second, and needs many hundreds for this: half a minute without nadmit. With
-//! the faulty template it takes twice as long, because it repeats each write to find that nothing changes.
+//! The operator needs many hundreds of requests for this, and its client library's default lets it send twenty a second: half a
+//! minute without nadmit. With the faulty template it took longer, presumably because each write is repeated to find that nothing
+//! changes; how long is printed and not yet asserted.
 
 use std::thread;
 use std::time::{Duration, Instant};
