@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use super::progress::Progress;
@@ -16,6 +15,7 @@ use crate::manifests::{Assumptions, Document, Index, Input, Manifest, documents,
 use crate::output::{Format, Github, Human, Json, Judged, Junit, Sarif, Summary, place};
 use crate::policy::{Policy, Prefix, Subject, judge};
 use crate::resources::Object;
+use crate::server::reload::PolicyFile;
 
 /// How many files are held at once: enough to keep every core busy, few enough to stay small.
 const BATCH: usize = 256;
@@ -122,8 +122,8 @@ impl Check {
 
     fn read_policy(&self) -> anyhow::Result<Policy> {
         let Some(path) = &self.policy else { return Ok(Policy::default()) };
-        let text = Input::File(path.as_path().into()).text()?.into_owned();
-        Policy::parse(&text).with_context(|| path.display().to_string())
+        let (_, policy) = PolicyFile::open(path.clone())?;
+        Ok(policy)
     }
 
     fn assumptions(&self) -> Assumptions {

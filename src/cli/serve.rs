@@ -24,7 +24,8 @@ use crate::tls::{Development, Files, Tls};
 /// With no arguments it makes a certificate of its own, listens on 127.0.0.1:8443, and prints a line to try it with. POST /mutate
 /// repairs, POST /validate refuses and warns; /healthz and /readyz tell how it is. Metrics are on a listener of their own.
 ///
-/// SIGTERM ends it when nobody asks any more; SIGHUP makes it look at its files at once, which it otherwise does every second.
+/// SIGTERM ends it after --shutdown-grace, with what is under way finished; SIGHUP makes it look at its files at once, which it
+/// otherwise does every second.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// Where to answer reviews
@@ -86,7 +87,7 @@ impl Serve {
             Some((file, policy)) => (Some(file), policy),
             None => (None, Policy::default()),
         };
-        let (tls, certificates, ca) = self.tls()?;
+        let (tls, certificates, published) = self.tls()?;
         let format =
             self.log_format.unwrap_or(if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json });
         let logs = Logs::start(format, self.log_level.clone())?;
@@ -110,7 +111,7 @@ impl Serve {
                 reloader.notify_one();
             }
         });
-        announce(&server, ca.as_deref())?;
+        announce(&server, published.as_ref().map(|published| published.ca.as_path()))?;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             https = %server.address()?,
@@ -143,7 +144,7 @@ impl Serve {
     }
 
     /// The certificate from its files, or one of our own; then also where its CA is.
-    fn tls(&self) -> anyhow::Result<(Tls, Option<Files>, Option<PathBuf>)> {
+    fn tls(&self) -> anyhow::Result<(Tls, Option<Files>, Option<Published>)> {
         if let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) {
             let (files, served) = Files::open(cert.clone(), key.clone(), self.client_ca.clone())
                 .with_context(|| format!("{} and {}", cert.display(), key.display()))?;
@@ -155,13 +156,35 @@ impl Serve {
         if let Some(ca) = &self.client_ca {
             made.material.client_ca = Some(fs::read(ca).with_context(|| ca.display().to_string())?);
         }
-        let directory = match &self.cert_dir {
-            Some(directory) => directory.clone(),
-            None if Path::new("certs").is_dir() => PathBuf::from("certs"),
-            None => std::env::temp_dir().join(format!("nadmit-{}", std::process::id())),
+        let hint = "--cert-dir names a directory that can be written to";
+        let place = match &self.cert_dir {
+            Some(directory) => Place::Kept(directory.clone()),
+            None if Path::new("certs").is_dir() => Place::Kept(PathBuf::from("certs")),
+            None => Place::Temporary(tempfile::Builder::new().prefix("nadmit-").tempdir().context(hint)?),
         };
-        let ca = made.publish(&directory).context("--cert-dir names a directory that can be written to")?;
-        Ok((Tls::new(made.material.serve()?), None, Some(ca)))
+        let ca = made.publish(place.path()).context(hint)?;
+        Ok((Tls::new(made.material.serve()?), None, Some(Published { ca, _place: place })))
+    }
+}
+
+/// Where the CA of a certificate of our own is.
+struct Published {
+    ca: PathBuf,
+    /// One that is temporary goes with the server.
+    _place: Place,
+}
+
+enum Place {
+    Kept(PathBuf),
+    Temporary(tempfile::TempDir),
+}
+
+impl Place {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Kept(path) => path,
+            Self::Temporary(directory) => directory.path(),
+        }
     }
 }
 

@@ -20,13 +20,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The kubeconfig cannot be used.
-    #[error("{path}: not a usable kubeconfig")]
-    Kubeconfig {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        source: Box<kube::config::KubeconfigError>,
-    },
+    #[error("no usable kubeconfig: {0}")]
+    Kubeconfig(Box<kube::config::KubeconfigError>),
     /// The pod has no service account.
     #[error("this pod's service account cannot be used")]
     Pod(#[source] Box<kube::config::InClusterError>),
@@ -55,7 +50,8 @@ pub struct Cluster {
 impl Cluster {
     /// By a kubeconfig.
     pub async fn by_kubeconfig(path: &Path) -> Result<Self, ClusterError> {
-        let failed = |source| ClusterError::Kubeconfig { path: path.display().to_string(), source: Box::new(source) };
+        // Its words name the file, and every cause of theirs.
+        let failed = |error| ClusterError::Kubeconfig(Box::new(error));
         let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         Self::new(config.map_err(failed)?)

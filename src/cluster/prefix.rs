@@ -1,11 +1,11 @@
 //! The domain that the operator puts in front of resource names.
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::owner::segment;
 use super::{Cluster, Failed};
 use crate::policy::{Policy, Prefix};
-use crate::resources::{NAD_GROUP, OWNER_REF, RESOURCE_NAME};
+use crate::resources::{NAD_GROUP, OWNER_REF, Object, RESOURCE_NAME};
 
 /// The operator's Deployment.
 const DEPLOYMENT: &str = "sriov-network-operator";
@@ -31,70 +31,23 @@ impl Cluster {
         let Some(namespace) = segment(namespace) else { return Ok(None) };
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{DEPLOYMENT}");
         let Some(text) = self.get(&path).await? else { return Ok(None) };
-        let deployment: Deployment = serde_json::from_str(&text).map_err(|_| Failed::Unexpected)?;
-        let containers = deployment.spec.template.spec.containers.into_iter();
-        let mut variables = containers.flat_map(|container| container.env);
-        let prefix = variables.find(|variable| variable.name == "RESOURCE_PREFIX");
-        Ok(prefix.and_then(|variable| variable.value).filter(|value| !value.is_empty()))
+        let deployment: Value = serde_json::from_str(&text).map_err(|_| Failed::Unexpected)?;
+        let list = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_array).cloned();
+        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let containers = list(&deployment, "/spec/template/spec/containers").unwrap_or_default();
+        let mut variables = containers.iter().filter_map(|container| list(container, "/env")).flatten();
+        let prefix = variables.find(|variable| text(variable, "name").as_deref() == Some("RESOURCE_PREFIX"));
+        Ok(prefix.and_then(|variable| text(&variable, "value")).filter(|value| !value.is_empty()))
     }
 
     async fn written(&self) -> Result<Option<String>, Failed> {
         let path = format!("/apis/{NAD_GROUP}/v1/network-attachment-definitions?limit={LIMIT}");
         let Some(text) = self.get(&path).await? else { return Ok(None) };
-        let list: Nads = serde_json::from_str(&text).map_err(|_| Failed::Unexpected)?;
-        let rendered = list.items.iter().filter(|nad| nad.metadata.annotations.contains_key(OWNER_REF));
-        let names = rendered.filter_map(|nad| nad.metadata.annotations.get(RESOURCE_NAME));
-        let mut prefixes = names.filter_map(|name| Some(name.split_once('/')?.0));
+        let nads = Object::read_list(&text).map_err(|_| Failed::Unexpected)?;
+        let rendered = nads.iter().map(Object::meta).filter(|meta| meta.annotation(OWNER_REF).is_some());
+        let names: Vec<_> = rendered.filter_map(|meta| meta.annotation(RESOURCE_NAME)).collect();
+        let mut prefixes = names.iter().filter_map(|name| Some(name.split_once('/')?.0));
         let first = prefixes.next();
         Ok(first.filter(|first| prefixes.all(|other| other == *first)).map(str::to_owned))
     }
-}
-
-#[derive(Deserialize)]
-struct Deployment {
-    spec: DeploymentSpec,
-}
-
-#[derive(Deserialize)]
-struct DeploymentSpec {
-    template: Template,
-}
-
-#[derive(Deserialize)]
-struct Template {
-    spec: PodSpec,
-}
-
-#[derive(Deserialize)]
-struct PodSpec {
-    #[serde(default)]
-    containers: Vec<Container>,
-}
-
-#[derive(Deserialize)]
-struct Container {
-    #[serde(default)]
-    env: Vec<Variable>,
-}
-
-#[derive(Deserialize)]
-struct Variable {
-    name: String,
-    value: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Nads {
-    items: Vec<Nad>,
-}
-
-#[derive(Deserialize)]
-struct Nad {
-    metadata: Meta,
-}
-
-#[derive(Deserialize)]
-struct Meta {
-    #[serde(default)]
-    annotations: std::collections::BTreeMap<String, String>,
 }

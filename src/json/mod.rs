@@ -251,6 +251,11 @@ pub fn escape(token: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
+/// A reference token of a JSON pointer, without its escapes.
+pub fn unescape(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
+}
+
 /// Line and column (both from 1, the column in characters) of a byte of a text.
 pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);

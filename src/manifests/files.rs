@@ -28,12 +28,12 @@ pub struct Once {
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// The operating system says no.
-    #[error("{name}: {source}")]
+    #[error("{name}: {problem}")]
     Io {
         /// The file.
         name: String,
-        /// What the system says.
-        source: io::Error,
+        /// What the system says. It is part of the words, and so no cause of its own.
+        problem: io::Error,
     },
     /// It is larger than we read.
     #[error("{0}: it is larger than 64 MiB, which is the most that is read; split it")]
@@ -101,7 +101,7 @@ struct Found {
 impl Found {
     fn add(&mut self, path: &Path, above: &mut BTreeSet<PathBuf>, named: bool) {
         match fs::metadata(path) {
-            Err(source) => self.errors.push(io_error(path, source)),
+            Err(problem) => self.errors.push(io_error(path, problem)),
             Ok(metadata) if metadata.is_dir() => self.add_directory(path, above),
             Ok(metadata) if metadata.is_file() => {
                 if named || is_manifest(path) {
@@ -109,7 +109,7 @@ impl Found {
                 }
             }
             // A pipe, as a shell makes it for `<(…)`.
-            Ok(_) if named => match File::open(path).map_err(|source| io_error(path, source)) {
+            Ok(_) if named => match File::open(path).map_err(|problem| io_error(path, problem)) {
                 Ok(mut file) => match text_of(&mut file, &path.to_string_lossy(), 0) {
                     Ok(text) => self.inputs.push(Input::once(&path.to_string_lossy(), text)),
                     Err(error) => self.errors.push(error),
@@ -123,13 +123,13 @@ impl Found {
     fn add_directory(&mut self, path: &Path, above: &mut BTreeSet<PathBuf>) {
         let real = match fs::canonicalize(path) {
             Ok(real) => real,
-            Err(source) => return self.errors.push(io_error(path, source)),
+            Err(problem) => return self.errors.push(io_error(path, problem)),
         };
         if !above.insert(real.clone()) {
             return self.errors.push(InputError::Loop(path.to_string_lossy().into_owned()));
         }
         match entries(path) {
-            Err(source) => self.errors.push(io_error(path, source)),
+            Err(problem) => self.errors.push(io_error(path, problem)),
             Ok(entries) => {
                 for entry in entries {
                     self.add(&entry, above, false);
@@ -161,7 +161,7 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 fn read(path: &Path) -> Result<String, InputError> {
-    let mut file = File::open(path).map_err(|source| io_error(path, source))?;
+    let mut file = File::open(path).map_err(|problem| io_error(path, problem))?;
     // Room for the whole file at once: growing into it would hold a part of it twice.
     let length = file.metadata().map_or(0, |metadata| metadata.len()).min(MAX_BYTES);
     text_of(&mut file, &path.to_string_lossy(), length as usize + 1)
@@ -170,7 +170,7 @@ fn read(path: &Path) -> Result<String, InputError> {
 fn text_of(reader: &mut dyn Read, name: &str, room: usize) -> Result<String, InputError> {
     let mut bytes = Vec::with_capacity(room);
     let limited = reader.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    limited.map_err(|source| InputError::Io { name: name.to_owned(), source })?;
+    limited.map_err(|problem| InputError::Io { name: name.to_owned(), problem })?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(InputError::TooLarge(name.to_owned()));
     }
@@ -185,8 +185,8 @@ fn text_of(reader: &mut dyn Read, name: &str, room: usize) -> Result<String, Inp
     })
 }
 
-fn io_error(path: &Path, source: io::Error) -> InputError {
-    InputError::Io { name: path.to_string_lossy().into_owned(), source }
+fn io_error(path: &Path, problem: io::Error) -> InputError {
+    InputError::Io { name: path.to_string_lossy().into_owned(), problem }
 }
 
 #[cfg(test)]

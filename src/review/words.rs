@@ -1,5 +1,6 @@
 //! Findings as sentences for whoever wrote the object: the denial, its causes, and the warnings.
 
+use crate::json::unescape;
 use crate::policy::{Action, Because, Finding};
 
 /// The longest warning: what a client shows without cutting it, by the API server's own advice.
@@ -13,7 +14,7 @@ const BUDGET: usize = 3000;
 pub(super) fn field(finding: &Finding) -> String {
     let mut path = String::new();
     for token in finding.pointer.split('/').skip(1) {
-        let token = token.replace("~1", "/").replace("~0", "~");
+        let token = unescape(token);
         let is_plain = token.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
         match (is_plain, path.is_empty()) {
             (true, true) => path.push_str(&token),
@@ -32,6 +33,8 @@ pub(super) fn cause(finding: &Finding) -> String {
     let label = match (finding.action, finding.would) {
         (Action::Patch, _) => "Repaired",
         (_, Some(Action::Patch)) => "The repair",
+        // The mutating webhook was not asked, or something undid what it did.
+        _ if !finding.repairs.is_empty() => "This repair was not made",
         _ => "To mend it",
     };
     let help = if finding.help.is_empty() { String::new() } else { format!(". {label}: {}", finding.help) };
@@ -120,6 +123,8 @@ fn wrapped(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::output::testing;
+    use crate::policy::{Facts, Policy, Subject, judge};
+    use crate::resources::Object;
 
     fn finding(pointer: &str, config: Option<&str>, message: &str) -> Finding {
         let finding = testing::finding("nad/config-not-json", Action::Warn, message).at(pointer);
@@ -171,6 +176,24 @@ mod tests {
         let lines = warnings(many.iter());
         assert!(lines.iter().map(|line| line.chars().count()).sum::<usize>() < 3100);
         assert!(lines.last().unwrap().starts_with("and "), "{:?}", lines.last());
+    }
+
+    /// Nothing "becomes" anything any more once the time for repairs is over.
+    #[test]
+    fn a_repair_that_was_not_made_is_called_that() {
+        let json = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"n","namespace":"s"},
+            "spec":{"config":"{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"type\":\"sriov\",\"resourceName\":\"a.io/b\"}"}}"#;
+        let object = Object::read(json).unwrap().unwrap();
+        let words = |is_final: bool| {
+            let subject = Subject { object: &object, old: None, writer: Some("jane"), is_final };
+            cause(&judge(&subject, &Facts::default(), &Policy::default()).findings[0])
+        };
+        assert!(words(false).ends_with(". Repaired: it becomes a.io/b, as the config says"), "{}", words(false));
+        assert!(
+            words(true).ends_with(". This repair was not made: it becomes a.io/b, as the config says"),
+            "{}",
+            words(true)
+        );
     }
 
     #[test]

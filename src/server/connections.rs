@@ -27,6 +27,7 @@ use tracing::{debug, warn};
 use super::State;
 use super::limits::Limits;
 use super::routes::Caller;
+use crate::telemetry::metrics::Counted;
 use crate::tls::{Tls, is_named};
 
 /// How long to wait after the system had no connection to give, a file limit for one.
@@ -92,7 +93,7 @@ impl Connections {
     }
 
     async fn connection(self, stream: TcpStream, peer: SocketAddr, _place: OwnedSemaphorePermit) {
-        self.state.metrics.connections.inc();
+        let _counted = Counted::one(&self.state.metrics.connections);
         let _ = stream.set_nodelay(true);
         match &self.tls {
             None => self.serve(stream, peer, Caller::Anyone).await,
@@ -111,7 +112,6 @@ impl Connections {
                 }
             }
         }
-        self.state.metrics.connections.dec();
     }
 
     fn caller(&self, session: &rustls::ServerConnection) -> Caller {

@@ -4,26 +4,21 @@ use std::sync::{Mutex, PoisonError};
 
 /// What is not there yet. Ready when nothing is left.
 #[derive(Debug, Default)]
-pub struct Readiness {
+pub(super) struct Readiness {
     missing: Mutex<Vec<&'static str>>,
 }
 
 impl Readiness {
     /// Not ready until that is there.
-    pub fn waits_for(&self, what: &'static str) {
+    pub(super) fn waits_for(&self, what: &'static str) {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         if !missing.contains(&what) {
             missing.push(what);
         }
     }
 
-    /// That is there.
-    pub fn has(&self, what: &'static str) {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner).retain(|missing| *missing != what);
-    }
-
     /// `Err` with what is missing, in words.
-    pub fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), String> {
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         if missing.is_empty() { Ok(()) } else { Err(format!("not ready: {}", missing.join(", "))) }
     }
@@ -41,8 +36,5 @@ mod tests {
         readiness.waits_for("the caches");
         readiness.waits_for("the caches");
         assert_eq!(readiness.check(), Err("not ready: the certificate, the caches".to_owned()));
-        readiness.has("the certificate");
-        readiness.has("the caches");
-        assert_eq!(readiness.check(), Ok(()));
     }
 }

@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use connections::{CallerRule, Connections};
-pub use health::Readiness;
+use health::Readiness;
 pub use limits::Limits;
 use limits::Room;
 use reload::Watched;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tracing::{error, info};
 
 use super::State;
+use crate::manifests::{Input, InputError};
 use crate::policy::{Policy, PolicyError};
 use crate::telemetry::metrics::Reload;
 use crate::tls::{Files, Tls};
@@ -21,23 +22,18 @@ const MAX_BYTES: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFileError {
     /// It cannot be read.
-    #[error("{path}: {source}")]
-    Read {
-        /// The file.
-        path: String,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] InputError),
     /// It is larger than a policy is.
     #[error("{0}: it is larger than 1 MiB")]
     TooLarge(String),
     /// It is no policy.
-    #[error("{path}: {source}")]
+    #[error("{path}: {problem}")]
     Policy {
         /// The file.
         path: String,
-        /// What is wrong.
-        source: PolicyError,
+        /// What is wrong. It is part of the words, and so no cause of its own.
+        problem: PolicyError,
     },
 }
 
@@ -71,15 +67,15 @@ impl PolicyFile {
 }
 
 fn read(path: &Path) -> Result<String, PolicyFileError> {
-    let failed = |source| PolicyFileError::Read { path: path.display().to_string(), source };
-    if std::fs::metadata(path).map_err(failed)?.len() > MAX_BYTES {
+    // One that is not there is for the reader to complain about.
+    if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > MAX_BYTES) {
         return Err(PolicyFileError::TooLarge(path.display().to_string()));
     }
-    std::fs::read_to_string(path).map_err(failed)
+    Ok(Input::File(path.into()).text()?.into_owned())
 }
 
 fn parse(path: &Path, text: &str) -> Result<Policy, PolicyFileError> {
-    Policy::parse(text).map_err(|source| PolicyFileError::Policy { path: path.display().to_string(), source })
+    Policy::parse(text).map_err(|problem| PolicyFileError::Policy { path: path.display().to_string(), problem })
 }
 
 /// The files that are watched.

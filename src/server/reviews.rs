@@ -13,7 +13,7 @@ use crate::cluster::facts::{Question, Unavailable};
 use crate::policy::{Facts, Policy, Subject, Verdict, judge};
 use crate::resources::Object;
 use crate::review::{Answer, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
-use crate::telemetry::metrics::Answered;
+use crate::telemetry::metrics::{Answered, Counted};
 
 /// The most of a caller's text that a log line or an HTTP error repeats, in bytes: names are shorter, and a line that is too long
 /// for the log is lost.
@@ -73,10 +73,8 @@ impl Unanswered {
 
 /// Answers a request that carries a review.
 pub(super) async fn respond(state: &State, endpoint: Endpoint, request: Request<Body>) -> Response<Body> {
-    state.metrics.in_flight.inc();
-    let answered = review(state, endpoint, request).await;
-    state.metrics.in_flight.dec();
-    match answered {
+    let _counted = Counted::one(&state.metrics.in_flight);
+    match review(state, endpoint, request).await {
         Ok(body) => {
             let mut response = Response::new(Body::from(body));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -228,7 +226,6 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
 
 /// What is answered when judging went wrong in a way nobody thought of.
 pub(super) fn panicked(state: &State, endpoint: Endpoint) -> Response<Body> {
-    state.metrics.in_flight.dec();
     state.metrics.unanswered(Unanswered::Panicked.reason());
     error!(endpoint = endpoint.name(), "a review made nadmit panic");
     let mut response = Response::new(Body::from(format!("{}\n", Unanswered::Panicked)));

@@ -70,6 +70,24 @@ impl Reload {
     }
 }
 
+/// One more, until this is dropped: whatever ends a request or a connection, it is counted down.
+#[derive(Debug)]
+pub struct Counted(Gauge);
+
+impl Counted {
+    /// Counts up.
+    pub fn one(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 /// All metrics of this process.
 #[derive(Debug)]
 pub struct Metrics {

@@ -123,7 +123,7 @@ impl Node {
     pub fn follow(&self, pointer: &str) -> (&Self, Option<&Entry>, bool) {
         let (mut here, mut via) = (self, None);
         for token in pointer.split('/').skip(1) {
-            let token = token.replace("~1", "/").replace("~0", "~");
+            let token = crate::json::unescape(token);
             let next = match &here.value {
                 Value::Map(entries) => entries.iter().find(|entry| entry.key == token).map(|e| (&e.node, Some(e))),
                 Value::List(nodes) => token.parse().ok().and_then(|i: usize| nodes.get(i)).map(|node| (node, None)),

@@ -72,6 +72,7 @@ fn every_flag_is_an_environment_variable_too() {
         "client-ca",
         "client-name",
         "policy",
+        "kubeconfig",
         "log-format",
         "log-level",
         "shutdown-grace",
@@ -95,6 +96,15 @@ fn every_flag_is_an_environment_variable_too() {
     });
     assert_eq!((reply.mode.as_str(), reply.allowed), ("audit", true));
     assert!(server.log_text().contains("INFO serving"), "text for people: {}", server.log_text());
+}
+
+/// Whether a message ends in the same words twice, as one does that both names its cause and has it.
+fn is_said_twice(message: &str) -> bool {
+    let parts: Vec<&str> = message.split(": ").collect();
+    (1..=parts.len() / 2).any(|count| {
+        let (before, last) = parts.split_at(parts.len() - count);
+        before.ends_with(last)
+    })
 }
 
 /// Exit code 2, and one line that says what is wrong and with which file.
@@ -128,6 +138,8 @@ fn what_cannot_work_is_said_at_once() {
         (vec!["--policy", "nowhere.yaml"], vec!["nowhere.yaml", "No such file"]),
         (vec!["--policy", &broken], vec!["broken.yaml", "line 1"]),
         (vec!["--policy", &wrong], vec!["wrong.yaml", "line 2", "rulez"]),
+        (vec!["--kubeconfig", "nowhere.yaml"], vec!["kubeconfig", "nowhere.yaml", "No such file"]),
+        (vec!["--kubeconfig", &broken], vec!["kubeconfig"]),
         (vec!["--listen", &taken], vec!["cannot listen", &taken, "in use"]),
         (vec!["--metrics-listen", &taken], vec!["cannot listen", &taken, "in use"]),
         (vec!["--listen", "8443"], vec!["--listen", "8443"]),
@@ -151,6 +163,7 @@ fn what_cannot_work_is_said_at_once() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
         assert!(error.starts_with("error: "), "{arguments:?}: {error}");
+        assert!(!is_said_twice(error.trim()), "{arguments:?}: {error}");
         for word in wanted {
             assert!(error.contains(word), "{arguments:?}: {error}\nwanted: {word}");
         }

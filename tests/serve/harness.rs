@@ -133,11 +133,12 @@ impl Server {
         signal(self.pid(), name);
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until it has ended by itself and all it logged was read.
     pub fn ended(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
+                let _ = self.log.wait(|_| None::<()>);
                 return status;
             }
             assert!(Instant::now() < until, "it does not end:\n{}", self.log_text());

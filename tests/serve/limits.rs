@@ -80,6 +80,18 @@ fn past_the_limit_reviews_are_told_to_come_back() {
     });
 }
 
+/// Whoever goes away in the middle of a review is not counted for ever.
+#[test]
+fn a_client_that_leaves_is_forgotten() {
+    block_on(async {
+        let server = InProcess::within(Limits::default()).await;
+        let held = half_sent(&server).await;
+        waits_for(&server, "nadmit_reviews_in_flight 1").await;
+        drop(held);
+        waits_for(&server, "nadmit_reviews_in_flight 0").await;
+    });
+}
+
 #[test]
 fn bodies_have_a_size_and_a_time() {
     block_on(async {

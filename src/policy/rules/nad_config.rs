@@ -82,7 +82,7 @@ pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
 }
 
 /// A pointer as people write paths: `metadata.annotations`.
-fn dotted(pointer: &str) -> String {
+pub(super) fn dotted(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/")
 }
 

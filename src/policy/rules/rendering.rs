@@ -6,6 +6,7 @@ use super::super::resource_name::{self, Question};
 use super::super::rule::rule;
 use super::super::{Facts, Finding};
 use super::check_config;
+use super::nad_config::dotted;
 use super::nad_device::{MALFORMED, MISSING};
 use crate::cni::Config;
 use crate::json::{Document, Error, Member, line_column};
@@ -187,10 +188,7 @@ fn faulty(network: &Network<'_>, prefix: &str, fault: &Fault, out: &mut Findings
     let what = match fault {
         Fault::NotYaml(problem) => format!("it is not YAML any more ({problem})"),
         Fault::Documents(number) => format!("it becomes {number} objects"),
-        Fault::Differs(pointer) => format!(
-            "`{}` of the NAD becomes something else",
-            pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/")
-        ),
+        Fault::Differs(pointer) => format!("`{}` of the NAD becomes something else", dotted(pointer)),
         Fault::NotJson(error) => format!("the config is not JSON any more ({error})"),
         Fault::NotText(..) => return,
     };
