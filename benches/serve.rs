@@ -46,11 +46,15 @@ impl Server {
         Self::start(command, runtime, || std::fs::read_to_string(certs.path().join("ca.crt")).expect("a CA"))
     }
 
-    fn bare(runtime: &tokio::runtime::Runtime) -> Self {
+    /// One that reads the body and answers with a fixed review; or decodes it first, as any webhook must, and allows everything.
+    fn bare(runtime: &tokio::runtime::Runtime, decodes: bool) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         let made = Development::make(&[]).expect("a certificate");
         command.env("BARE_CHAIN", String::from_utf8_lossy(&made.material.chain).into_owned());
         command.env("BARE_KEY", String::from_utf8_lossy(&made.material.key).into_owned());
+        if decodes {
+            command.env("BARE_DECODES", "");
+        }
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         Self::start(command, runtime, || made.ca)
     }
@@ -96,7 +100,11 @@ fn main() {
         return runtime.block_on(load::bare());
     }
     let quick = std::env::args().any(|argument| argument == "--quick");
-    let (bare, nadmit) = (Server::bare(&runtime), Server::nadmit(&runtime));
+    let servers = [
+        ("bare", Server::bare(&runtime, false)),
+        ("decodes", Server::bare(&runtime, true)),
+        ("nadmit", Server::nadmit(&runtime)),
+    ];
     let seconds = Duration::from_secs(if quick { 2 } else { 5 });
     let run = |server: &Server, rate: Option<f64>| {
         let before = server.cpu();
@@ -105,18 +113,20 @@ fn main() {
         outcome.cpu = server.cpu() - before;
         outcome
     };
-    // Both warm before anything counts.
-    run(&bare, None);
-    run(&nadmit, None);
+    // All warm before anything counts.
+    for (_, server) in &servers {
+        run(server, None);
+    }
     for (name, rate) in [("saturated", None), ("5,000 reviews a second", Some(RATE))] {
-        let (mut wire, mut own): (Vec<Outcome>, Vec<Outcome>) = (Vec::new(), Vec::new());
+        let mut outcomes = servers.each_ref().map(|_| Vec::new());
         for _ in 0..RUNS {
-            wire.push(run(&bare, rate));
-            own.push(run(&nadmit, rate));
+            for ((_, server), outcomes) in servers.iter().zip(&mut outcomes) {
+                outcomes.push(run(server, rate));
+            }
         }
         println!("\n{name}, {CONNECTIONS} connections, median of {RUNS} runs\n");
         println!("| server | reviews/s | p50 | p99 | p99.9 | CPU per review | RSS |\n|---|---|---|---|---|---|---|");
-        for (server, outcomes, label) in [(&bare, &wire, "bare"), (&nadmit, &own, "nadmit")] {
+        for ((label, server), outcomes) in servers.iter().zip(&outcomes) {
             let of = |quantile: f64| median(outcomes.iter().map(|outcome| outcome.quantile(quantile) * 1e3).collect());
             println!(
                 "| {label} | {:.0} | {:.3} ms | {:.3} ms | {:.3} ms | {:.1} µs | {:.1} MiB |",
@@ -128,21 +138,23 @@ fn main() {
                 server.rss()
             );
         }
-        let ratio = |of: &dyn Fn(&Outcome) -> f64| median(own.iter().zip(&wire).map(|(o, w)| of(o) / of(w)).collect());
-        println!(
-            "\nnadmit : bare, median of the pairs: throughput {:.2}, p50 {:.2}, p99 {:.2}, p99.9 {:.2}",
-            ratio(&Outcome::rate),
-            ratio(&|outcome| outcome.quantile(0.5)),
-            ratio(&|outcome| outcome.quantile(0.99)),
-            ratio(&|outcome| outcome.quantile(0.999))
-        );
+        let [wire, others @ ..] = &outcomes;
+        for ((label, _), own) in servers.iter().skip(1).zip(others) {
+            let ratio =
+                |of: &dyn Fn(&Outcome) -> f64| median(own.iter().zip(wire).map(|(o, w)| of(o) / of(w)).collect());
+            println!(
+                "\n{label} : bare, median of the pairs: throughput {:.2}, p50 {:.2}, p99 {:.2}, p99.9 {:.2}",
+                ratio(&Outcome::rate),
+                ratio(&|outcome| outcome.quantile(0.5)),
+                ratio(&|outcome| outcome.quantile(0.99)),
+                ratio(&|outcome| outcome.quantile(0.999))
+            );
+        }
         let _ = std::io::stdout().flush();
     }
-    println!(
-        "\nready after {:.0} ms (bare: {:.0} ms)",
-        nadmit.ready.as_secs_f64() * 1e3,
-        bare.ready.as_secs_f64() * 1e3
-    );
+    for (label, server) in &servers {
+        println!("\n{label}: ready after {:.0} ms", server.ready.as_secs_f64() * 1e3);
+    }
     if !quick {
         memory(&runtime);
     }

@@ -1,5 +1,6 @@
 //! The load, and the bare server it is compared with.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde::Deserialize;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// What nadmit answers to the operator's NAD, or nearly so.
@@ -124,14 +126,21 @@ impl Load {
     pub async fn run(&self, target: &Target) -> Outcome {
         let begin = Instant::now();
         let end = begin + self.length;
+        let mut senders = Vec::new();
         let tasks: Vec<_> = (0..self.connections)
-            .map(|number| {
+            .map(|_| {
                 let target = target.clone();
-                let pace = self.rate.map(|rate| Duration::from_secs_f64(self.connections as f64 / rate));
-                let offset = pace.unwrap_or_default() * number as u32 / self.connections as u32;
-                tokio::spawn(async move { one(&target, begin + offset, end, pace).await })
+                let due = self.rate.map(|_| {
+                    let (sender, due) = unbounded_channel();
+                    senders.push(sender);
+                    due
+                });
+                tokio::spawn(async move { one(&target, end, due).await })
             })
             .collect();
+        if let Some(rate) = self.rate {
+            std::thread::spawn(move || pace(rate, begin, end, &senders));
+        }
         let mut outcome = Outcome::default();
         for task in tasks {
             outcome.times.extend(task.await.expect("a connection's times"));
@@ -142,25 +151,33 @@ impl Load {
     }
 }
 
-/// One connection. At a fixed rate a review that could not be sent in time counts from when it should have been.
-async fn one(target: &Target, begin: Instant, end: Instant, pace: Option<Duration>) -> Vec<f64> {
+/// Tells one connection after the other to ask, at equal distances. It has a thread of its own because tokio's clock ticks once
+/// in a millisecond, and would send in bursts. What comes late counts from when it was due.
+fn pace(rate: f64, begin: Instant, end: Instant, connections: &[UnboundedSender<Instant>]) {
+    let mut due = begin;
+    for (connection, number) in connections.iter().cycle().zip(1_u32..) {
+        if due > end {
+            return;
+        }
+        let early = due.saturating_duration_since(Instant::now());
+        if !early.is_zero() {
+            std::thread::sleep(early);
+        }
+        let _ = connection.send(if early.is_zero() { due } else { Instant::now() });
+        due = begin + Duration::from_secs_f64(f64::from(number) / rate);
+    }
+}
+
+/// One connection: what each review took, from when it was due.
+async fn one(target: &Target, end: Instant, mut due: Option<UnboundedReceiver<Instant>>) -> Vec<f64> {
     let mut sender = target.connect().await.expect("a connection");
     let mut times = Vec::new();
-    let mut due = begin;
     loop {
-        let mut from = Instant::now();
-        if let Some(pace) = pace {
-            if due > from {
-                tokio::time::sleep_until(due.into()).await;
-                from = Instant::now();
-            } else if due > begin {
-                from = due;
-            }
-            due += pace;
-        }
-        if from > end {
-            return times;
-        }
+        let from = match &mut due {
+            None => Some(Instant::now()).filter(|now| *now < end),
+            Some(due) => due.recv().await,
+        };
+        let Some(from) = from else { return times };
         target.ask(&mut sender).await;
         times.push(from.elapsed().as_secs_f64());
     }
@@ -186,6 +203,15 @@ pub async fn send(target: &Target, connections: usize, count: u64) -> u64 {
     each * connections as u64
 }
 
+/// What any webhook does at least: decodes the review and makes an answer to it.
+fn decoded(body: &[u8]) -> String {
+    let review: serde_json::Value = serde_json::from_slice(body).expect("a review");
+    let patch = STANDARD.encode(r#"[{"op":"add","path":"/metadata/labels","value":{}}]"#);
+    let response = serde_json::json!({ "uid": review["request"]["uid"], "allowed": true, "patch": patch, "patchType": "JSONPatch" });
+    serde_json::json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response })
+        .to_string()
+}
+
 /// The bare server: the same stack, the whole body read, a fixed answer.
 pub async fn bare() {
     let variable = |name| std::env::var(name).expect("a variable").into_bytes();
@@ -194,12 +220,14 @@ pub async fn bare() {
     let acceptor = TlsAcceptor::from(material.serve().expect("a certificate").config);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     println!("https://{}", listener.local_addr().expect("an address"));
+    let decodes = std::env::var_os("BARE_DECODES").is_some();
     let router = Router::new().route(
         "/mutate",
-        post(|body: Body| async move {
+        post(move |body: Body| async move {
             let body = body.collect().await.expect("a body").to_bytes();
             assert!(!body.is_empty());
-            ([("content-type", "application/json")], ANSWER)
+            let answer = if decodes { Cow::Owned(decoded(&body)) } else { Cow::Borrowed(ANSWER) };
+            ([("content-type", "application/json")], answer)
         }),
     );
     loop {
