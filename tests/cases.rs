@@ -56,6 +56,7 @@ struct CaseFacts {
     named_owner: Option<Value>,
     networks_here: Vec<CaseNetwork>,
     nad_here: Option<Value>,
+    last_nad: Option<String>,
     target_namespace: Option<String>,
     prefix: Option<String>,
     operator_namespace: Option<String>,
@@ -175,6 +176,12 @@ impl CaseFacts {
                 let owner = nad.get("owner").and_then(Value::as_str).and_then(NetworkId::parse);
                 facts.nad_here = Lookup::Found(NadFact { owner });
             }
+            None => {}
+        }
+        match self.last_nad.as_deref() {
+            Some("absent") => facts.last_nad = Lookup::Absent,
+            Some("there") => facts.last_nad = Lookup::Found(()),
+            Some(other) => panic!("it cannot be {other}"),
             None => {}
         }
         match self.target_namespace.as_deref() {

@@ -1,4 +1,4 @@
-//! The network that owns a NAD.
+//! A network and its NAD: who owns it, and whether it is there.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use futures_util::future::{join_all, try_join};
 
 use super::facts::{Found, Question, Source, Unavailable};
 use super::{Cluster, Failed};
-use crate::policy::{Facts, Lookup, NetworkFact};
-use crate::resources::{NETWORK_GROUP, NetworkId, NetworkKind, Object};
+use crate::policy::{Facts, Lookup, NetworkFact, Wanted};
+use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkId, NetworkKind, Object};
 
 impl Source for Cluster {
     fn known(&self, _: &Object<'_>) -> Facts {
@@ -28,14 +28,14 @@ impl Source for Cluster {
 impl Cluster {
     async fn ask(&self, facts: Facts, question: Question<'_>) -> Result<Facts, Failed> {
         let Question { object, wanted, policy } = question;
-        match &wanted.owner {
-            Some(id) => {
+        match wanted {
+            Wanted::Owner { named: Some(id), .. } => {
                 // Whether the prefix is wanted too is known only with the owner; asking for both at once saves a round trip.
                 let prefix = self.prefix(policy, &id.namespace);
                 let (named_owner, prefix) = try_join(self.network(id), prefix).await?;
                 Ok(Facts { named_owner, prefix, ..facts })
             }
-            None => {
+            Wanted::Owner { named: None, .. } => {
                 let meta = object.meta();
                 let networks_here = self.networks_of(&meta.name, &meta.namespace).await?;
                 let prefix = match networks_here.first() {
@@ -43,6 +43,9 @@ impl Cluster {
                     None => None,
                 };
                 Ok(Facts { networks_here, knows_networks: true, prefix, ..facts })
+            }
+            Wanted::LastNad { namespace } => {
+                Ok(Facts { last_nad: self.nad(namespace, &object.meta().name).await?, ..facts })
             }
         }
     }
@@ -58,6 +61,12 @@ impl Cluster {
             Ok(Some(Object::Network(network))) => Ok(Lookup::Found(NetworkFact::of(&network))),
             _ => Err(Failed::Unexpected),
         }
+    }
+
+    async fn nad(&self, namespace: &str, name: &str) -> Result<Lookup<()>, Failed> {
+        let (Some(namespace), Some(name)) = (segment(namespace), segment(name)) else { return Ok(Lookup::Unknown) };
+        let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{namespace}/network-attachment-definitions/{name}");
+        Ok(self.get(&path).await?.map_or(Lookup::Absent, |_| Lookup::Found(())))
     }
 
     /// The networks of that name that render to that namespace, wherever they are.

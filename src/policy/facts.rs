@@ -65,13 +65,28 @@ pub struct Prefix {
     pub assumed: bool,
 }
 
-/// A network that was not known and would have had a say about a NAD's resourceName.
+/// What was not known and would have had a say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// The network the NAD names as its owner; `None`: whichever has the NAD's name and renders to its namespace.
-    pub owner: Option<NetworkId>,
-    /// Whether the NAD has no usable resourceName without it, so that it cannot be repaired.
-    pub is_vital: bool,
+pub enum Wanted {
+    /// For a NAD: the network that its resourceName comes from.
+    Owner {
+        /// The network the NAD names; `None`: whichever has the NAD's name and renders to its namespace.
+        named: Option<NetworkId>,
+        /// Whether the NAD has no usable resourceName without it, so that it cannot be repaired.
+        is_vital: bool,
+    },
+    /// For a network: whether its NAD is still in the namespace it went to last.
+    LastNad {
+        /// That namespace.
+        namespace: String,
+    },
+}
+
+impl Wanted {
+    /// Whether there is no repair without it.
+    pub fn is_vital(&self) -> bool {
+        matches!(self, Self::Owner { is_vital: true, .. })
+    }
 }
 
 /// All that is known.
@@ -85,6 +100,8 @@ pub struct Facts {
     pub knows_networks: bool,
     /// For a network: the NAD that stands where it renders to.
     pub nad_here: Lookup<NadFact>,
+    /// For a network: its NAD in the namespace that it went to last, where it goes elsewhere now.
+    pub last_nad: Lookup<()>,
     /// For a network: the namespace its NAD goes to.
     pub target_namespace: Lookup<NamespaceState>,
     /// The resource names that node policies offer; `None` where no policy is known.

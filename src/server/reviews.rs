@@ -163,9 +163,9 @@ async fn judged(
     match state.facts.find(facts, question, within).await {
         Ok(Some(facts)) => Ok(judge(subject, &facts, policy)),
         Ok(None) => Ok(verdict),
-        Err(unavailable) if wanted.is_vital => Err(unavailable.into()),
+        Err(unavailable) if wanted.is_vital() => Err(unavailable.into()),
         Err(unavailable) => {
-            warn!(%unavailable, "the owning network was not asked; the resourceName stays as it was written");
+            warn!(%unavailable, "judged without what the cluster would have said; what was written stays as it is");
             Ok(verdict)
         }
     }

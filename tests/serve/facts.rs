@@ -24,7 +24,13 @@ struct Cluster {
 }
 
 fn at_once(all: &Facts) -> Facts {
-    Facts { named_owner: Lookup::Unknown, networks_here: Vec::new(), knows_networks: false, ..all.clone() }
+    Facts {
+        named_owner: Lookup::Unknown,
+        networks_here: Vec::new(),
+        knows_networks: false,
+        last_nad: Lookup::Unknown,
+        ..all.clone()
+    }
 }
 
 impl Source for Cluster {

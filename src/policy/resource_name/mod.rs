@@ -152,7 +152,7 @@ impl Question<'_> {
             // A name that somebody wrote by hand is taken at its word.
             None => answer.is_none() && !self.facts.knows_networks,
         };
-        is_unknown.then(|| Wanted { owner, is_vital: answer.is_none() })
+        is_unknown.then(|| Wanted::Owner { named: owner, is_vital: answer.is_none() })
     }
 
     fn belongs_to_network(&self) -> bool {

@@ -5,7 +5,7 @@ use super::super::finding::{Findings, Repair, shortened};
 use super::super::resource_name::is_name;
 use super::super::rule::rule;
 use super::super::similar::closest;
-use super::super::{Facts, Lookup, NamespaceState, Subject};
+use super::super::{Facts, Lookup, NamespaceState, Subject, Wanted};
 use crate::json::escape;
 use crate::resources::{LAST_NAMESPACE, Network, NetworkKind, Object, crd};
 
@@ -37,9 +37,10 @@ rule! { MTU = "network/mtu", Deny;
 "The CRD lets it pass, but the operator cannot decode it, and one such object stops its watch on all OVSNetworks." }
 
 rule! { WEDGED = "network/wedged", Patch + repairs;
-"an empty `last-network-namespace` annotation";
-"The operator writes it when a network moves to a namespace that is not there yet, and from then on fails before it makes the NAD, for ever. \
-The annotation is taken out of the write, and the NAD comes as soon as the namespace does." }
+"a `last-network-namespace` annotation that stops the operator";
+"The annotation tells the operator where it has to delete the old NAD of a network that moved. Where it is empty, or names a namespace in \
+which there is no such NAD any more, deleting fails and the new NAD is never made, however often the operator tries. The annotation is taken \
+out of the write, and the NAD comes as soon as its namespace is there." }
 
 rule! { MOVES_TO_NOWHERE = "network/moves-to-nowhere", Warn;
 "`networkNamespace` changes to a namespace that does not exist";
@@ -72,11 +73,27 @@ pub(crate) fn check(
             format!("mtu {mtu} cannot be decoded by the operator: its watch on every OVSNetwork of the cluster stops");
         out.object(&MTU, "/spec/mtu", message, "write a positive number, or leave it out");
     }
-    if network.meta.annotation(LAST_NAMESPACE).is_some_and(|namespace| namespace.is_empty()) {
-        let message = "the annotation last-network-namespace is empty: the operator fails on it at every retry and never makes the NAD";
-        let pointer = format!("/metadata/annotations/{}", escape(LAST_NAMESPACE));
-        out.object(&WEDGED, pointer, message, "it is taken away").mended_by([Repair::RemoveAnnotation(LAST_NAMESPACE)]);
-    }
+    wedged(network, facts, out);
+}
+
+fn wedged(network: &Network<'_>, facts: &Facts, out: &mut Findings<'_>) {
+    let Some(last) = network.meta.annotation(LAST_NAMESPACE) else { return };
+    let message = if last.is_empty() {
+        "the annotation last-network-namespace is empty: the operator fails on it at every retry and never makes the NAD".to_owned()
+    } else if last == network.target_namespace() {
+        return;
+    } else {
+        match facts.last_nad {
+            Lookup::Found(()) => return,
+            Lookup::Unknown => return out.wants(Wanted::LastNad { namespace: last.into_owned() }),
+            Lookup::Absent => format!(
+                "the annotation last-network-namespace names `{last}`, where there is no NAD of this network any more: \
+                 the operator fails to delete it at every retry and never makes the new one"
+            ),
+        }
+    };
+    let pointer = format!("/metadata/annotations/{}", escape(LAST_NAMESPACE));
+    out.object(&WEDGED, pointer, message, "it is taken away").mended_by([Repair::RemoveAnnotation(LAST_NAMESPACE)]);
 }
 
 fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
