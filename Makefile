@@ -12,16 +12,16 @@ help: ## list the targets
 build: ## the release binary, target/release/nadmit
 	$(CARGO) build --release --locked
 
-test: ## all tests
+test: ## all tests, also those of `make e2e` where Go is there to build a control plane
 	$(CARGO) test --locked
+	tests/cluster/run --if-possible $(K8S)
 
 e2e: ## the tests against a real API server and the real operator (K8S=1.34; the first time builds them)
-	bin=$$(tests/cluster/build $(K8S)) && \
-		NADMIT_CLUSTER_BIN=$$bin $(CARGO) test --locked --features cluster-tests --test cluster -- --show-output --test-threads=4
+	tests/cluster/run $(K8S)
 
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets --features cluster-tests -- -D warnings
+	$(CARGO) clippy --locked --all-targets -- -D warnings
 
 doc: ## the API documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items

@@ -1,8 +1,10 @@
 //! A control plane with the operator's kinds, the operator, and nadmit: everything a test needs, and nothing that outlives it.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 
 use rcgen::KeyPair;
@@ -37,6 +39,23 @@ const USERS: [(&str, &str, &str); 4] = [
     ("nadmit", "system:serviceaccount:nadmit:nadmit", "system:authenticated"),
 ];
 
+/// Held for reading by every cluster, and for writing by a test that must not share the machine.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    static IS_ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The machine, for a test whose times count: it waits until no other test has a cluster, and no other gets one before it ends.
+pub struct Alone(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>);
+
+/// See [`Alone`].
+pub fn alone() -> Alone {
+    let held = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    IS_ALONE.set(true);
+    Alone(held)
+}
+
 /// A cluster; it is gone when this is dropped.
 pub struct Cluster {
     // Dropped in this order: who asks goes before who is asked.
@@ -50,6 +69,8 @@ pub struct Cluster {
     identity: Identity,
     bin: PathBuf,
     directory: TempDir,
+    /// `None` for a test that is alone anyway.
+    _share: Option<RwLockReadGuard<'static, ()>>,
     /// Everything is allowed to this one.
     pub admin: Api,
     /// Someone who may write NADs and networks.
@@ -59,6 +80,7 @@ pub struct Cluster {
 impl Cluster {
     /// A control plane that knows the kinds; no operator, no nadmit.
     pub fn start() -> Self {
+        let share = (!IS_ALONE.get()).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
         let bin = std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it");
         let bin = PathBuf::from(bin);
         let directory = tempfile::Builder::new().prefix("nadmit-cluster-").tempdir().unwrap();
@@ -98,6 +120,7 @@ impl Cluster {
             admin,
             bin,
             directory,
+            _share: share,
         };
         cluster.furnish();
         cluster

@@ -32,7 +32,9 @@ pub fn register(api: &Api, address: &str, ca: &str) {
         "has(object.spec) && has(object.spec.config) && object.spec.config.contains('sriov')" });
     let wedged = json!({ "name": "wedged", "expression": format!(
         "has(object.metadata.annotations) && '{LAST_NAMESPACE}' in object.metadata.annotations \
-         && object.metadata.annotations['{LAST_NAMESPACE}'] == ''") });
+         && object.metadata.annotations['{LAST_NAMESPACE}'] \
+         != (has(object.spec.networkNamespace) && object.spec.networkNamespace != '' \
+         ? object.spec.networkNamespace : object.metadata.namespace)") });
     let mut mutating = [
         entry("nads.nadmit.io", "/mutate", nads(), "Fail", json!([stays, device])),
         entry("networks.nadmit.io", "/mutate", networks(), "Ignore", json!([stays, wedged])),

@@ -69,6 +69,8 @@ func run(ctx context.Context, bindata string) error {
 	if err != nil {
 		return err
 	}
+	// The client library lets a process send twenty requests a second. The tests wait for what the operator does, not for that.
+	config.QPS = -1
 	// One manager of its own for the networks, over all namespaces. "0" means that no metrics are served.
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:         scheme,
