@@ -22,6 +22,7 @@ e2e: ## the tests against a real API server and the real operator (K8S=1.34; the
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --test cluster -- -D warnings
 
 doc: ## the API documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items

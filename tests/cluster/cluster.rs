@@ -184,11 +184,6 @@ impl Cluster {
         log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// How much the operator has logged, in bytes.
-    pub fn operator_size(&self) -> u64 {
-        self.operator.as_ref().unwrap().log_size()
-    }
-
     /// How often the operator looked at a network.
     pub fn reconciles(&self, kind: Kind, name: &str) -> usize {
         self.count(kind, name, "Reconciling")

@@ -50,11 +50,6 @@ impl Process {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
     }
 
-    /// How much that is, in bytes.
-    pub fn log_size(&self) -> u64 {
-        fs::metadata(&self.log).unwrap().len()
-    }
-
     /// Fails if it has ended.
     pub fn check(&mut self) {
         if let Some(status) = self.child.try_wait().unwrap() {
