@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use crate::policy::{Facts, Policy, Wanted};
+use crate::policy::{Facts, Policy, Subject, Wanted};
 use crate::resources::Object;
 
 /// A fact that could not be had in time.
@@ -24,8 +24,8 @@ pub trait Source: Send + Sync {
 /// What has to be asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The object that is judged.
-    pub object: &'a Object<'a>,
+    /// What is judged.
+    pub subject: &'a Subject<'a>,
     /// What the judgement wants to know.
     pub wanted: &'a Wanted,
     /// The policy in force.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use futures_util::future::{join_all, try_join};
+use futures_util::future::{join_all, try_join, try_join_all};
 
 use super::facts::{Found, Question, Source, Unavailable};
 use super::{Cluster, Failed};
-use crate::policy::{Facts, Lookup, NetworkFact, Wanted};
-use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkId, NetworkKind, Object};
+use crate::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, USUAL_NAMESPACES, Wanted};
+use crate::resources::{Meta, NAD_GROUP, NETWORK_GROUP, NetworkId, NetworkKind, Object};
 
 impl Source for Cluster {
     fn known(&self, _: &Object<'_>) -> Facts {
@@ -27,7 +27,8 @@ impl Source for Cluster {
 
 impl Cluster {
     async fn ask(&self, facts: Facts, question: Question<'_>) -> Result<Facts, Failed> {
-        let Question { object, wanted, policy } = question;
+        let Question { subject, wanted, policy } = question;
+        let meta = subject.object.meta();
         match wanted {
             Wanted::Owner { named: Some(id), .. } => {
                 // Whether the prefix is wanted too is known only with the owner; asking for both at once saves a round trip.
@@ -35,18 +36,17 @@ impl Cluster {
                 let (named_owner, prefix) = try_join(self.network(id), prefix).await?;
                 Ok(Facts { named_owner, prefix, ..facts })
             }
-            Wanted::Owner { named: None, .. } => {
-                let meta = object.meta();
-                let networks_here = self.networks_of(&meta.name, &meta.namespace).await?;
-                let prefix = match networks_here.first() {
-                    Some(network) => self.prefix(policy, &network.id.namespace).await?,
-                    None => None,
+            Wanted::Owner { named: None, kinds, .. } => {
+                let discovered = facts.operator_namespace.as_deref();
+                let home = policy.operator.namespace.as_deref().or(discovered);
+                let home = home.or_else(|| policy.home_of(subject.writer?, None));
+                let (networks_here, prefix) = match home {
+                    Some(home) => try_join(self.networks_of(meta, kinds, &[home]), self.prefix(policy, home)).await?,
+                    None => self.networks_anywhere(meta, kinds, policy).await?,
                 };
                 Ok(Facts { networks_here, knows_networks: true, prefix, ..facts })
             }
-            Wanted::LastNad { namespace } => {
-                Ok(Facts { last_nad: self.nad(namespace, &object.meta().name).await?, ..facts })
-            }
+            Wanted::LastNad { namespace } => Ok(Facts { last_nad: self.nad(namespace, &meta.name).await?, ..facts }),
         }
     }
 
@@ -69,11 +69,52 @@ impl Cluster {
         Ok(self.get(&path).await?.map_or(Lookup::Absent, |_| Lookup::Found(())))
     }
 
-    /// The networks of that name that render to that namespace, wherever they are.
-    async fn networks_of(&self, name: &str, namespace: &str) -> Result<Vec<NetworkFact>, Failed> {
+    /// The networks in the NAD's namespace or the operator's that render it: only those in the operator's may render to another.
+    /// Each is asked for by its name, as a list waits up to a tenth of a second until the API server's cache has caught up, and
+    /// every write of the operator would wait with it.
+    async fn networks_of(
+        &self,
+        nad: &Meta<'_>,
+        kinds: &[NetworkKind],
+        homes: &[&str],
+    ) -> Result<Vec<NetworkFact>, Failed> {
+        let others = homes.iter().copied().filter(|home| *home != nad.namespace);
+        let ids = std::iter::once(&*nad.namespace).chain(others).flat_map(|namespace| {
+            let id = |kind| NetworkId { kind, namespace: namespace.to_owned(), name: nad.name.clone().into_owned() };
+            kinds.iter().copied().map(id)
+        });
+        let found = try_join_all(ids.map(|id| async move { self.network(&id).await })).await?;
+        let networks = found.into_iter().filter_map(|network| match network {
+            Lookup::Found(network) => Some(network),
+            Lookup::Unknown | Lookup::Absent => None,
+        });
+        Ok(networks.filter(|network| network.target_namespace == nad.namespace).collect())
+    }
+
+    /// The same where nobody knows the operator's namespace: the usual ones are looked at first, then all there are.
+    async fn networks_anywhere(
+        &self,
+        nad: &Meta<'_>,
+        kinds: &[NetworkKind],
+        policy: &Policy,
+    ) -> Result<(Vec<NetworkFact>, Option<Prefix>), Failed> {
+        let mut networks = self.networks_of(nad, kinds, &USUAL_NAMESPACES).await?;
+        if networks.is_empty() {
+            networks = self.listed(&nad.name, kinds).await?;
+            networks.retain(|network| network.target_namespace == nad.namespace);
+        }
+        let prefix = match networks.first() {
+            Some(network) => self.prefix(policy, &network.id.namespace).await?,
+            None => None,
+        };
+        Ok((networks, prefix))
+    }
+
+    /// The networks of that name, wherever they are.
+    async fn listed(&self, name: &str, kinds: &[NetworkKind]) -> Result<Vec<NetworkFact>, Failed> {
         // Where the server still has to make a name up, no network can have it.
         let Some(name) = segment(name) else { return Ok(Vec::new()) };
-        let lists = NetworkKind::ALL.map(|kind| async move {
+        let lists = kinds.iter().map(|kind| async move {
             let path = format!("/apis/{NETWORK_GROUP}/v1/{}?fieldSelector=metadata.name%3D{name}", kind.plural());
             self.get(&path).await
         });
@@ -86,7 +127,6 @@ impl Cluster {
                 Object::Nad(_) => None,
             }));
         }
-        networks.retain(|network| network.target_namespace == namespace);
         Ok(networks)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use crate::resources::{Network, NetworkId};
+use crate::resources::{Network, NetworkId, NetworkKind};
 
 /// What a look-up gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub enum Wanted {
     Owner {
         /// The network the NAD names; `None`: whichever has the NAD's name and renders to its namespace.
         named: Option<NetworkId>,
+        /// The kinds of network that can have rendered the NAD.
+        kinds: Vec<NetworkKind>,
         /// Whether the NAD has no usable resourceName without it, so that it cannot be repaired.
         is_vital: bool,
     },

@@ -290,13 +290,15 @@ impl Policy {
 
     /// Whether a user is the operator.
     pub fn is_operator(&self, user: &str, discovered: Option<&str>) -> bool {
-        let Some((namespace, account)) =
-            user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
-        else {
-            return false;
-        };
-        account == self.operator.service_account.as_deref().unwrap_or("sriov-network-operator")
-            && self.is_operator_namespace(namespace, discovered).unwrap_or_else(|| is_usual_namespace(namespace))
+        self.home_of(user, discovered).is_some()
+    }
+
+    /// The operator's namespace, where that user is the operator.
+    pub(crate) fn home_of<'u>(&self, user: &'u str, discovered: Option<&str>) -> Option<&'u str> {
+        let (namespace, account) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+        let is_operator = account == self.operator.service_account.as_deref().unwrap_or("sriov-network-operator")
+            && self.is_operator_namespace(namespace, discovered).unwrap_or_else(|| is_usual_namespace(namespace));
+        is_operator.then_some(namespace)
     }
 
     /// Whether a namespace is the operator's; `None` where nobody said which one that is.
@@ -311,9 +313,12 @@ impl Policy {
     }
 }
 
+/// Where the operator is usually installed.
+pub(crate) const USUAL_NAMESPACES: [&str; 2] = ["openshift-sriov-network-operator", "sriov-network-operator"];
+
 /// Whether a namespace is one the operator is usually installed in.
 pub fn is_usual_namespace(namespace: &str) -> bool {
-    matches!(namespace, "openshift-sriov-network-operator" | "sriov-network-operator")
+    USUAL_NAMESPACES.contains(&namespace)
 }
 
 /// Whether one of the patterns matches: exactly, or up to a `*` at its end.

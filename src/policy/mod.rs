@@ -14,6 +14,7 @@ pub mod rules;
 mod similar;
 
 pub use facts::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix, Wanted};
+pub(crate) use file::USUAL_NAMESPACES;
 pub use file::{
     Dra, Exception, Exempt, LogLevel, Mode, NamespacePolicy, Operator, Policy, PolicyError, ResourceName, Write,
     is_usual_namespace,

@@ -159,7 +159,7 @@ async fn judged(
     else {
         return Ok(verdict);
     };
-    let question = Question { object: subject.object, wanted, policy };
+    let question = Question { subject, wanted, policy };
     match state.facts.find(facts, question, within).await {
         Ok(Some(facts)) => Ok(judge(subject, &facts, policy)),
         Ok(None) => Ok(verdict),

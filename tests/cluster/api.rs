@@ -108,6 +108,7 @@ impl Api {
                         WatchEvent::Bookmark(_) => continue,
                         WatchEvent::Error(status) => panic!("the watch ended: {status:?}"),
                     };
+                    let object = Arc::new(object);
                     seen.lock().unwrap().push(Event { at: Instant::now(), is_there, object });
                 }
             })
@@ -123,7 +124,7 @@ pub struct Event {
     pub at: Instant,
     /// Whether the object is there after it.
     pub is_there: bool,
-    pub object: Value,
+    pub object: Arc<Value>,
 }
 
 /// A watch, which ends when this is dropped.
@@ -140,11 +141,20 @@ impl Watch {
     }
 
     /// What is there now, of all that changed.
-    pub fn now(&self) -> Vec<Value> {
+    pub fn now(&self) -> Vec<Arc<Value>> {
         let events = self.events.lock().unwrap();
         let last: BTreeMap<_, _> =
             events.iter().map(|event| (event.object["metadata"]["name"].as_str(), event)).collect();
         last.into_values().filter(|event| event.is_there).map(|event| event.object.clone()).collect()
+    }
+
+    /// Waits until the object of that name, which was there, is gone.
+    pub fn wait_gone(&self, name: &str) {
+        let is_gone = |events: &Vec<Event>| {
+            let last = events.iter().rev().find(|event| event.object["metadata"]["name"] == name);
+            last.is_some_and(|event| !event.is_there)
+        };
+        wait(&format!("the end of {name}"), || is_gone(&self.events.lock().unwrap()).then_some(()));
     }
 
     /// Waits for a change of the object of that name.

@@ -213,8 +213,9 @@ impl Cluster {
                 path.to_str().unwrap().to_owned()
             };
             let (cert, key) = (file("tls.crt", &identity.chain), file("tls.key", &identity.key));
-            let arguments = ["--tls-cert", &cert, "--tls-key", &key, "--kubeconfig", &kubeconfig];
-            arguments.map(str::to_owned).to_vec()
+            let files = ["--tls-cert", &cert, "--tls-key", &key, "--kubeconfig", &kubeconfig];
+            let arguments = files.into_iter().chain(["--shutdown-grace", "1s"]);
+            arguments.map(str::to_owned).collect()
         });
         self.service.add(server.https);
         self.nadmits.push(server);

@@ -1,6 +1,6 @@
 //! Many networks at once, half of them deleted and made again. Each test has the machine to itself: how long it takes is asserted.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,8 @@ use crate::processes::wait;
 
 const NETWORKS: usize = 200;
 const WRITERS: usize = 4;
-/// How long after its last write a network may be without its NAD.
+/// How long after its last write a network may be without its NAD, on a machine where the operator alone needs less than half of
+/// that.
 const SOON: Duration = Duration::from_secs(5);
 /// How often nadmit goes and comes back in a storm.
 const RESTARTS: usize = 3;
@@ -33,18 +34,13 @@ fn resource(number: usize, is_second: bool) -> String {
 
 fn make(api: &Api, number: usize, is_second: bool) {
     let fields = json!({ "resourceName": resource(number, is_second) });
-    let network = network(Kind::Sriov, &name(number), "apps", &fields);
-    // One that is still going has its name until the operator has let go of it.
-    wait("room for a network", || {
-        api.try_create(&Kind::Sriov.path(), &network)
-            .map_err(|refused| assert_eq!(refused.code, 409, "{}", refused.message))
-            .ok()
-    });
+    api.create(&Kind::Sriov.path(), &network(Kind::Sriov, &name(number), "apps", &fields));
 }
 
 /// Writes them all; when each was written last.
 fn write(api: &Api) -> Vec<Instant> {
     let written = Mutex::new(vec![Instant::now(); NETWORKS]);
+    let networks = &api.watch(&Kind::Sriov.path());
     let make = |number: usize, is_second: bool| {
         make(api, number, is_second);
         written.lock().unwrap()[number] = Instant::now();
@@ -56,6 +52,8 @@ fn write(api: &Api) -> Vec<Instant> {
                 mine().for_each(|number| make(number, false));
                 for number in mine().filter(|number| is_made_again(*number)) {
                     api.delete(&Kind::Sriov.at(&name(number)));
+                    // It has its name until the operator has let go of it.
+                    networks.wait_gone(&name(number));
                     make(number, true);
                 }
             });
@@ -64,10 +62,10 @@ fn write(api: &Api) -> Vec<Instant> {
     written.into_inner().unwrap()
 }
 
-/// Waits until every network has its NAD, and each NAD all that it needs, and fails where that took too long.
-fn settled(watch: &Watch, written: &[Instant]) -> Duration {
+/// Waits until every network has its NAD as it should be; the longest that one was without after its last write.
+fn settled(watch: &Watch, written: &[Instant], is_as_it_should_be: fn(&Value, &str) -> bool) -> Duration {
     let is_complete = |number: usize, nad: &Value| {
-        has_both(nad, &format!("openshift.io/{}", resource(number, is_made_again(number))))
+        is_as_it_should_be(nad, &format!("openshift.io/{}", resource(number, is_made_again(number))))
     };
     wait("every NAD", || {
         let now = watch.now();
@@ -80,9 +78,30 @@ fn settled(watch: &Watch, written: &[Instant]) -> Duration {
         let since = since.take_while(|event| event.is_there && is_complete(number, &event.object));
         since.last().unwrap().at.saturating_duration_since(*written)
     };
-    let longest = written.iter().enumerate().map(took).max().unwrap();
-    assert!(longest < SOON, "a network was without its NAD for {longest:.1?} after its last write");
-    longest
+    written.iter().enumerate().map(took).max().unwrap()
+}
+
+/// Fails where it took too long until all was complete.
+fn assert_soon(watch: &Watch, written: &[Instant]) {
+    let longest = settled(watch, written, has_both);
+    let alone = without_nadmit();
+    println!(
+        "each complete within {longest:.1?} of its last write; without nadmit, and with a template that works, {alone:.1?}"
+    );
+    assert!(
+        longest < SOON.max(alone * 2),
+        "a network was without its NAD for {longest:.1?}, without nadmit for {alone:.1?}"
+    );
+}
+
+/// How long the operator alone takes, with a template that needs no repair.
+fn without_nadmit() -> Duration {
+    static TOOK: OnceLock<Duration> = OnceLock::new();
+    *TOOK.get_or_init(|| {
+        let cluster = Cluster::without_nadmit(Template::Upstream);
+        let (writer, watch) = storm(&cluster);
+        settled(&watch, &writer.join().unwrap(), |nad, want| annotated(nad) == Some(want))
+    })
 }
 
 fn has_both(nad: &Value, want: &str) -> bool {
@@ -115,8 +134,7 @@ fn undisturbed() {
     let _alone = alone();
     let cluster = Cluster::with_nadmit(Template::Faulty);
     let (writer, watch) = storm(&cluster);
-    let took = settled(&watch, &writer.join().unwrap());
-    println!("each complete within {took:.1?} of its last write");
+    assert_soon(&watch, &writer.join().unwrap());
     assert_never_incomplete(&watch);
     assert_eq!(errors(&cluster), [""; 0]);
 }
@@ -132,8 +150,7 @@ fn two_nadmits_are_replaced_one_after_the_other() {
         cluster.end_oldest_nadmit();
     }
     assert!(!writer.is_finished(), "the storm was over before nadmit was replaced");
-    let took = settled(&watch, &writer.join().unwrap());
-    println!("each complete within {took:.1?} of its last write");
+    assert_soon(&watch, &writer.join().unwrap());
     assert_never_incomplete(&watch);
     // Nobody noticed.
     assert_eq!(errors(&cluster), [""; 0]);
@@ -154,8 +171,10 @@ fn while_nadmit_dies_and_comes_back() {
         cluster.start_nadmit();
     }
     assert!(!writer.is_finished(), "the storm was over before nadmit came back");
-    let took = settled(&watch, &writer.join().unwrap());
-    println!("each complete within {took:.1?} of its last write");
+    // While it was away nothing could be written: that time does not count.
+    let back = Instant::now();
+    let written: Vec<_> = writer.join().unwrap().into_iter().map(|written| written.max(back)).collect();
+    assert_soon(&watch, &written);
     assert_never_incomplete(&watch);
     // While it was away nothing could be written, which is all that the operator says of it.
     for error in errors(&cluster) {

@@ -13,7 +13,7 @@ use crate::policy::file::{Scope, Write};
 use crate::policy::finding::{Findings, Repair};
 use crate::policy::rules::nad_device::{MALFORMED, MISMATCH, MISSING, STATIC_DEVICE};
 use crate::policy::{Facts, Finding, Lookup, NetworkFact, Wanted};
-use crate::resources::{Nad, OWNER_REF, RESOURCE_NAME};
+use crate::resources::{Nad, NetworkKind, OWNER_REF, RESOURCE_NAME};
 
 /// The key in the plugin's config that the operator's users look for. Multus does not read it.
 const KEY: &str = "resourceName";
@@ -152,7 +152,14 @@ impl Question<'_> {
             // A name that somebody wrote by hand is taken at its word.
             None => answer.is_none() && !self.facts.knows_networks,
         };
-        is_unknown.then(|| Wanted::Owner { named: owner, is_vital: answer.is_none() })
+        is_unknown.then(|| Wanted::Owner { named: owner, kinds: self.kinds(), is_vital: answer.is_none() })
+    }
+
+    /// The kinds of network that call one of the plugins; all of them where none does, as somebody's template may call another.
+    fn kinds(&self) -> Vec<NetworkKind> {
+        let calls = |kind: &NetworkKind| self.config.plugins.iter().any(|plugin| plugin.kind == kind.plugin());
+        let kinds: Vec<_> = NetworkKind::ALL.into_iter().filter(calls).collect();
+        if kinds.is_empty() { NetworkKind::ALL.to_vec() } else { kinds }
     }
 
     fn belongs_to_network(&self) -> bool {
