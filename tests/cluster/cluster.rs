@@ -261,6 +261,8 @@ impl Cluster {
         let mut command = Command::new(self.bin.join("kubectl"));
         command.arg(format!("--kubeconfig={}", self.kubeconfig(user).display()));
         command.arg(format!("--cache-dir={}/kubectl", self.directory.path().display()));
+        // The editor of somebody who changes a number and tidies up.
+        command.env("KUBE_EDITOR", "sed -i -e s/200/300/ -e '/cni.cncf.io.resourceName:/d'");
         command.args(arguments).stdin(fs::File::open(given).unwrap());
         run(command)
     }

@@ -64,7 +64,7 @@ fn every_way_to_write_repairs() {
             let again = cluster.jane.get(&nad_at("apps", name)).unwrap();
             assert_eq!(version(&again), version(&made), "{name}");
         }
-        // As `kubectl edit` does it: the whole object, changed.
+        // The whole object, changed, and without what was repaired.
         let mut edited = made.clone();
         edited["spec"]["config"] = made["spec"]["config"].as_str().unwrap().replace("100", "200").into();
         edited["metadata"]["annotations"].as_object_mut().unwrap().remove(RESOURCE_NAME);
@@ -73,6 +73,13 @@ fn every_way_to_write_repairs() {
         let now = cluster.jane.get(&nad_at("apps", name)).unwrap();
         assert_eq!(annotated(&now), Some("openshift.io/cx7"), "{name}");
         assert!(now["spec"]["config"].as_str().unwrap().contains("200"));
+        // In an editor, which takes the annotation out once more.
+        let (success, _, stderr) =
+            texts(&cluster.kubectl("jane", &["edit", "net-attach-def", name, "--namespace=apps"], ""));
+        assert!(success, "{stderr}");
+        let now = cluster.jane.get(&nad_at("apps", name)).unwrap();
+        assert_eq!(annotated(&now), Some("openshift.io/cx7"), "{name}: {stderr}");
+        assert!(now["spec"]["config"].as_str().unwrap().contains("300"), "{now:#}");
     }
 }
 
