@@ -13,8 +13,7 @@ use crate::processes::wait;
 
 const NETWORKS: usize = 200;
 const WRITERS: usize = 4;
-/// How long after its last write a network may be without its NAD, on a machine where the operator alone needs less than half of
-/// that.
+/// How long after its last write a network may be without its NAD, on a machine where the operator alone needs at most two seconds.
 const SOON: Duration = Duration::from_secs(5);
 /// How often nadmit goes and comes back in a storm.
 const RESTARTS: usize = 3;
@@ -89,7 +88,7 @@ fn assert_soon(watch: &Watch, written: &[Instant]) {
         "each complete within {longest:.1?} of its last write; without nadmit, and with a template that works, {alone:.1?}"
     );
     assert!(
-        longest < SOON.max(alone * 2),
+        longest < SOON.max(alone * 5 / 2),
         "a network was without its NAD for {longest:.1?}, without nadmit for {alone:.1?}"
     );
 }
