@@ -145,14 +145,14 @@ impl Serve {
     }
 
     /// The cluster that is asked for owners, if there is one.
-    async fn facts(&self) -> anyhow::Result<Box<dyn Source>> {
+    async fn facts(&self) -> anyhow::Result<Arc<dyn Source>> {
         let cluster = match &self.kubeconfig {
             Some(path) => Some(Cluster::by_kubeconfig(path).await?),
             None => Cluster::by_pod()?,
         };
         Ok(match cluster {
-            Some(cluster) => Box::new(cluster),
-            None => Box::new(Nowhere),
+            Some(cluster) => Arc::new(cluster),
+            None => Arc::new(Nowhere),
         })
     }
 

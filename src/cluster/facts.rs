@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tracing::warn;
 
-use crate::policy::{Facts, Policy, Subject, Wanted};
+use crate::policy::{Facts, Policy, Subject, Verdict, Wanted, judge};
 use crate::resources::Object;
 
 /// A fact that could not be had in time.
@@ -35,6 +36,35 @@ pub struct Question<'a> {
 /// What comes of asking. Only a source that should have known and could not be reached in time is unavailable; `None`: there is
 /// nobody to ask.
 pub type Found<'a> = BoxFuture<'a, Result<Option<Facts>, Unavailable>>;
+
+/// Judges a write with what is known, and once more where the first time showed that somebody must be asked. A value that comes
+/// from the owning network is stored for good, so it is asked for at that moment.
+pub async fn judged(
+    source: &dyn Source,
+    subject: &Subject<'_>,
+    policy: &Policy,
+    within: Duration,
+) -> Result<Verdict, Unavailable> {
+    let facts = known(source, subject);
+    let verdict = judge(subject, &facts, policy);
+    let is_asked = !subject.is_final && !subject.object.meta().deleting;
+    let Some(wanted) = verdict.wanted.as_ref().filter(|_| is_asked) else { return Ok(verdict) };
+    let question = Question { subject, wanted, policy };
+    match source.find(facts, question, within).await {
+        Ok(Some(facts)) => Ok(judge(subject, &facts, policy)),
+        Ok(None) => Ok(verdict),
+        Err(unavailable) if wanted.is_vital() => Err(unavailable),
+        Err(unavailable) => {
+            warn!(%unavailable, "judged without what the cluster would have said; what was written stays as it is");
+            Ok(verdict)
+        }
+    }
+}
+
+fn known(source: &dyn Source, subject: &Subject<'_>) -> Facts {
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    Facts { today: Some(today), ..source.known(subject.object) }
+}
 
 /// Nobody knows anything: there is no cluster.
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,7 @@
 //! A value that comes from the owning network is stored for good, so the network is read at the moment it is needed: a cache may
 //! lag behind the very write that is being judged.
 
+pub mod complete;
 pub mod facts;
 mod owner;
 mod prefix;

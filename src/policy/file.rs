@@ -100,6 +100,8 @@ pub struct Policy {
     pub device_plugins: Vec<String>,
     /// Objects that a rule leaves alone for a while.
     pub exceptions: Vec<Exception>,
+    /// Whether NADs that were stored incomplete, while nadmit was away, are left so. The leader completes them otherwise.
+    pub leave_incomplete: bool,
     /// How much the server logs while this is in force, instead of what it was started with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LogLevel>,

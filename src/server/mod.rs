@@ -32,13 +32,14 @@ use reload::Watched;
 
 use crate::cluster::facts::Source;
 use crate::policy::Policy;
+use crate::telemetry::metrics::Completions;
 use crate::telemetry::{Logs, Metrics};
 use crate::tls::Tls;
 
 /// What all requests share.
 pub struct State {
-    policy: ArcSwap<Policy>,
-    facts: Box<dyn Source>,
+    policy: Arc<ArcSwap<Policy>>,
+    facts: Arc<dyn Source>,
     metrics: Metrics,
     readiness: Arc<Readiness>,
     limits: Limits,
@@ -60,7 +61,7 @@ pub struct Parts {
     /// The policy to begin with.
     pub policy: Policy,
     /// Where facts come from.
-    pub facts: Box<dyn Source>,
+    pub facts: Arc<dyn Source>,
     /// The certificate to begin with.
     pub tls: Tls,
     /// The files that may change.
@@ -113,7 +114,7 @@ impl Server {
     pub async fn bind(https: SocketAddr, metrics: SocketAddr, parts: Parts) -> Result<Self, ServeError> {
         let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits, readiness } = parts;
         let state = State {
-            policy: ArcSwap::default(),
+            policy: Arc::default(),
             facts,
             metrics: Metrics::default(),
             readiness,
@@ -132,6 +133,16 @@ impl Server {
             caller: asks_callers.then(|| Arc::new(CallerRule { name: caller_name })),
             reload: Arc::default(),
         })
+    }
+
+    /// The policy that is in force, now and later.
+    pub fn policy(&self) -> Arc<ArcSwap<Policy>> {
+        Arc::clone(&self.state.policy)
+    }
+
+    /// Where it is counted what became of NADs that were stored incomplete.
+    pub fn completions(&self) -> Completions {
+        self.state.metrics.completions.clone()
     }
 
     /// Where reviews are answered.

@@ -9,9 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::{error, info, warn};
 
 use super::State;
-use crate::cluster::facts::{Question, Unavailable};
-use crate::policy::{Facts, Policy, Subject, Verdict, judge};
-use crate::resources::Object;
+use crate::cluster::facts::{Unavailable, judged};
 use crate::review::{Answer, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
 use crate::telemetry::metrics::{Answered, Counted};
 
@@ -109,7 +107,7 @@ async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Re
     let policy = state.policy.load_full();
     let outcome = match review.request.subject(endpoint) {
         Err(nothing) => Outcome::Nothing(nothing, policy.mode_in(&review.request.namespace)),
-        Ok(subject) => Outcome::Judged(judged(state, &policy, &subject, endpoint, within).await?),
+        Ok(subject) => Outcome::Judged(judged(&*state.facts, &subject, &policy, within).await?),
     };
     let answer = answer(&review, endpoint, &outcome);
     tell(state, &review, endpoint, &outcome, &answer, started.elapsed());
@@ -141,38 +139,6 @@ async fn body(state: &State, mut body: Body) -> Result<(Bytes, Vec<OwnedSemaphor
         Ok((if parts.is_empty() { first } else { parts.into() }, held))
     };
     tokio::time::timeout(state.limits.body_arrives, read).await.map_err(|_| Unanswered::Slow)?
-}
-
-/// Judges with what is known, and once more where the first time showed that somebody must be asked. A value that comes from the
-/// owning network is stored for good, so it is asked for at that moment; on the final object nothing is stored any more.
-async fn judged(
-    state: &State,
-    policy: &Policy,
-    subject: &Subject<'_>,
-    endpoint: Endpoint,
-    within: Duration,
-) -> Result<Verdict, Unanswered> {
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    let facts = Facts { today: Some(today), ..state.facts.known(subject.object) };
-    let verdict = judge(subject, &facts, policy);
-    let Some(wanted) = verdict.wanted.as_ref().filter(|_| endpoint == Endpoint::Mutate && !is_leaving(subject.object))
-    else {
-        return Ok(verdict);
-    };
-    let question = Question { subject, wanted, policy };
-    match state.facts.find(facts, question, within).await {
-        Ok(Some(facts)) => Ok(judge(subject, &facts, policy)),
-        Ok(None) => Ok(verdict),
-        Err(unavailable) if wanted.is_vital() => Err(unavailable.into()),
-        Err(unavailable) => {
-            warn!(%unavailable, "judged without what the cluster would have said; what was written stays as it is");
-            Ok(verdict)
-        }
-    }
-}
-
-fn is_leaving(object: &Object<'_>) -> bool {
-    object.meta().deleting
 }
 
 /// The time there is, from the `timeout` the API server puts into the address, less a little for the way back.

@@ -70,6 +70,17 @@ impl Reload {
     }
 }
 
+/// What became of NADs that were stored incomplete.
+#[derive(Clone, Debug, Default)]
+pub struct Completions(Family<Result, Counter>);
+
+impl Completions {
+    /// One more.
+    pub fn count(&self, result: &'static str) {
+        self.0.get_or_create(&Result { result }).inc();
+    }
+}
+
 /// One more, until this is dropped: whatever ends a request or a connection, it is counted down.
 #[derive(Debug)]
 pub struct Counted(Gauge);
@@ -106,6 +117,8 @@ pub struct Metrics {
     policy_reloads: Family<Result, Counter>,
     /// 1 while the policy in force is the one in the file.
     policy_current: Gauge,
+    /// NADs that were stored incomplete.
+    pub completions: Completions,
 }
 
 impl Default for Metrics {
@@ -126,6 +139,7 @@ impl Default for Metrics {
             certificate_reloads: Family::default(),
             policy_reloads: Family::default(),
             policy_current: Gauge::default(),
+            completions: Completions::default(),
         };
         metrics.policy_current.set(1);
         metrics.register();
@@ -175,6 +189,11 @@ impl Metrics {
             "policy_current",
             "1 while the policy in force is the one in the file, 0 while the file is refused",
             self.policy_current.clone(),
+        );
+        registry.register(
+            "completions",
+            "NADs that were stored incomplete, by what became of them",
+            self.completions.0.clone(),
         );
     }
 

@@ -77,7 +77,7 @@ fn owners_are_asked_and_only_for_what_is_stored() {
         let mut clients: BTreeMap<Option<String>, Client> = BTreeMap::new();
         for case in &cases::all() {
             if !clients.contains_key(&case.policy_text) {
-                let server = InProcess::start(Box::new(cluster.clone()), case.policy.clone()).await;
+                let server = InProcess::start(Arc::new(cluster.clone()), case.policy.clone()).await;
                 clients.insert(case.policy_text.clone(), server.connect().await);
             }
             let client = clients.get_mut(&case.policy_text).unwrap();
@@ -117,7 +117,7 @@ fn most_writes_ask_nobody() {
     let example =
         |name: &str| std::fs::read_to_string(format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     block_on(async {
-        let server = InProcess::start(Box::new(cluster.clone()), Policy::default()).await;
+        let server = InProcess::start(Arc::new(cluster.clone()), Policy::default()).await;
         let mut client = server.connect().await;
         let good = Question::create(GOOD).body();
         for body in [example("review-good.json"), example("review-broken-ipam.json"), good] {
@@ -151,7 +151,7 @@ impl Source for Silence {
 fn a_fact_that_cannot_be_had_is_left_to_the_failure_policy() {
     let silence = Silence::default();
     block_on(async {
-        let server = InProcess::start(Box::new(silence.clone()), Policy::default()).await;
+        let server = InProcess::start(Arc::new(silence.clone()), Policy::default()).await;
         let mut client = server.connect().await;
         let question = Question::create(REFUSED);
         let answer = client.post("/mutate?timeout=2s", question.body()).await.unwrap();
@@ -191,7 +191,7 @@ impl Source for Fragile {
 #[test]
 fn a_panic_costs_one_request() {
     block_on(async {
-        let server = InProcess::start(Box::new(Fragile), Policy::default()).await;
+        let server = InProcess::start(Arc::new(Fragile), Policy::default()).await;
         let mut client = server.connect().await;
         let fragile = Question::create(&GOOD.replace(r#""name":"net""#, r#""name":"fragile""#));
         for _ in 0..3 {

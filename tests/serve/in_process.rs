@@ -23,16 +23,16 @@ pub struct InProcess {
 
 impl InProcess {
     /// With somebody to ask.
-    pub async fn start(facts: Box<dyn Source>, policy: Policy) -> Self {
+    pub async fn start(facts: Arc<dyn Source>, policy: Policy) -> Self {
         Self::serve(facts, policy, Limits::default()).await
     }
 
     /// With other limits.
     pub async fn within(limits: Limits) -> Self {
-        Self::serve(Box::new(Nowhere), Policy::default(), limits).await
+        Self::serve(Arc::new(Nowhere), Policy::default(), limits).await
     }
 
-    async fn serve(facts: Box<dyn Source>, policy: Policy, limits: Limits) -> Self {
+    async fn serve(facts: Arc<dyn Source>, policy: Policy, limits: Limits) -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let made = Development::make(&[]).unwrap();
         let parts = Parts {
