@@ -12,8 +12,8 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::CLEAN;
-use crate::cluster::{Cluster, Home};
 use crate::cluster::facts::{Nowhere, Source};
+use crate::cluster::{Cluster, Home};
 use crate::policy::Policy;
 use crate::server::reload::{PolicyFile, Watched};
 use crate::server::{Farewell, Limits, Parts, Server};

@@ -1,5 +1,6 @@
-//! What slipped by. A NAD that was stored while nadmit was away looks settled to the operator, and would stay incomplete for ever.
-//! It is written once more, as admission would have stored it, with the resourceVersion that was read.
+//! What slipped by. A NAD that was stored while nadmit was away looks settled to the operator, and would stay incomplete for ever;
+//! a network that the operator is stuck on gets no further write by itself. Both are written once more, as admission would have
+//! stored them, with the resourceVersion that was read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +14,11 @@ use super::facts::{Source, judged};
 use super::owner::segment;
 use super::{Cluster, Failed, Written};
 use crate::policy::{Policy, Subject};
-use crate::resources::{NAD_GROUP, Object};
+use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkKind, Object};
 use crate::telemetry::metrics::Completions;
 
-/// How many NADs are read at once.
+const NADS: &str = "network-attachment-definitions";
+/// How many objects are read at once.
 const PAGE: usize = 500;
 /// The time between two writes: nobody waits for them, and the operator looks at each.
 const PACE: Duration = Duration::from_millis(100);
@@ -51,38 +53,53 @@ pub struct Scan {
 }
 
 impl Completer {
-    /// Looks at every NAD once. It ends early once it may not write any more.
+    /// Looks at every NAD and every network once. It ends early once it may not write any more.
     pub async fn scan(&self, may_write: impl Fn() -> bool) -> Result<Scan, String> {
         let mut scan = Scan::default();
+        let networks = NetworkKind::ALL.map(|kind| (NETWORK_GROUP, kind.plural()));
+        for (group, plural) in [(NAD_GROUP, NADS)].into_iter().chain(networks) {
+            self.scan_kind(group, plural, &may_write, &mut scan).await.map_err(|failed| failed.to_string())?;
+        }
+        Ok(scan)
+    }
+
+    async fn scan_kind(
+        &self,
+        group: &str,
+        plural: &str,
+        may_write: &impl Fn() -> bool,
+        scan: &mut Scan,
+    ) -> Result<(), Failed> {
         let mut rest = String::new();
         loop {
-            let path = format!("/apis/{NAD_GROUP}/v1/network-attachment-definitions?limit={PAGE}{rest}");
-            let page = self.cluster.read(&path).await.map_err(|failed| failed.to_string())?;
-            // Without the kind there are no NADs.
-            let Some(mut page) = page else { return Ok(scan) };
+            let path = format!("/apis/{group}/v1/{plural}?limit={PAGE}{rest}");
+            // Without the kind there are no objects of it.
+            let Some(mut page) = self.cluster.read(&path).await? else { return Ok(()) };
             let items = page.get_mut("items").map(Value::take).unwrap_or_default();
-            for nad in items.as_array().into_iter().flatten() {
+            for item in items.as_array().into_iter().flatten() {
                 if self.policy.load().leave_incomplete || !may_write() {
-                    return Ok(scan);
+                    return Ok(());
                 }
                 scan.seen += 1;
-                self.look_at(nad, &mut scan).await;
+                self.look_at(item, &format!("/apis/{group}/v1/namespaces"), plural, scan).await;
             }
             match page.pointer("/metadata/continue").and_then(Value::as_str) {
                 Some(token) if !token.is_empty() => rest = format!("&continue={token}"),
-                _ => return Ok(scan),
+                _ => return Ok(()),
             }
         }
     }
 
-    async fn look_at(&self, nad: &Value, scan: &mut Scan) {
-        let (namespace, name) = (text(nad, "namespace"), text(nad, "name"));
-        match self.complete(nad).await {
+    async fn look_at(&self, stored: &Value, namespaces: &str, plural: &str, scan: &mut Scan) {
+        let (namespace, name) = (text(stored, "namespace"), text(stored, "name"));
+        // The API server's own names need no care in an address.
+        let path = format!("{namespaces}/{namespace}/{plural}/{name}");
+        match self.complete(stored, &path).await {
             Ok(None) => {}
             Ok(Some(Written::Stored(_))) => {
                 scan.completed += 1;
                 self.completions.count("completed");
-                info!(namespace, name, "a NAD that was stored incomplete is completed");
+                info!(namespace, name, plural, "what was stored without nadmit is completed");
                 sleep(PACE).await;
             }
             // Whoever wrote it went through admission.
@@ -90,14 +107,14 @@ impl Completer {
             Err(error) => {
                 scan.failed += 1;
                 self.completions.count("failed");
-                warn!(namespace, name, %error, "a NAD that was stored incomplete stays so");
+                warn!(namespace, name, plural, %error, "what was stored without nadmit stays incomplete");
             }
         }
     }
 
-    /// Writes a NAD as admission would have stored it; `None` where that is how it is stored.
-    async fn complete(&self, nad: &Value) -> Result<Option<Written>, CompletionError> {
-        let json = nad.to_string();
+    /// Writes an object as admission would have stored it; `None` where that is how it is stored.
+    async fn complete(&self, stored: &Value, path: &str) -> Result<Option<Written>, CompletionError> {
+        let json = stored.to_string();
         // What cannot be read is not ours to mend.
         let Ok(Some(object)) = Object::read(&json) else { return Ok(None) };
         let subject = Subject { object: &object, old: None, writer: None, is_final: false };
@@ -107,12 +124,9 @@ impl Completer {
         if verdict.patch.is_empty() || self.is_spared(&object.meta().namespace).await? {
             return Ok(None);
         }
-        let mut completed = nad.clone();
+        let mut completed = stored.clone();
         json_patch::patch(&mut completed, &verdict.patch)?;
-        let meta = object.meta();
-        let (Some(namespace), Some(name)) = (segment(&meta.namespace), segment(&meta.name)) else { return Ok(None) };
-        let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{namespace}/network-attachment-definitions/{name}");
-        Ok(Some(self.cluster.replace(&path, &completed).await?))
+        Ok(Some(self.cluster.replace(path, &completed).await?))
     }
 
     /// Whether admission is not asked about a namespace, so that what is in it is nobody's business here either.
@@ -138,6 +152,6 @@ enum CompletionError {
     Patch(#[from] json_patch::PatchError),
 }
 
-fn text<'v>(nad: &'v Value, key: &str) -> &'v str {
-    nad.get("metadata").and_then(|meta| meta.get(key)).and_then(Value::as_str).unwrap_or_default()
+fn text<'v>(stored: &'v Value, key: &str) -> &'v str {
+    stored.get("metadata").and_then(|meta| meta.get(key)).and_then(Value::as_str).unwrap_or_default()
 }
