@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -100,6 +101,7 @@ impl Serve {
             caller_name: self.client_name.clone(),
             logs: Some(logs),
             limits: Limits::default(),
+            readiness: Arc::default(),
         };
         let server = Server::bind(self.listen, self.metrics_listen, parts).await?;
         let mut hangup = signal(SignalKind::hangup())?;

@@ -10,8 +10,10 @@ mod prefix;
 use std::path::Path;
 use std::time::Duration;
 
+use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
 
 /// How long a connection to the API server may take; requests have the deadline of the review they are made for.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -30,15 +32,17 @@ pub enum ClusterError {
     Client(#[source] Box<kube::Error>),
 }
 
-/// What an API server says to a question.
+/// Why the API server did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+pub(crate) enum Failed {
     #[error("the API server cannot be asked: {0}")]
     Request(#[source] Box<kube::Error>),
     #[error("the address of an object is none: {0}")]
     Address(#[from] http::Error),
     #[error("the API server answered with something that is no object of ours")]
     Unexpected,
+    #[error("an object was to be replaced without the resourceVersion that was read")]
+    Blind,
 }
 
 /// An API server.
@@ -74,11 +78,76 @@ impl Cluster {
 
     /// The text of an object or a list; `None` where it is not there, or its kind is not.
     async fn get(&self, path: &str) -> Result<Option<String>, Failed> {
-        let request = Request::get(path).body(Vec::new())?;
+        match self.send(Request::get(path).body(Vec::new())?).await? {
+            Answered::Yes(text) => Ok(Some(text)),
+            Answered::Not(StatusCode::NOT_FOUND, _) => Ok(None),
+            Answered::Not(_, error) => Err(Failed::Request(error)),
+        }
+    }
+
+    /// The object at an address; `None` where there is none.
+    pub(crate) async fn read(&self, path: &str) -> Result<Option<Value>, Failed> {
+        self.get(path).await?.map(|text| object(&text)).transpose()
+    }
+
+    /// Creates an object, at the address of its collection. Somebody else may have been faster.
+    pub(crate) async fn create(&self, path: &str, object: &Value) -> Result<Written, Failed> {
+        self.write(Request::post(path), object).await
+    }
+
+    /// Replaces the object at its address. It must carry the resourceVersion that was read: nothing is overwritten blindly.
+    pub(crate) async fn replace(&self, path: &str, object: &Value) -> Result<Written, Failed> {
+        if object.pointer("/metadata/resourceVersion").and_then(Value::as_str).is_none_or(str::is_empty) {
+            return Err(Failed::Blind);
+        }
+        self.write(Request::put(path), object).await
+    }
+
+    /// Deletes the object at an address, if there is one.
+    pub(crate) async fn delete(&self, path: &str) -> Result<(), Failed> {
+        match self.send(Request::delete(path).body(Vec::new())?).await? {
+            Answered::Yes(_) | Answered::Not(StatusCode::NOT_FOUND, _) => Ok(()),
+            Answered::Not(_, error) => Err(Failed::Request(error)),
+        }
+    }
+
+    async fn write(&self, request: http::request::Builder, written: &Value) -> Result<Written, Failed> {
+        let request = request.header(CONTENT_TYPE, "application/json").body(written.to_string().into_bytes())?;
+        match self.send(request).await? {
+            Answered::Yes(text) => Ok(Written::Stored(object(&text)?)),
+            // Not there any more is changed, too.
+            Answered::Not(StatusCode::CONFLICT | StatusCode::NOT_FOUND, _) => Ok(Written::Changed),
+            Answered::Not(_, error) => Err(Failed::Request(error)),
+        }
+    }
+
+    async fn send(&self, request: Request<Vec<u8>>) -> Result<Answered, Failed> {
         match self.client.request_text(request).await {
-            Ok(text) => Ok(Some(text)),
-            Err(kube::Error::Api(status)) if status.code == StatusCode::NOT_FOUND => Ok(None),
+            Ok(text) => Ok(Answered::Yes(text)),
+            Err(kube::Error::Api(status)) => {
+                let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                Ok(Answered::Not(code, Box::new(kube::Error::Api(status))))
+            }
             Err(error) => Err(Failed::Request(Box::new(error))),
         }
     }
+}
+
+/// What the API server answered.
+enum Answered {
+    Yes(String),
+    Not(StatusCode, Box<kube::Error>),
+}
+
+/// What came of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Written {
+    /// It is stored, like this.
+    Stored(Value),
+    /// Somebody else wrote in between: read again.
+    Changed,
+}
+
+fn object(text: &str) -> Result<Value, Failed> {
+    serde_json::from_str(text).map_err(|_| Failed::Unexpected)
 }

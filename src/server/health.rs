@@ -4,17 +4,22 @@ use std::sync::{Mutex, PoisonError};
 
 /// What is not there yet. Ready when nothing is left.
 #[derive(Debug, Default)]
-pub(super) struct Readiness {
+pub struct Readiness {
     missing: Mutex<Vec<&'static str>>,
 }
 
 impl Readiness {
     /// Not ready until that is there.
-    pub(super) fn waits_for(&self, what: &'static str) {
+    pub fn waits_for(&self, what: &'static str) {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         if !missing.contains(&what) {
             missing.push(what);
         }
+    }
+
+    /// That is there now.
+    pub fn has(&self, what: &'static str) {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).retain(|missing| *missing != what);
     }
 
     /// `Err` with what is missing, in words.
@@ -36,5 +41,9 @@ mod tests {
         readiness.waits_for("the caches");
         readiness.waits_for("the caches");
         assert_eq!(readiness.check(), Err("not ready: the certificate, the caches".to_owned()));
+        readiness.has("the certificate");
+        assert_eq!(readiness.check(), Err("not ready: the caches".to_owned()));
+        readiness.has("the caches");
+        assert_eq!(readiness.check(), Ok(()));
     }
 }

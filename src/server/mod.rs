@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use connections::{CallerRule, Connections};
-use health::Readiness;
+pub use health::Readiness;
 pub use limits::Limits;
 use limits::Room;
 use reload::Watched;
@@ -40,7 +40,7 @@ pub struct State {
     policy: ArcSwap<Policy>,
     facts: Box<dyn Source>,
     metrics: Metrics,
-    readiness: Readiness,
+    readiness: Arc<Readiness>,
     limits: Limits,
     room: Room,
     logs: Option<Logs>,
@@ -73,6 +73,8 @@ pub struct Parts {
     pub logs: Option<Logs>,
     /// The bounds on what comes from a socket.
     pub limits: Limits,
+    /// What has to be there before it is ready.
+    pub readiness: Arc<Readiness>,
 }
 
 /// How to end: whoever asks says how long to go on serving before.
@@ -109,12 +111,12 @@ pub enum ServeError {
 impl Server {
     /// Opens the sockets.
     pub async fn bind(https: SocketAddr, metrics: SocketAddr, parts: Parts) -> Result<Self, ServeError> {
-        let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits } = parts;
+        let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits, readiness } = parts;
         let state = State {
             policy: ArcSwap::default(),
             facts,
             metrics: Metrics::default(),
-            readiness: Readiness::default(),
+            readiness,
             room: Room::new(&limits),
             limits,
             logs,

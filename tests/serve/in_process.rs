@@ -2,6 +2,7 @@
 //! no patience.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use nadmit::cluster::facts::{Nowhere, Source};
 use nadmit::policy::Policy;
@@ -43,6 +44,7 @@ impl InProcess {
             caller_name: None,
             logs: None,
             limits,
+            readiness: Arc::default(),
         };
         let server = Server::bind(ANYWHERE.parse().unwrap(), ANYWHERE.parse().unwrap(), parts).await.unwrap();
         let (https, metrics) = (server.address().unwrap(), server.metrics_address().unwrap());
