@@ -12,7 +12,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::CLEAN;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Home};
 use crate::cluster::facts::{Nowhere, Source};
 use crate::policy::Policy;
 use crate::server::reload::{PolicyFile, Watched};
@@ -57,6 +57,12 @@ pub(super) struct Serve {
     /// The kubeconfig of the cluster whose networks are asked; in a pod its service account serves, elsewhere nobody is asked
     #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// The namespace that nadmit runs in [default: the pod's own]
+    #[arg(long, env = "NADMIT_NAMESPACE", value_name = "NAME")]
+    namespace: Option<String>,
+    /// The Service in that namespace that leads to nadmit
+    #[arg(long, env = "NADMIT_SERVICE", default_value = "nadmit", value_name = "NAME")]
+    service: String,
     /// How log lines look [default: text on a terminal, else json]
     #[arg(long, env = "NADMIT_LOG_FORMAT", value_enum, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
@@ -131,6 +137,11 @@ impl Serve {
             })
             .await;
         Ok(())
+    }
+
+    /// Where the API server finds nadmit.
+    fn home(&self) -> Home {
+        Home { namespace: self.namespace.clone().unwrap_or_else(Home::pods_namespace), service: self.service.clone() }
     }
 
     /// The cluster that is asked for owners, if there is one.

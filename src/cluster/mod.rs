@@ -45,6 +45,23 @@ pub(crate) enum Failed {
     Blind,
 }
 
+/// Where the API server finds nadmit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The namespace that nadmit runs in.
+    pub namespace: String,
+    /// The Service that leads to it.
+    pub service: String,
+}
+
+impl Home {
+    /// The namespace of the pod this runs in; the usual one elsewhere.
+    pub fn pods_namespace() -> String {
+        let of_account = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace");
+        of_account.map_or_else(|_| "nadmit".to_owned(), |text| text.trim().to_owned())
+    }
+}
+
 /// An API server.
 #[derive(Clone)]
 pub struct Cluster {
