@@ -3,7 +3,9 @@
 //! A value that comes from the owning network is stored for good, so the network is read at the moment it is needed: a cache may
 //! lag behind the very write that is being judged.
 
+pub mod certificates;
 pub mod facts;
+pub mod lease;
 mod owner;
 mod prefix;
 
