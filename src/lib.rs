@@ -15,8 +15,8 @@
 //! |---|---|
 //! | [`cli`] | arguments and wiring |
 //! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
-//! | [`cluster`] | everything that talks to an API server: today, the network that owns a NAD |
-//! | [`tls`] | certificates: from files, or made for development |
+//! | [`cluster`] | everything that talks to an API server: the network that owns a NAD, the certificates' Secret, the Lease |
+//! | [`tls`] | certificates: from files, made for development, or of a CA of our own that is rotated |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |
 //! | [`output`] | verdicts as diagnostics, JSON, SARIF, JUnit; the rule reference (pure) |

@@ -3,6 +3,7 @@
 mod check;
 mod progress;
 mod rules;
+mod secret;
 mod serve;
 
 use std::io::{self, Write};

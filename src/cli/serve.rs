@@ -10,8 +10,11 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 use super::CLEAN;
+use super::secret::Secret;
+use crate::cluster::certificates::Certificates;
 use crate::cluster::facts::{Nowhere, Source};
 use crate::cluster::{Cluster, Home};
 use crate::policy::Policy;
@@ -45,6 +48,8 @@ pub(super) struct Serve {
     /// temporary directory]
     #[arg(long, env = "NADMIT_CERT_DIR", value_name = "DIR", conflicts_with_all = ["tls_cert", "tls_key"])]
     cert_dir: Option<PathBuf>,
+    #[command(flatten)]
+    secret: Secret,
     /// The CA, PEM, that callers must have their certificate from; health needs none
     #[arg(long, env = "NADMIT_CLIENT_CA", value_name = "FILE")]
     client_ca: Option<PathBuf>,
@@ -74,7 +79,7 @@ pub(super) struct Serve {
     shutdown_grace: Duration,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let parsed: Result<jiff::SignedDuration, _> = text.parse();
     let time = parsed.map_err(|error| format!("{error}; write 5s or 500ms"))?;
     Duration::try_from(time).map_err(|_| "a time that has passed".to_owned())
@@ -94,13 +99,26 @@ impl Serve {
             Some((file, policy)) => (Some(file), policy),
             None => (None, Policy::default()),
         };
-        let (tls, certificates, published) = self.tls()?;
         let format =
             self.log_format.unwrap_or(if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json });
         let logs = Logs::start(format, self.log_level.clone())?;
+        let cluster = self.cluster().await?;
+        // Nobody tells yet what the webhooks carry.
+        let (_registered, is_registered) = watch::channel(None);
+        let (tls, certificates, published, kept) = match self.secret.settings(self.home(), self.client_ca.clone()) {
+            Some(settings) => {
+                let cluster = cluster.clone().context("--tls-secret needs a cluster: a pod, or --kubeconfig")?;
+                let (served, kept) = Certificates::start(cluster, settings, is_registered).await;
+                (Tls::new(served), None, None, Some(kept))
+            }
+            None => {
+                let (tls, certificates, published) = self.tls()?;
+                (tls, certificates, published, None)
+            }
+        };
         let parts = Parts {
             policy,
-            facts: self.facts().await?,
+            facts: cluster.map_or_else(|| Arc::new(Nowhere) as Arc<dyn Source>, |cluster| Arc::new(cluster)),
             tls,
             watched: Watched { policy: policy_file, certificates },
             asks_callers: self.client_ca.is_some(),
@@ -119,6 +137,10 @@ impl Serve {
                 reloader.notify_one();
             }
         });
+        if let Some(kept) = kept {
+            let taken = server.certificates();
+            tokio::spawn(kept.keep(move |served| taken.take(served)));
+        }
         announce(&server, published.as_ref().map(|published| published.ca.as_path()))?;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
@@ -144,15 +166,11 @@ impl Serve {
         Home { namespace: self.namespace.clone().unwrap_or_else(Home::pods_namespace), service: self.service.clone() }
     }
 
-    /// The cluster that is asked for owners, if there is one.
-    async fn facts(&self) -> anyhow::Result<Arc<dyn Source>> {
-        let cluster = match &self.kubeconfig {
+    /// The cluster that is asked for owners and has the certificate, if there is one.
+    async fn cluster(&self) -> anyhow::Result<Option<Cluster>> {
+        Ok(match &self.kubeconfig {
             Some(path) => Some(Cluster::by_kubeconfig(path).await?),
             None => Cluster::by_pod()?,
-        };
-        Ok(match cluster {
-            Some(cluster) => Arc::new(cluster),
-            None => Arc::new(Nowhere),
         })
     }
 

@@ -4,7 +4,9 @@
 //! lag behind the very write that is being judged.
 
 pub mod complete;
+pub mod certificates;
 pub mod facts;
+pub mod lease;
 mod owner;
 mod prefix;
 

@@ -28,7 +28,7 @@ use connections::{CallerRule, Connections};
 pub use health::Readiness;
 pub use limits::Limits;
 use limits::Room;
-use reload::Watched;
+use reload::{Certificates, Watched};
 
 use crate::cluster::facts::Source;
 use crate::policy::Policy;
@@ -158,6 +158,11 @@ impl Server {
     /// To be told that files should be looked at now.
     pub fn reloader(&self) -> Arc<Notify> {
         Arc::clone(&self.reload)
+    }
+
+    /// Where to hand in certificates that do not come from files.
+    pub fn certificates(&self) -> Certificates {
+        Certificates { state: Arc::clone(&self.state), tls: Arc::clone(&self.tls) }
     }
 
     /// Serves until that future says how to end, and then to the end: not ready → serving on → no new connections → what is

@@ -11,7 +11,7 @@ use super::State;
 use crate::manifests::{Input, InputError};
 use crate::policy::{Policy, PolicyError};
 use crate::telemetry::metrics::Reload;
-use crate::tls::{Files, Tls};
+use crate::tls::{Files, Served, Tls};
 
 /// How often files are compared with what was last seen in them.
 pub const INTERVAL: Duration = Duration::from_secs(1);
@@ -106,9 +106,7 @@ impl Watched {
             None => {}
             Some(Ok(served)) => {
                 info!(expires = served.expires, "the certificate files changed, and are used");
-                state.metrics.expires("serving", served.expires);
-                tls.replace(served);
-                state.metrics.certificate_reloaded(Reload::Taken);
+                take_certificate(served, state, tls);
             }
             Some(Err(error)) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
@@ -116,5 +114,26 @@ impl Watched {
                 state.metrics.certificate_reloaded(Reload::Refused);
             }
         }
+    }
+}
+
+/// The next handshake has that certificate.
+fn take_certificate(served: Served, state: &State, tls: &Tls) {
+    state.metrics.expires("serving", served.expires);
+    tls.replace(served);
+    state.metrics.certificate_reloaded(Reload::Taken);
+}
+
+/// Whoever gets certificates from elsewhere hands them to the server here.
+#[derive(Clone)]
+pub struct Certificates {
+    pub(super) state: Arc<State>,
+    pub(super) tls: Arc<Tls>,
+}
+
+impl Certificates {
+    /// Uses that one from the next handshake on.
+    pub fn take(&self, served: Served) {
+        take_certificate(served, &self.state, &self.tls);
     }
 }

@@ -3,16 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
-use time::{Duration, OffsetDateTime};
+use super::{Material, TlsError, make};
 
-use super::{Material, TlsError};
-
-/// How long it is good for: longer than any server on a laptop runs.
-const DAYS: i64 = 365;
+/// How long it is good for, in seconds: longer than any server on a laptop runs.
+const LIFETIME: i64 = 365 * 86_400;
 
 /// A CA and the certificate it signed.
 pub struct Development {
@@ -27,21 +21,11 @@ impl Development {
     pub fn make(names: &[String]) -> Result<Self, TlsError> {
         let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let names: Vec<String> = own.into_iter().chain(names.iter().cloned()).collect();
-        let ca_key = KeyPair::generate()?;
-        let mut ca = params("nadmit development CA", Vec::new())?;
-        ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        ca.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let ca_certificate = ca.self_signed(&ca_key)?;
-        let issuer = Issuer::new(ca, ca_key);
-        let key = KeyPair::generate()?;
-        let mut leaf = params("nadmit", names)?;
-        leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        leaf.use_authority_key_identifier_extension = true;
-        let certificate = leaf.signed_by(&key, &issuer)?;
-        let material =
-            Material { chain: certificate.pem().into_bytes(), key: key.serialize_pem().into_bytes(), client_ca: None };
-        Ok(Self { material, ca: ca_certificate.pem() })
+        let now = jiff::Timestamp::now().as_second();
+        let (ca, issuer) = make::authority("nadmit development CA", now, now + LIFETIME)?;
+        let (chain, key) = make::leaf(&names, now, now + LIFETIME, &issuer)?;
+        let material = Material { chain: chain.into_bytes(), key: key.into_bytes(), client_ca: None };
+        Ok(Self { material, ca })
     }
 
     /// Writes the CA's certificate into a directory, and tells where it is.
@@ -51,16 +35,4 @@ impl Development {
         written.map_err(|source| TlsError::Read { path: path.display().to_string(), source })?;
         Ok(path)
     }
-}
-
-/// CA and leaf must not have one subject, or clients take the leaf for self-signed.
-fn params(common_name: &str, names: Vec<String>) -> Result<CertificateParams, TlsError> {
-    let mut params = CertificateParams::new(names)?;
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, common_name);
-    // A little into the past, for clocks that differ.
-    let now = OffsetDateTime::now_utc();
-    params.not_before = now - Duration::hours(1);
-    params.not_after = now + Duration::days(DAYS);
-    Ok(params)
 }

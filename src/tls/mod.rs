@@ -1,7 +1,10 @@
 //! TLS: where the certificate comes from, and who may call.
 
+pub mod authority;
+mod chain;
 mod development;
 mod files;
+mod make;
 
 use std::sync::Arc;
 
@@ -12,6 +15,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
+pub use authority::Lifetimes;
 pub use development::Development;
 pub use files::Files;
 

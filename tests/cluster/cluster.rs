@@ -250,7 +250,13 @@ impl Cluster {
         self.admin.create("/api/v1/namespaces", &json!({ "metadata": { "name": name } }));
     }
 
-    fn kubeconfig(&self, user: &str) -> PathBuf {
+    /// Where its logs are.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The kubeconfig of one of the users.
+    pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.directory.path().join(format!("{user}.kubeconfig"))
     }
 

@@ -31,9 +31,11 @@ mod service;
 
 mod denials;
 mod kubectl;
+mod lease;
 mod namespaces;
 mod others;
 mod owner;
 mod race;
+mod secret;
 mod settles;
 mod storm;

@@ -50,6 +50,11 @@ impl Process {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Fails if it has ended.
     pub fn check(&mut self) {
         if let Some(status) = self.child.try_wait().unwrap() {

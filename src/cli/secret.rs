@@ -1,0 +1,41 @@
+//! The certificate that is kept in a Secret: arguments.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::serve::duration;
+use crate::cluster::Home;
+use crate::cluster::certificates::Settings;
+use crate::tls::Lifetimes;
+
+/// Where the certificate is kept; the rest is for tests.
+#[derive(Debug, Args)]
+pub(super) struct Secret {
+    /// The Secret, in nadmit's namespace, in which all replicas keep a CA and a certificate that they make and renew themselves
+    #[arg(long, env = "NADMIT_TLS_SECRET", value_name = "NAME", conflicts_with_all = ["tls_cert", "tls_key", "cert_dir"])]
+    tls_secret: Option<String>,
+    #[arg(long, hide = true, value_name = "TIME", value_parser = duration)]
+    ca_lifetime: Option<Duration>,
+    #[arg(long, hide = true, value_name = "TIME", value_parser = duration)]
+    leaf_lifetime: Option<Duration>,
+    #[arg(long, hide = true, value_name = "TIME", value_parser = duration)]
+    settle: Option<Duration>,
+    #[arg(long, hide = true, value_name = "TIME", allow_hyphen_values = true)]
+    clock_offset: Option<jiff::SignedDuration>,
+}
+
+impl Secret {
+    /// How certificates are kept in the Secret, if there is one.
+    pub(super) fn settings(&self, home: Home, client_ca: Option<PathBuf>) -> Option<Settings> {
+        let usual = Lifetimes::default();
+        let lifetimes = Lifetimes {
+            ca: self.ca_lifetime.unwrap_or(usual.ca),
+            leaf: self.leaf_lifetime.unwrap_or(usual.leaf),
+            settle: self.settle.unwrap_or(usual.settle),
+        };
+        let clock_offset = self.clock_offset.unwrap_or_default().as_secs();
+        self.tls_secret.clone().map(|secret| Settings { home, secret, lifetimes, client_ca, clock_offset })
+    }
+}

@@ -1,0 +1,187 @@
+//! Leadership among processes that end well, die, or stop for a while.
+//!
+//! A candidate is this test binary once more: it writes down, every few milliseconds, whether it leads.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nadmit::cluster::lease::{Candidate, Timing};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::Cluster;
+use crate::harness;
+use crate::processes::{Process, wait};
+
+const DURATION: Duration = Duration::from_secs(3);
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/nadmit/leases/nadmit";
+const NAME: &str = "LEASE_CANDIDATE";
+const KUBECONFIG: &str = "LEASE_KUBECONFIG";
+
+/// The process of a candidate.
+#[test]
+#[ignore = "the other tests start it"]
+fn candidate() {
+    let identity = std::env::var(NAME).expect("the other tests start it");
+    let kubeconfig = PathBuf::from(std::env::var_os(KUBECONFIG).unwrap());
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    crate::client::block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).unwrap();
+        let timing =
+            Timing { duration: DURATION, renew_within: Duration::from_secs(2), retry: Duration::from_millis(300) };
+        let cluster = nadmit::cluster::Cluster::by_kubeconfig(&kubeconfig).await.unwrap();
+        let (namespace, name) = ("nadmit".to_owned(), "nadmit".to_owned());
+        let stop = CancellationToken::new();
+        let (claim, task) = Candidate { cluster, namespace, name, identity, timing }.start(stop.clone());
+        let mut out = std::io::stdout();
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                () = tokio::time::sleep(Duration::from_millis(5)) => {}
+            }
+            let is_held = claim.borrow().is_held();
+            writeln!(out, "\nat {} {is_held}", now()).unwrap();
+        }
+        stop.cancel();
+        task.await.unwrap();
+    });
+}
+
+fn now() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
+}
+
+struct Runner {
+    process: Process,
+    log: PathBuf,
+    directory: PathBuf,
+}
+
+impl Runner {
+    fn start(cluster: &Cluster, name: &str) -> Self {
+        let directory = cluster.directory().to_owned();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["lease::candidate", "--exact", "--ignored", "--nocapture"]);
+        command.env(NAME, name).env(KUBECONFIG, cluster.kubeconfig("nadmit"));
+        let process = Process::start(name, &directory, &mut command);
+        Self { process, log: directory.join(format!("{name}.log")), directory }
+    }
+
+    fn leads(&mut self) -> bool {
+        self.process.check();
+        samples(&self.log).last().is_some_and(|(_, leads)| *leads)
+    }
+
+    fn wait_leads(&mut self, what: &str) {
+        wait(what, || self.leads().then_some(()));
+    }
+}
+
+/// When it wrote that it leads, or not.
+fn samples(log: &Path) -> Vec<(u128, bool)> {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let sample = |line: &str| {
+        let (at, leads) = line.strip_prefix("at ")?.split_once(' ')?;
+        Some((at.parse().ok()?, leads.parse().ok()?))
+    };
+    text.lines().filter_map(sample).collect()
+}
+
+/// From when until when it led, without a break.
+fn reigns(log: &Path) -> Vec<(u128, u128)> {
+    let mut reigns: Vec<(u128, u128)> = Vec::new();
+    let mut is_on = false;
+    for (at, leads) in samples(log) {
+        match reigns.last_mut() {
+            Some(reign) if leads && is_on => reign.1 = at,
+            _ if leads => reigns.push((at, at)),
+            _ => {}
+        }
+        is_on = leads;
+    }
+    reigns
+}
+
+fn assert_never_two(directory: &Path, names: &[&str]) {
+    let all: Vec<_> = names
+        .iter()
+        .flat_map(|name| reigns(&directory.join(format!("{name}.log"))).into_iter().map(move |reign| (reign, *name)))
+        .collect();
+    for (index, (one, of_one)) in all.iter().enumerate() {
+        for (other, of_other) in all.iter().skip(index + 1) {
+            assert!(
+                of_one == of_other || one.1 < other.0 || other.1 < one.0,
+                "{of_one} {one:?} and {of_other} {other:?}"
+            );
+        }
+    }
+    assert!(all.len() >= 2, "{all:?}");
+}
+
+#[test]
+fn a_leader_that_dies_or_ends_is_followed_and_there_are_never_two() {
+    let cluster = Cluster::start();
+    let mut one = Runner::start(&cluster, "one");
+    one.wait_leads("the first to lead");
+    let mut two = Runner::start(&cluster, "two");
+    let directory = two.directory.clone();
+    wait("two to stand", || (samples(&two.log).len() > 100).then_some(()));
+    assert!(one.leads() && !two.leads());
+
+    // Killed: the other waits for the whole duration, and not much longer.
+    let killed = now();
+    drop(one);
+    two.wait_leads("the second to lead");
+    let followed = Duration::from_millis(u64::try_from(reigns(&two.log)[0].0 - killed).unwrap());
+    println!("killed: followed after {followed:?}");
+    assert!(
+        followed > DURATION - Duration::from_secs(1) && followed < DURATION + Duration::from_secs(3),
+        "{followed:?}"
+    );
+
+    // Ended: the Lease is free at once.
+    let mut three = Runner::start(&cluster, "three");
+    wait("three to stand", || (samples(&three.log).len() > 50).then_some(()));
+    let told = now();
+    harness::signal(two.process.id(), "TERM");
+    three.wait_leads("the third to lead");
+    let followed = Duration::from_millis(u64::try_from(reigns(&three.log)[0].0 - told).unwrap());
+    println!("ended: followed after {followed:?}");
+    assert!(followed < DURATION - Duration::from_secs(1), "{followed:?}");
+    assert_eq!(cluster.admin.get(LEASE).unwrap()["spec"]["holderIdentity"], "three");
+    assert_eq!(cluster.admin.get(LEASE).unwrap()["spec"]["leaseTransitions"], 2);
+
+    // Stopped for longer than its lease: when it wakes up it does not lead, though nobody could tell it.
+    let mut four = Runner::start(&cluster, "four");
+    harness::signal(three.process.id(), "STOP");
+    four.wait_leads("the fourth to lead");
+    let before = samples(&three.log).len();
+    harness::signal(three.process.id(), "CONT");
+    wait("the third to wake up", || (samples(&three.log).len() > before + 100).then_some(()));
+    assert!(!three.leads() && four.leads());
+    assert_never_two(&directory, &["one", "two", "three", "four"]);
+}
+
+#[test]
+fn many_stand_and_one_leads() {
+    let cluster = Cluster::start();
+    let names = ["one", "two", "three", "four"];
+    let mut all = names.map(|name| Runner::start(&cluster, name));
+    wait("one to lead", || all.iter_mut().any(Runner::leads).then_some(()));
+    // Each leads once, and goes; who stands has a second for it, with nobody else leading.
+    for _ in 1..names.len() {
+        let index = wait("one to lead", || all.iter_mut().position(Runner::leads));
+        harness::signal(all[index].process.id(), "TERM");
+        let gone = all[index].log.clone();
+        wait("another to lead", || {
+            let leads = |runner: &&mut Runner| {
+                runner.log != gone && samples(&runner.log).last().is_some_and(|(_, leads)| *leads)
+            };
+            all.iter_mut().find(leads).map(drop)
+        });
+    }
+    assert_never_two(cluster.directory(), &names);
+}

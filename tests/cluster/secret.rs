@@ -1,0 +1,331 @@
+//! The certificate that replicas make, share and renew through a Secret.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use nadmit::cluster::Home;
+use nadmit::cluster::certificates::{Certificates, Settings};
+use nadmit::tls::Lifetimes;
+use serde_json::{Value, json};
+
+use crate::api::Api;
+use crate::client::{Client, Http, Trust, block_on};
+use crate::cluster::Cluster;
+use crate::harness::{Server, nadmit};
+use crate::objects::version;
+use crate::processes::wait;
+
+const SECRETS: &str = "/api/v1/namespaces/nadmit/secrets";
+const SECRET: &str = "/api/v1/namespaces/nadmit/secrets/nadmit-tls";
+const NAME: &str = "nadmit-tls";
+
+fn start(cluster: &Cluster, arguments: &[&str]) -> Server {
+    let kubeconfig = cluster.kubeconfig("nadmit");
+    let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
+    command.args(["--tls-secret", NAME, "--kubeconfig", kubeconfig.to_str().unwrap()]).args(arguments);
+    Server::launch(command, tempfile::tempdir().unwrap())
+}
+
+/// Starts as many at the same moment; also how far apart.
+fn start_at_once(cluster: &Cluster, arguments: &[&[&str]]) -> (Vec<Server>, Duration) {
+    let barrier = Barrier::new(arguments.len());
+    thread::scope(|scope| {
+        let start = |arguments| {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                barrier.wait();
+                (Instant::now(), start(cluster, arguments))
+            })
+        };
+        let started: Vec<_> = arguments.iter().map(|arguments| start(arguments)).collect();
+        let (at, servers): (Vec<_>, Vec<_>) = started.into_iter().map(|thread| thread.join().unwrap()).unzip();
+        (servers, *at.iter().max().unwrap() - *at.iter().min().unwrap())
+    })
+}
+
+fn text(secret: &Value, key: &str) -> String {
+    let bytes = BASE64_STANDARD.decode(secret["data"][key].as_str().unwrap_or_default()).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn authorities(bundle: &str) -> Vec<&str> {
+    bundle.split_inclusive("-----END CERTIFICATE-----\n").collect()
+}
+
+/// A new connection, on which the server is asked how it is.
+fn ask(server: std::net::SocketAddr, bundle: &str) -> Result<(), String> {
+    let trust = Trust::in_ca(bundle.as_bytes()).named("nadmit.nadmit.svc");
+    block_on(async {
+        let mut client = Client::connect(server, &trust, Http::One).await.map_err(|error| error.to_string())?;
+        let answer = client.send("GET", "/readyz", &[], Vec::new()).await.map_err(|error| error.to_string())?;
+        if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
+    })
+}
+
+/// Clients that connect all the time, to all replicas, with the bundle in the Secret as it was half a second ago at most.
+struct Callers {
+    stop: Arc<AtomicBool>,
+    asked: Arc<AtomicUsize>,
+    refused: Arc<Mutex<Vec<String>>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Callers {
+    fn start(api: &Api, servers: &[Server]) -> Self {
+        let (stop, asked, refused) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default(), Arc::default());
+        let callers =
+            Self { stop: Arc::clone(&stop), asked: Arc::clone(&asked), refused: Arc::clone(&refused), thread: None };
+        let (api, addresses) = (api.clone(), servers.iter().map(|server| server.https).collect::<Vec<_>>());
+        let thread = thread::spawn(move || {
+            let mut bundle = String::new();
+            let mut read = None::<Instant>;
+            while !stop.load(Ordering::Relaxed) {
+                if read.is_none_or(|read| read.elapsed() > Duration::from_millis(500)) {
+                    read = Some(Instant::now());
+                    // One that was deleted or vandalised is none that webhooks would carry.
+                    let found = api.get(SECRET).map(|secret| text(&secret, "ca.crt"));
+                    bundle = found.filter(|found| found.contains("END CERTIFICATE")).unwrap_or(bundle);
+                }
+                for address in &addresses {
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    if let Err(problem) = ask(*address, &bundle) {
+                        refused.lock().unwrap().push(format!("{address}: {problem}"));
+                    }
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        Self { thread: Some(thread), ..callers }
+    }
+
+    /// How often they asked; nobody was refused.
+    fn end(mut self) -> usize {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+        assert_eq!(*self.refused.lock().unwrap(), Vec::<String>::new());
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn replicas_that_start_at_once_agree_on_one_ca() {
+    let cluster = Cluster::start();
+    let watch = cluster.admin.watch(SECRETS);
+    let quick: &[&str] = &["--settle", "1200ms"];
+    let (mut round, mut close) = (0, 0);
+    while close < 20 {
+        round += 1;
+        assert!(round < 100, "only {close} rounds in which all started within 10 ms");
+        let before = watch.of(NAME).len();
+        let (servers, apart) = start_at_once(&cluster, &[quick, quick, quick]);
+        close += usize::from(apart < Duration::from_millis(10));
+        let secret = cluster.admin.get(SECRET).unwrap();
+        let bundle = text(&secret, "ca.crt");
+        assert_eq!(authorities(&bundle).len(), 1, "round {round}");
+        for server in &servers {
+            ask(server.https, &bundle).unwrap();
+            assert_eq!(server.metric("nadmit_certificate_reloads_total{result=\"taken\"}"), 0.0, "it had to change");
+        }
+        let makers =
+            servers.iter().filter(|server| server.log_text().contains("a new CA and a new certificate")).count();
+        assert_eq!(makers, 1, "round {round}");
+        drop(servers);
+        assert_eq!(version(&cluster.admin.get(SECRET).unwrap()), version(&secret), "round {round}: written once");
+        cluster.admin.delete(SECRET);
+        watch.wait_gone(NAME);
+        assert_eq!(watch.of(NAME).len(), before + 2, "round {round}: one creation, one deletion");
+    }
+}
+
+#[test]
+fn six_rotations_refuse_nobody() {
+    let cluster = Cluster::start();
+    let watch = cluster.admin.watch(SECRETS);
+    // A CA each ten seconds, and between two of them a certificate of the same CA.
+    let short: &[&str] = &["--ca-lifetime", "15s", "--leaf-lifetime", "12s", "--settle", "1500ms"];
+    let (servers, _) = start_at_once(&cluster, &[short, short, short]);
+    let callers = Callers::start(&cluster.admin, &servers);
+    let until = Instant::now() + Duration::from_secs(150);
+    let signers = || {
+        let events = watch.of(NAME);
+        let alone = events.iter().map(|event| text(&event.object, "ca.crt")).filter(|it| authorities(it).len() == 1);
+        alone.collect::<BTreeSet<_>>().len()
+    };
+    while signers() < 7 {
+        assert!(Instant::now() < until, "only {} CAs", signers());
+        thread::sleep(Duration::from_millis(100));
+    }
+    let asked = callers.end();
+    assert!(asked > 1_000, "only {asked} handshakes");
+    let events = watch.of(NAME);
+    let leaves: BTreeSet<_> = events.iter().map(|event| text(&event.object, "tls.crt")).collect();
+    println!("{} CAs and {} certificates in {} writes; {asked} handshakes", signers(), leaves.len(), events.len());
+    // A CA joins, then the certificate changes, then the old CA goes: never two of these in one write.
+    for pair in events.windows(2) {
+        let [before, after] =
+            [&pair[0], &pair[1]].map(|event| (text(&event.object, "ca.crt"), text(&event.object, "tls.crt")));
+        assert!(before.0 == after.0 || before.1 == after.1, "bundle and certificate changed at once");
+    }
+    for server in &servers {
+        let expiry = server.metric("nadmit_certificate_expiry_timestamp_seconds{certificate=\"serving\"}");
+        assert!(expiry > jiff::Timestamp::now().as_second() as f64, "{}", server.metrics_text());
+        assert!(!server.log_text().contains("PRIVATE KEY") && !server.log_text().contains("\"ERROR\""));
+    }
+}
+
+#[test]
+fn a_deleted_or_vandalised_secret_is_mended_and_nobody_is_refused() {
+    let cluster = Cluster::start();
+    let quick: &[&str] = &["--settle", "1800ms"];
+    let (servers, _) = start_at_once(&cluster, &[quick, quick]);
+    let callers = Callers::start(&cluster.admin, &servers);
+    let garbage = BASE64_STANDARD.encode("somebody was here");
+    let mut vandals: Vec<(&str, Box<dyn Fn()>)> = vec![("deleted", Box::new(|| cluster.admin.delete(SECRET)))];
+    for key in ["tls.crt", "tls.key", "ca.crt", "ca.key"] {
+        let (cluster, garbage) = (&cluster, &garbage);
+        vandals.push((
+            key,
+            Box::new(move || {
+                cluster.admin.patch(SECRET, &json!({ "data": { key: garbage } }));
+            }),
+        ));
+    }
+    vandals.push((
+        "all",
+        Box::new(|| {
+            let all = json!({ "tls.crt": garbage, "tls.key": garbage, "ca.crt": garbage, "ca.key": null });
+            cluster.admin.patch(SECRET, &json!({ "data": all }));
+        }),
+    ));
+    for (what, vandalise) in vandals {
+        let old = cluster.admin.get(SECRET).unwrap();
+        let begun = Instant::now();
+        vandalise();
+        let is_good = |secret: &Value| {
+            let bundle = text(secret, "ca.crt");
+            let is_clean =
+                ["tls.crt", "tls.key", "ca.crt", "ca.key"].iter().all(|key| text(secret, key).contains("END"));
+            version(secret) != version(&old)
+                && is_clean
+                && servers.iter().all(|server| ask(server.https, &bundle).is_ok())
+        };
+        cluster.admin.wait(SECRET, is_good);
+        let mended = begun.elapsed();
+        // One CA again, and its certificate served by all.
+        let settled = cluster.admin.wait(SECRET, |secret| {
+            let bundle = text(secret, "ca.crt");
+            is_good(secret) && authorities(&bundle).len() == 1
+        });
+        println!("{what}: good after {mended:?}, one CA after {:?}", begun.elapsed());
+        // A look each 150 ms here, each five seconds by default.
+        assert!(mended < Duration::from_secs(5), "{what}: {mended:?}");
+        assert_ne!(text(&settled, "tls.crt"), text(&old, "tls.crt"), "{what}");
+        assert_eq!(settled["type"], "kubernetes.io/tls");
+    }
+    callers.end();
+    for server in &servers {
+        assert!(!server.log_text().contains("PRIVATE KEY"));
+    }
+    assert!(servers.iter().any(|server| server.log_text().contains("was of no use and is replaced")), "said loudly");
+}
+
+#[test]
+fn clocks_an_hour_apart_settle() {
+    let cluster = Cluster::start();
+    let watch = cluster.admin.watch(SECRETS);
+    for wrong in ["1h", "-1h"] {
+        let before = watch.of(NAME).len();
+        let [right, wrong] = ["0s", wrong].map(|offset| ["--settle", "1200ms", "--clock-offset", offset]);
+        let (servers, _) = start_at_once(&cluster, &[&right, &wrong, &right]);
+        let callers = Callers::start(&cluster.admin, &servers);
+        // Thirty looks of each replica, in which nothing is written.
+        let quiet = |writes: usize| {
+            thread::sleep(Duration::from_secs(3));
+            assert_eq!(watch.of(NAME).len(), before + writes);
+        };
+        quiet(1);
+        cluster.admin.delete(SECRET);
+        // Deleted, a new CA beside the old one, its certificate, the old CA gone.
+        wait("the rotation", || (watch.of(NAME).len() == before + 5).then_some(()));
+        quiet(5);
+        callers.end();
+        assert!(servers.iter().all(|server| !server.log_text().contains("was of no use")));
+        drop(servers);
+        cluster.admin.delete(SECRET);
+        watch.wait_gone(NAME);
+    }
+}
+
+#[test]
+fn the_certificate_changes_only_when_all_webhooks_carry_the_new_ca() {
+    let cluster = Cluster::start();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let settle = Duration::from_millis(600);
+    let settings = Settings {
+        home: Home { namespace: "nadmit".to_owned(), service: "nadmit".to_owned() },
+        secret: NAME.to_owned(),
+        lifetimes: Lifetimes { settle, ..Lifetimes::default() },
+        client_ca: None,
+        clock_offset: 0,
+    };
+    let (webhooks, registered) = tokio::sync::watch::channel(None);
+    let changes = Arc::<AtomicUsize>::default();
+    let counter = Arc::clone(&changes);
+    let bundle = block_on(async {
+        let api = nadmit::cluster::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit")).await.unwrap();
+        let (_, certificates) = Certificates::start(api, settings, registered).await;
+        let bundle = certificates.bundle();
+        tokio::spawn(certificates.keep(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }));
+        bundle
+    });
+    let first = bundle.borrow().clone();
+    webhooks.send_replace(Some(first.clone()));
+    cluster.admin.delete(SECRET);
+    let both = wait("a new CA in the bundle", || Some(bundle.borrow().clone()).filter(|now| *now != first));
+    assert_eq!(authorities(&both).len(), 2);
+    assert!(both.ends_with(&first), "the new one joins the old one");
+    // Much longer than it takes otherwise.
+    thread::sleep(settle * 4);
+    assert_eq!((bundle.borrow().clone(), changes.load(Ordering::Relaxed)), (both.clone(), 0));
+    webhooks.send_replace(Some(both.clone()));
+    let alone = wait("the old CA to go", || Some(bundle.borrow().clone()).filter(|now| *now != both));
+    assert_eq!((authorities(&alone).len(), changes.load(Ordering::Relaxed)), (1, 1));
+    assert!(both.starts_with(&alone));
+}
+
+#[test]
+fn a_replica_waits_for_what_it_needs_and_says_so() {
+    let cluster = Cluster::start();
+    let kubeconfig = cluster.kubeconfig("jane");
+    let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--tls-secret", NAME]);
+    command.args(["--metrics-listen", "127.0.0.1:0", "--kubeconfig", kubeconfig.to_str().unwrap()]);
+    let log = tempfile::tempdir().unwrap();
+    let mut replica = crate::processes::Process::start("nadmit", log.path(), &mut command);
+    wait("a line that says what is missing", || {
+        replica.check();
+        let log = replica.log();
+        (log.contains("waiting for the Secret") && log.contains("forbidden")).then_some(())
+    });
+    // As soon as she may, it serves.
+    let grant = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": "jane" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nadmit" },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane" }],
+    });
+    cluster.admin.create("/apis/rbac.authorization.k8s.io/v1/namespaces/nadmit/rolebindings", &grant);
+    wait("it to serve", || {
+        replica.check();
+        replica.log().contains("\"serving\"").then_some(())
+    });
+
+    let out = crate::harness::run(nadmit(&["serve", "--tls-secret", NAME]));
+    assert!(!out.status.success());
+    assert!(String::from_utf8_lossy(&out.stderr).contains("--tls-secret needs a cluster"), "{out:?}");
+}
