@@ -10,13 +10,16 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 use super::CLEAN;
-use crate::cluster::{Cluster, Home};
 use crate::cluster::facts::{Nowhere, Source};
+use crate::cluster::registration::{Registration, follow};
+use crate::cluster::{Cluster, Home};
+use crate::deploy::webhooks::Address;
 use crate::policy::Policy;
 use crate::server::reload::{PolicyFile, Watched};
-use crate::server::{Farewell, Limits, Parts, Server};
+use crate::server::{Farewell, Limits, Parts, Readiness, Server};
 use crate::telemetry::{Filter, LogFormat, Logs};
 use crate::tls::{Development, Files, Tls};
 
@@ -63,6 +66,16 @@ pub(super) struct Serve {
     /// The Service in that namespace that leads to nadmit
     #[arg(long, env = "NADMIT_SERVICE", default_value = "nadmit", value_name = "NAME")]
     service: String,
+    /// Register with the API server, and stay registered: both webhook configurations are made when nadmit is ready and can be
+    /// reached through the Service, and mended when somebody changes them
+    #[arg(long, env = "NADMIT_REGISTER")]
+    register: bool,
+    /// The CA certificates, PEM, that the API server is to trust; read again when they change
+    #[arg(long, env = "NADMIT_CA_BUNDLE", value_name = "FILE")]
+    ca_bundle: Option<PathBuf>,
+    /// Registers this address instead of the Service: an API server of the tests has no Service network
+    #[arg(long, hide = true, value_name = "URL")]
+    register_url: Option<String>,
     /// How log lines look [default: text on a terminal, else json]
     #[arg(long, env = "NADMIT_LOG_FORMAT", value_enum, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
@@ -98,16 +111,18 @@ impl Serve {
         let format =
             self.log_format.unwrap_or(if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json });
         let logs = Logs::start(format, self.log_level.clone())?;
+        let cluster = self.cluster().await?;
+        let readiness: Arc<Readiness> = Arc::default();
         let parts = Parts {
             policy,
-            facts: self.facts().await?,
+            facts: facts(cluster.as_ref()),
             tls,
             watched: Watched { policy: policy_file, certificates },
             asks_callers: self.client_ca.is_some(),
             caller_name: self.client_name.clone(),
             logs: Some(logs),
             limits: Limits::default(),
-            readiness: Arc::default(),
+            readiness: Arc::clone(&readiness),
         };
         let server = Server::bind(self.listen, self.metrics_listen, parts).await?;
         let mut hangup = signal(SignalKind::hangup())?;
@@ -119,6 +134,9 @@ impl Serve {
                 reloader.notify_one();
             }
         });
+        if let Some(registration) = self.registration(cluster)? {
+            tokio::spawn(registration.keep(move || readiness.is_ready(), server.policy()));
+        }
         announce(&server, published.as_ref().map(|published| published.ca.as_path()))?;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
@@ -144,16 +162,29 @@ impl Serve {
         Home { namespace: self.namespace.clone().unwrap_or_else(Home::pods_namespace), service: self.service.clone() }
     }
 
-    /// The cluster that is asked for owners, if there is one.
-    async fn facts(&self) -> anyhow::Result<Box<dyn Source>> {
-        let cluster = match &self.kubeconfig {
+    /// The cluster, if there is one.
+    async fn cluster(&self) -> anyhow::Result<Option<Cluster>> {
+        Ok(match &self.kubeconfig {
             Some(path) => Some(Cluster::by_kubeconfig(path).await?),
             None => Cluster::by_pod()?,
-        };
-        Ok(match cluster {
-            Some(cluster) => Box::new(cluster),
-            None => Box::new(Nowhere),
         })
+    }
+
+    /// What it takes to be registered, if that is wanted.
+    fn registration(&self, cluster: Option<Cluster>) -> anyhow::Result<Option<Registration>> {
+        if !self.register {
+            return Ok(None);
+        }
+        let file =
+            self.ca_bundle.as_ref().context("--register: --ca-bundle says which CA the API server is to trust")?;
+        let cluster = cluster.context("--register: there is no cluster; --kubeconfig names one outside of a pod")?;
+        let (sender, bundle) = watch::channel(String::new());
+        tokio::spawn(follow(file.clone(), sender));
+        let address = match &self.register_url {
+            Some(url) => Address::Url(url.clone()),
+            None => Address::Service(self.home()),
+        };
+        Ok(Some(Registration { cluster, address, bundle, registered: watch::Sender::new(None) }))
     }
 
     /// The certificate from its files, or one of our own; then also where its CA is.
@@ -177,6 +208,14 @@ impl Serve {
         };
         let ca = made.publish(place.path()).context(hint)?;
         Ok((Tls::new(made.material.serve()?), None, Some(Published { ca, _place: place })))
+    }
+}
+
+/// Who knows about the rest of the cluster.
+fn facts(cluster: Option<&Cluster>) -> Box<dyn Source> {
+    match cluster {
+        Some(cluster) => Box::new(cluster.clone()),
+        None => Box::new(Nowhere),
     }
 }
 

@@ -149,6 +149,12 @@ impl Server {
         Arc::clone(&self.reload)
     }
 
+    /// The policy in force, whenever it is asked for.
+    pub fn policy(&self) -> impl Fn() -> Arc<Policy> + Send + Sync + use<> {
+        let state = Arc::clone(&self.state);
+        move || state.policy.load_full()
+    }
+
     /// Serves until that future says how to end, and then to the end: not ready → serving on → no new connections → what is
     /// under way is finished.
     pub async fn serve(self, farewell: impl Future<Output = Farewell>) {

@@ -30,10 +30,12 @@ mod registration;
 mod service;
 
 mod denials;
+mod install;
 mod kubectl;
 mod namespaces;
 mod others;
 mod owner;
 mod race;
+mod registered;
 mod settles;
 mod storm;
