@@ -77,8 +77,8 @@ fn ways(character: char) -> String {
         plain if plain.is_ascii_alphanumeric() => plain.to_string(),
         other => format!(r"\x{{{:x}}}", u32::from(other)),
     };
-    if character == '/' {
-        ways += r"|\\\x{2f}";
+    if matches!(character, '/' | '"' | '\\') {
+        let _ = write!(ways, r"|\\\x{{{:x}}}", u32::from(character));
     }
     ways += "|";
     for unit in character.encode_utf16(&mut [0; 2]) {
@@ -118,6 +118,7 @@ mod tests {
         assert_eq!(spelled("io", false), r"(?:i|\\u0069)(?:o|\\u006[fF])");
         assert_eq!(spelled("t-", true), r"(?:t|\\u0074|T|\\u0054)(?:\x{2d}|\\u002[dD])");
         assert_eq!(spelled("/", false), r"(?:\x{2f}|\\\x{2f}|\\u002[fF])");
+        assert_eq!(spelled(r"\", false), r"(?:\x{5c}|\\\x{5c}|\\u005[cC])");
     }
 
     #[test]
