@@ -44,3 +44,4 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs 
 generate: ## the files that are made from the code
 	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md.new && mv docs/rules.md.new docs/rules.md
 	$(CARGO) run --locked --quiet -- schema > docs/policy.schema.json.new && mv docs/policy.schema.json.new docs/policy.schema.json
+	$(CARGO) run --locked --quiet -- install --generate deploy

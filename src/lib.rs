@@ -19,6 +19,7 @@
 //! | [`tls`] | certificates: from files, made for development, or of a CA of our own that is rotated |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |
+//! | [`deploy`] | the objects that nadmit consists of in a cluster, its webhooks among them (pure) |
 //! | [`output`] | verdicts as diagnostics, JSON, SARIF, JUnit; the rule reference (pure) |
 //! | [`review`] | the AdmissionReview on the wire; a verdict as its answer (pure) |
 //! | [`policy`] | the policy file, the facts, `judge`, the rules (pure) |
@@ -30,6 +31,7 @@
 pub mod cli;
 pub mod cluster;
 pub mod cni;
+pub mod deploy;
 pub mod json;
 pub mod manifests;
 pub mod output;

@@ -1,6 +1,8 @@
 //! Arguments and wiring, nothing else.
 
 mod check;
+mod in_cluster;
+mod install;
 mod progress;
 mod rules;
 mod secret;
@@ -33,6 +35,8 @@ pub struct Cli {
 enum Command {
     Serve(serve::Serve),
     Check(check::Check),
+    Install(install::Install),
+    Uninstall(install::Uninstall),
     Rules(rules::Rules),
     /// Print the JSON schema of the policy file
     Schema,
@@ -51,6 +55,8 @@ impl Cli {
         let result = match self.command {
             Command::Serve(serve) => serve.run(),
             Command::Check(check) => check.run(),
+            Command::Install(install) => install.run(),
+            Command::Uninstall(uninstall) => uninstall.run(),
             Command::Rules(rules) => rules.run(),
             Command::Schema => print(&format!("{:#}\n", crate::policy::Policy::schema())),
             Command::Completions { shell } => {

@@ -13,13 +13,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::CLEAN;
-use super::secret::Secret;
+use super::in_cluster::InCluster;
 use crate::cluster::certificates::Certificates;
 use crate::cluster::facts::{Nowhere, Source};
-use crate::cluster::{Cluster, Home};
 use crate::policy::Policy;
 use crate::server::reload::{PolicyFile, Watched};
-use crate::server::{Farewell, Limits, Parts, Server};
+use crate::server::{Farewell, Limits, Parts, Readiness, Server};
 use crate::telemetry::{Filter, LogFormat, Logs};
 use crate::tls::{Development, Files, Tls};
 
@@ -48,8 +47,6 @@ pub(super) struct Serve {
     /// temporary directory]
     #[arg(long, env = "NADMIT_CERT_DIR", value_name = "DIR", conflicts_with_all = ["tls_cert", "tls_key"])]
     cert_dir: Option<PathBuf>,
-    #[command(flatten)]
-    secret: Secret,
     /// The CA, PEM, that callers must have their certificate from; health needs none
     #[arg(long, env = "NADMIT_CLIENT_CA", value_name = "FILE")]
     client_ca: Option<PathBuf>,
@@ -59,15 +56,8 @@ pub(super) struct Serve {
     /// The policy file; read again when it changes
     #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// The kubeconfig of the cluster whose networks are asked; in a pod its service account serves, elsewhere nobody is asked
-    #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The namespace that nadmit runs in [default: the pod's own]
-    #[arg(long, env = "NADMIT_NAMESPACE", value_name = "NAME")]
-    namespace: Option<String>,
-    /// The Service in that namespace that leads to nadmit
-    #[arg(long, env = "NADMIT_SERVICE", default_value = "nadmit", value_name = "NAME")]
-    service: String,
+    #[command(flatten)]
+    in_cluster: InCluster,
     /// How log lines look [default: text on a terminal, else json]
     #[arg(long, env = "NADMIT_LOG_FORMAT", value_enum, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
@@ -102,30 +92,34 @@ impl Serve {
         let format =
             self.log_format.unwrap_or(if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json });
         let logs = Logs::start(format, self.log_level.clone())?;
-        let cluster = self.cluster().await?;
-        // Nobody tells yet what the webhooks carry.
-        let (_registered, is_registered) = watch::channel(None);
-        let (tls, certificates, published, kept) = match self.secret.settings(self.home(), self.client_ca.clone()) {
+        let cluster = self.in_cluster.connect().await?;
+        let (registered, is_registered) = watch::channel(None);
+        let (tls, files, published, kept) = match self.in_cluster.secret(self.client_ca.clone()) {
             Some(settings) => {
                 let cluster = cluster.clone().context("--tls-secret needs a cluster: a pod, or --kubeconfig")?;
                 let (served, kept) = Certificates::start(cluster, settings, is_registered).await;
                 (Tls::new(served), None, None, Some(kept))
             }
             None => {
-                let (tls, certificates, published) = self.tls()?;
-                (tls, certificates, published, None)
+                let (tls, files, published) = self.tls()?;
+                (tls, files, published, None)
             }
+        };
+        let readiness: Arc<Readiness> = Arc::default();
+        let facts: Arc<dyn Source> = match &cluster {
+            Some(cluster) => Arc::new(cluster.clone()),
+            None => Arc::new(Nowhere),
         };
         let parts = Parts {
             policy,
-            facts: cluster.map_or_else(|| Arc::new(Nowhere) as Arc<dyn Source>, |cluster| Arc::new(cluster)),
+            facts: Arc::clone(&facts),
             tls,
-            watched: Watched { policy: policy_file, certificates },
+            watched: Watched { policy: policy_file, certificates: files },
             asks_callers: self.client_ca.is_some(),
             caller_name: self.client_name.clone(),
             logs: Some(logs),
             limits: Limits::default(),
-            readiness: Arc::default(),
+            readiness: Arc::clone(&readiness),
         };
         let server = Server::bind(self.listen, self.metrics_listen, parts).await?;
         let mut hangup = signal(SignalKind::hangup())?;
@@ -137,6 +131,8 @@ impl Serve {
                 reloader.notify_one();
             }
         });
+        let bundle = kept.as_ref().map(Certificates::bundle);
+        let lead = self.in_cluster.register(cluster, bundle, registered, &server, readiness, facts)?;
         if let Some(kept) = kept {
             let taken = server.certificates();
             tokio::spawn(kept.keep(move |served| taken.take(served)));
@@ -158,20 +154,10 @@ impl Serve {
                 }
             })
             .await;
+        if let Some(lead) = lead {
+            lead.give_up().await;
+        }
         Ok(())
-    }
-
-    /// Where the API server finds nadmit.
-    fn home(&self) -> Home {
-        Home { namespace: self.namespace.clone().unwrap_or_else(Home::pods_namespace), service: self.service.clone() }
-    }
-
-    /// The cluster that is asked for owners and has the certificate, if there is one.
-    async fn cluster(&self) -> anyhow::Result<Option<Cluster>> {
-        Ok(match &self.kubeconfig {
-            Some(path) => Some(Cluster::by_kubeconfig(path).await?),
-            None => Cluster::by_pod()?,
-        })
     }
 
     /// The certificate from its files, or one of our own; then also where its CA is.

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::facts::{Source, judged};
+use super::lease::Claim;
 use super::owner::segment;
 use super::{Cluster, Failed, Written};
 use crate::policy::{Policy, Subject};
@@ -22,6 +24,10 @@ const NADS: &str = "network-attachment-definitions";
 const PAGE: usize = 500;
 /// The time between two writes: nobody waits for them, and the operator looks at each.
 const PACE: Duration = Duration::from_millis(100);
+/// How long after a look comes the next.
+const RESCAN: Duration = Duration::from_secs(600);
+/// The same where the API server could not be asked.
+const RETRY: Duration = Duration::from_secs(10);
 /// How long the network that owns a NAD may take to answer.
 const WITHIN: Duration = Duration::from_secs(5);
 /// The namespace that admission is not asked about.
@@ -53,6 +59,28 @@ pub struct Scan {
 }
 
 impl Completer {
+    /// Completes what slipped by whenever this replica leads: once it is registered, so that nobody takes it back, and then from
+    /// time to time.
+    pub async fn run(self, mut claims: watch::Receiver<Claim>, mut registered: watch::Receiver<Option<String>>) {
+        loop {
+            if claims.wait_for(Claim::is_held).await.is_err() || registered.wait_for(Option::is_some).await.is_err() {
+                return;
+            }
+            let pause = match self.scan(|| claims.borrow().is_held()).await {
+                Ok(Scan { seen, completed, failed }) => {
+                    info!(seen, completed, failed, "looked for what was stored without nadmit");
+                    RESCAN
+                }
+                Err(error) => {
+                    warn!(error, "could not look for what was stored without nadmit");
+                    RETRY
+                }
+            };
+            // A new claim is a reason to look at once: nobody knows what happened in between.
+            let _ = timeout(pause, claims.wait_for(|claim| !claim.is_held())).await;
+        }
+    }
+
     /// Looks at every NAD and every network once. It ends early once it may not write any more.
     pub async fn scan(&self, may_write: impl Fn() -> bool) -> Result<Scan, String> {
         let mut scan = Scan::default();

@@ -3,12 +3,16 @@
 //! A value that comes from the owning network is stored for good, so the network is read at the moment it is needed: a cache may
 //! lag behind the very write that is being judged.
 
-pub mod complete;
+mod bundle;
 pub mod certificates;
+pub mod complete;
 pub mod facts;
 pub mod lease;
 mod owner;
 mod prefix;
+mod probe;
+pub mod registration;
+mod uninstall;
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,6 +21,9 @@ use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
+
+pub use crate::deploy::Home;
+pub use uninstall::UninstallError;
 
 /// How long a connection to the API server may take; requests have the deadline of the review they are made for.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -37,24 +44,19 @@ pub enum ClusterError {
 
 /// Why the API server did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failed {
+pub enum Failed {
+    /// No answer, or a refusal.
     #[error("the API server cannot be asked: {0}")]
     Request(#[source] Box<kube::Error>),
+    /// The address is malformed.
     #[error("the address of an object is none: {0}")]
     Address(#[from] http::Error),
+    /// It answered something else.
     #[error("the API server answered with something that is no object of ours")]
     Unexpected,
+    /// The resourceVersion is missing.
     #[error("an object was to be replaced without the resourceVersion that was read")]
     Blind,
-}
-
-/// Where the API server finds nadmit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Home {
-    /// The namespace that nadmit runs in.
-    pub namespace: String,
-    /// The Service that leads to it.
-    pub service: String,
 }
 
 impl Home {

@@ -6,6 +6,7 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::failure::FailurePolicies;
 use super::{Action, Facts, Rule, rules};
 use crate::yaml::Documents;
 
@@ -98,6 +99,8 @@ pub struct Policy {
     pub resource_name: ResourceName,
     /// CNI plugins, besides sriov and ib-sriov, that need a device of their own.
     pub device_plugins: Vec<String>,
+    /// What becomes of a write while nadmit cannot be asked, by webhook.
+    pub failure_policy: FailurePolicies,
     /// Objects that a rule leaves alone for a while.
     pub exceptions: Vec<Exception>,
     /// Whether NADs that were stored incomplete, while nadmit was away, are left so. The leader completes them otherwise.
@@ -308,6 +311,11 @@ impl Policy {
         self.operator.namespace.as_deref().or(discovered).map(|known| known == namespace)
     }
 
+    /// The plugin types that need a device of their own.
+    pub(crate) fn device_kinds(&self) -> impl Iterator<Item = &str> {
+        ["sriov", "ib-sriov"].into_iter().chain(self.device_plugins.iter().map(String::as_str))
+    }
+
     /// The parts of the policy that hold in a namespace.
     pub(crate) fn scope(&self, namespace: &str) -> Scope<'_> {
         let matching = self.namespaces.iter().filter(|entry| matches_any(&entry.names, namespace)).collect();
@@ -375,7 +383,7 @@ impl Scope<'_> {
 
     /// Whether a plugin type needs a device of its own.
     pub(crate) fn needs_device(&self, kind: &str) -> bool {
-        matches!(kind, "sriov" | "ib-sriov") || self.policy.device_plugins.iter().any(|known| known == kind)
+        self.policy.device_kinds().any(|known| known == kind)
     }
 }
 

@@ -5,6 +5,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod facts;
+mod failure;
 mod file;
 mod finding;
 mod judge;
@@ -14,6 +15,7 @@ pub mod rules;
 mod similar;
 
 pub use facts::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix, Wanted};
+pub use failure::{FailurePolicies, FailurePolicy};
 pub(crate) use file::USUAL_NAMESPACES;
 pub use file::{
     Dra, Exception, Exempt, LogLevel, Mode, NamespacePolicy, Operator, Policy, PolicyError, ResourceName, Write,

@@ -22,6 +22,11 @@ impl Readiness {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).retain(|missing| *missing != what);
     }
 
+    /// Whether nothing is missing.
+    pub fn is_ready(&self) -> bool {
+        self.check().is_ok()
+    }
+
     /// `Err` with what is missing, in words.
     pub(super) fn check(&self) -> Result<(), String> {
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);

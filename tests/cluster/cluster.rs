@@ -204,6 +204,33 @@ impl Cluster {
 
     /// Starts a nadmit behind the service; its number.
     pub fn start_nadmit(&mut self) -> usize {
+        let number = self.start_aside(&[]);
+        self.join_service(number);
+        number
+    }
+
+    /// Starts one that registers itself, with a policy; it is not behind the service yet.
+    pub fn start_registering(&mut self, policy: &str) -> usize {
+        let url = format!("https://{}", self.service.address);
+        let ca = self.directory.path().join("ca.crt");
+        fs::write(&ca, self.authority.pem()).unwrap();
+        let file = self.policy_file();
+        fs::write(&file, policy).unwrap();
+        let (ca, file) = (ca.to_str().unwrap(), file.to_str().unwrap());
+        self.start_aside(&["--register", "--register-url", &url, "--ca-bundle", ca, "--policy", file])
+    }
+
+    /// The policy of those that register themselves.
+    pub fn policy_file(&self) -> PathBuf {
+        self.directory.path().join("policy.yaml")
+    }
+
+    /// Puts a nadmit behind the service.
+    pub fn join_service(&self, number: usize) {
+        self.service.add(self.nadmits[number].https);
+    }
+
+    fn start_aside(&mut self, more: &[&str]) -> usize {
         let kubeconfig = self.kubeconfig("nadmit").to_str().unwrap().to_owned();
         let identity = self.identity.clone();
         let server = Server::start_with(|directory| {
@@ -214,10 +241,9 @@ impl Cluster {
             };
             let (cert, key) = (file("tls.crt", &identity.chain), file("tls.key", &identity.key));
             let files = ["--tls-cert", &cert, "--tls-key", &key, "--kubeconfig", &kubeconfig];
-            let arguments = files.into_iter().chain(["--shutdown-grace", "1s"]);
+            let arguments = files.into_iter().chain(["--shutdown-grace", "1s"]).chain(more.iter().copied());
             arguments.map(str::to_owned).collect()
         });
-        self.service.add(server.https);
         self.nadmits.push(server);
         self.nadmits.len() - 1
     }

@@ -30,12 +30,14 @@ mod registration;
 mod service;
 
 mod denials;
+mod install;
 mod kubectl;
 mod lease;
 mod namespaces;
 mod others;
 mod owner;
 mod race;
+mod registered;
 mod secret;
 mod settles;
 mod storm;

@@ -1,0 +1,142 @@
+//! What `serve` does in a cluster besides answering: arguments and wiring.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::secret::Secret;
+use crate::cluster::certificates::Settings;
+use crate::cluster::complete::Completer;
+use crate::cluster::facts::Source;
+use crate::cluster::lease::{Candidate, Timing};
+use crate::cluster::registration::{Registration, follow};
+use crate::cluster::{Cluster, Home};
+use crate::deploy::webhooks::Address;
+use crate::server::{Readiness, Server};
+
+/// The Lease of the replica that does what only one may do.
+const LEASE: &str = "nadmit";
+/// How long giving up the lead may take at the end.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Where nadmit is, and what it keeps there.
+#[derive(Debug, Args)]
+pub(super) struct InCluster {
+    /// The kubeconfig of the cluster whose networks are asked; in a pod its service account serves, elsewhere nobody is asked
+    #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The namespace that nadmit runs in [default: the pod's own]
+    #[arg(long, env = "NADMIT_NAMESPACE", value_name = "NAME")]
+    namespace: Option<String>,
+    /// The Service in that namespace that leads to nadmit
+    #[arg(long, env = "NADMIT_SERVICE", default_value = "nadmit", value_name = "NAME")]
+    service: String,
+    #[command(flatten)]
+    secret: Secret,
+    /// Register with the API server, and stay registered: both webhook configurations are made when nadmit is ready and can be
+    /// reached through the Service, and mended when somebody changes them. One replica also completes what was stored without
+    /// nadmit
+    #[arg(long, env = "NADMIT_REGISTER")]
+    register: bool,
+    /// The CA certificates, PEM, that the API server is to trust; read again when they change [default: those of --tls-secret]
+    #[arg(long, env = "NADMIT_CA_BUNDLE", value_name = "FILE")]
+    ca_bundle: Option<PathBuf>,
+    /// Registers this address instead of the Service: an API server of the tests has no Service network
+    #[arg(long, hide = true, value_name = "URL")]
+    register_url: Option<String>,
+}
+
+impl InCluster {
+    /// The cluster, if there is one.
+    pub(super) async fn connect(&self) -> anyhow::Result<Option<Cluster>> {
+        Ok(match &self.kubeconfig {
+            Some(path) => Some(Cluster::by_kubeconfig(path).await?),
+            None => Cluster::by_pod()?,
+        })
+    }
+
+    /// Where the API server finds nadmit.
+    fn home(&self) -> Home {
+        Home { namespace: self.namespace.clone().unwrap_or_else(Home::pods_namespace), service: self.service.clone() }
+    }
+
+    /// How the certificate is kept in a Secret, if it is.
+    pub(super) fn secret(&self, client_ca: Option<PathBuf>) -> Option<Settings> {
+        self.secret.settings(self.home(), client_ca)
+    }
+
+    /// Registers, if that is wanted, and stands for the lead. `bundle` vouches for the certificate, where it is kept in a Secret.
+    pub(super) fn register(
+        &self,
+        cluster: Option<Cluster>,
+        bundle: Option<watch::Receiver<String>>,
+        registered: watch::Sender<Option<String>>,
+        server: &Server,
+        readiness: Arc<Readiness>,
+        facts: Arc<dyn Source>,
+    ) -> anyhow::Result<Option<Lead>> {
+        if !self.register {
+            return Ok(None);
+        }
+        let cluster = cluster.context("--register: there is no cluster; --kubeconfig names one outside of a pod")?;
+        let bundle = match (&self.ca_bundle, bundle) {
+            (Some(file), _) => {
+                let (sender, bundle) = watch::channel(String::new());
+                tokio::spawn(follow(file.clone(), sender));
+                bundle
+            }
+            (None, Some(bundle)) => bundle,
+            (None, None) => {
+                anyhow::bail!("--register: --ca-bundle or --tls-secret says which CA the API server is to trust")
+            }
+        };
+        let address = match &self.register_url {
+            Some(url) => Address::Url(url.clone()),
+            None => Address::Service(self.home()),
+        };
+        let (is_registered, policy) = (registered.subscribe(), server.policy());
+        let registration = Registration { cluster: cluster.clone(), address, bundle, registered };
+        let in_force = Arc::clone(&policy);
+        tokio::spawn(registration.keep(move || readiness.is_ready(), move || in_force.load_full()));
+
+        let stop = CancellationToken::new();
+        let candidate = Candidate {
+            cluster: cluster.clone(),
+            namespace: self.home().namespace,
+            name: LEASE.to_owned(),
+            identity: identity(),
+            timing: Timing::default(),
+        };
+        let (claims, ended) = candidate.start(stop.clone());
+        let completer = Completer { cluster, facts, policy, completions: server.completions() };
+        tokio::spawn(completer.run(claims, is_registered));
+        Ok(Some(Lead { stop, ended }))
+    }
+}
+
+/// Who this replica is among the others: a pod's host name is its own.
+fn identity() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "nadmit".to_owned());
+    format!("{host}_{}", std::process::id())
+}
+
+/// The lead, or the hope for it.
+pub(super) struct Lead {
+    stop: CancellationToken,
+    ended: JoinHandle<()>,
+}
+
+impl Lead {
+    /// Gives it up, so that another replica need not wait until it lapses.
+    pub(super) async fn give_up(self) {
+        self.stop.cancel();
+        let _ = timeout(FAREWELL, self.ended).await;
+    }
+}

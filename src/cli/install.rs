@@ -1,0 +1,138 @@
+//! `nadmit install` and `nadmit uninstall`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use clap::builder::PossibleValue;
+
+use super::{CLEAN, print};
+use crate::cluster::Cluster;
+use crate::deploy::{Certificates, Home, Options, files, objects, yaml};
+use crate::policy::Policy;
+
+impl clap::ValueEnum for Certificates {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Own => "nadmit makes it, and keeps it in a Secret",
+            Self::CertManager => "cert-manager makes it",
+            Self::OpenShift => "OpenShift's service CA makes it",
+            Self::Secret => "the Secret nadmit-tls has it: tls.crt, tls.key and ca.crt",
+        };
+        Some(PossibleValue::new(self.name()).help(help))
+    }
+}
+
+/// Where nadmit is, or goes.
+#[derive(Debug, Args)]
+struct Place {
+    /// The namespace that nadmit runs in
+    #[arg(long, default_value = "nadmit", value_name = "NAME")]
+    namespace: String,
+    /// The Service in that namespace that leads to nadmit
+    #[arg(long, default_value = "nadmit", value_name = "NAME")]
+    service: String,
+}
+
+impl Place {
+    fn home(self) -> Home {
+        Home { namespace: self.namespace, service: self.service }
+    }
+}
+
+/// Print the objects that nadmit consists of in a cluster
+///
+/// nadmit install | kubectl apply -f -
+#[derive(Debug, Args)]
+pub(super) struct Install {
+    #[command(flatten)]
+    place: Place,
+    /// The image [default: the one of this version]
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// How many replicas
+    #[arg(long, default_value_t = 2, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    replicas: u32,
+    /// Who makes the serving certificate
+    #[arg(long, value_enum, default_value_t, value_name = "WHO")]
+    certificates: Certificates,
+    /// The policy file
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Also a ServiceMonitor and a PrometheusRule, for clusters that have these kinds
+    #[arg(long)]
+    monitoring: bool,
+    /// Also a ValidatingAdmissionPolicy, by which the API server refuses incomplete NADs while nadmit is away
+    #[arg(long)]
+    backstop: bool,
+    /// Writes the files that are made from the objects into this directory instead
+    #[arg(long, hide = true, value_name = "DIR")]
+    generate: Option<PathBuf>,
+}
+
+impl Install {
+    pub(super) fn run(self) -> anyhow::Result<u8> {
+        if let Some(directory) = &self.generate {
+            for (path, text) in files::files() {
+                let path = directory.join(path);
+                fs::create_dir_all(path.parent().unwrap_or(directory))?;
+                fs::write(&path, text).with_context(|| path.display().to_string())?;
+            }
+            return Ok(CLEAN);
+        }
+        let usual = Options::default();
+        let policy = match &self.policy {
+            Some(path) => {
+                let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+                // A broken one would keep every replica from starting.
+                Policy::parse(&text).with_context(|| path.display().to_string())?;
+                text
+            }
+            None => usual.policy,
+        };
+        print(&yaml::stream(&objects(&Options {
+            home: self.place.home(),
+            image: self.image.unwrap_or(usual.image),
+            replicas: self.replicas,
+            certificates: self.certificates,
+            policy,
+            monitoring: self.monitoring,
+            backstop: self.backstop,
+        })))
+    }
+}
+
+/// Take nadmit out of a cluster
+///
+/// First the webhook configurations, so that no write waits for what is going away, then everything that `nadmit install` prints.
+#[derive(Debug, Args)]
+pub(super) struct Uninstall {
+    #[command(flatten)]
+    place: Place,
+    /// The kubeconfig of the cluster; in a pod its service account serves
+    #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+impl Uninstall {
+    pub(super) fn run(self) -> anyhow::Result<u8> {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no threads")?;
+        runtime.block_on(self.uninstall())
+    }
+
+    async fn uninstall(self) -> anyhow::Result<u8> {
+        let cluster = match &self.kubeconfig {
+            Some(path) => Some(Cluster::by_kubeconfig(path).await?),
+            None => Cluster::by_pod()?,
+        };
+        let cluster = cluster.context("there is no cluster; --kubeconfig names one outside of a pod")?;
+        cluster.uninstall(self.place.home()).await?;
+        print("nadmit is gone\n")
+    }
+}

@@ -1,0 +1,87 @@
+//! Takes nadmit out of a cluster.
+
+use serde_json::Value;
+
+use super::{Cluster, Failed};
+use crate::deploy::webhooks::Phase;
+use crate::deploy::{Certificates, Home, NAME, Options, objects};
+
+/// Why nadmit is still there.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} cannot be deleted: {cause}")]
+pub struct UninstallError {
+    path: String,
+    cause: Failed,
+}
+
+impl Cluster {
+    /// Deletes the webhook configurations, then everything else that was installed. What is not there is no failure.
+    pub async fn uninstall(&self, home: Home) -> Result<(), UninstallError> {
+        for path in paths(home) {
+            let gone = self.delete(&path).await;
+            gone.map_err(|cause| UninstallError { path, cause })?;
+        }
+        Ok(())
+    }
+}
+
+/// What is deleted, in this order. A replica that still runs mends the configurations as long as it may, so they are deleted once
+/// more when it may not.
+fn paths(home: Home) -> Vec<String> {
+    let configurations = || Phase::ALL.into_iter().map(|phase| format!("{}/{NAME}", phase.collection()));
+    let mut all = Vec::new();
+    for certificates in Certificates::ALL {
+        let options =
+            Options { home: home.clone(), certificates, monitoring: true, backstop: true, ..Options::default() };
+        all.extend(objects(&options).iter().filter_map(path));
+    }
+    let (rights, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|path| path.contains("/clusterrole"));
+    let mut paths: Vec<String> = Vec::new();
+    paths.extend(configurations());
+    for path in rights.into_iter().chain(configurations()).chain(rest.into_iter().rev()) {
+        let is_again = paths.iter().skip(Phase::ALL.len()).any(|known| *known == path);
+        if !is_again {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+/// Where an object is.
+fn path(object: &Value) -> Option<String> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let version = text("/apiVersion")?;
+    let root = if version.contains('/') { "/apis" } else { "/api" };
+    let namespace = text("/metadata/namespace").map(|name| format!("/namespaces/{name}")).unwrap_or_default();
+    let kind = text("/kind")?.to_lowercase();
+    let plural = match kind.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{kind}s"),
+    };
+    Some(format!("{root}/{version}{namespace}/{plural}/{}", text("/metadata/name")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configurations_go_first_and_the_namespace_last() {
+        let paths = paths(Home { namespace: "here".to_owned(), service: "hooks".to_owned() });
+        let at = |end: &str| paths.iter().position(|path| path.ends_with(end)).unwrap();
+        assert_eq!(at("mutatingwebhookconfigurations/nadmit"), 0);
+        assert!(paths[1].ends_with("/validatingwebhookconfigurations/nadmit"));
+        assert_eq!(paths.iter().filter(|path| path.contains("webhookconfigurations")).count(), 4);
+        assert!(at("/clusterroles/nadmit") < at("/namespaces/here/deployments/nadmit"));
+        assert_eq!(at("/api/v1/namespaces/here"), paths.len() - 1);
+        for path in [
+            "/api/v1/namespaces/here/services/hooks",
+            "/apis/networking.k8s.io/v1/namespaces/here/networkpolicies/nadmit",
+            "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/nadmit",
+            "/apis/cert-manager.io/v1/namespaces/here/certificates/nadmit-tls",
+            "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/nadmit",
+        ] {
+            assert_eq!(paths.iter().filter(|known| *known == path).count(), 1, "{path}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What nadmit may do, and that the API server finds time for it.
+
+use serde_json::{Value, json};
+
+use super::{CERTIFICATE, NAME, Options, anywhere, here};
+
+/// The ServiceAccount, its rights, and its place in the API server's queues.
+pub(super) fn objects(options: &Options) -> Vec<Value> {
+    vec![
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": here(options, NAME) }),
+        cluster_role(),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": anywhere(),
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME },
+            "subjects": [account(options)],
+        }),
+        role(options),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": here(options, NAME),
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": NAME },
+            "subjects": [account(options)],
+        }),
+        priority_level(),
+        flow_schema(options),
+    ]
+}
+
+fn account(options: &Options) -> Value {
+    json!({ "kind": "ServiceAccount", "name": NAME, "namespace": options.home.namespace })
+}
+
+fn rule(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> Value {
+    let mut rule = json!({ "apiGroups": [group], "resources": resources, "verbs": verbs });
+    if !names.is_empty() {
+        rule["resourceNames"] = json!(names);
+    }
+    rule
+}
+
+/// What can be bound to names is. A right to create cannot: the name is not known when it is asked for.
+fn cluster_role() -> Value {
+    let configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": anywhere(),
+        "rules": [
+            rule(
+                "sriovnetwork.openshift.io",
+                &["sriovnetworks", "sriovibnetworks", "ovsnetworks", "sriovnetworknodepolicies"],
+                &[],
+                &["get", "list", "watch"],
+            ),
+            // What slipped by while nadmit was away is written once more.
+            rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &["get", "list", "watch", "update"]),
+            rule("", &["namespaces"], &[], &["get", "list", "watch"]),
+            // The operator's own, for the prefix it is told to use.
+            rule("apps", &["deployments"], &["sriov-network-operator"], &["get"]),
+            rule("admissionregistration.k8s.io", &configurations, &[], &["create"]),
+            rule("admissionregistration.k8s.io", &configurations, &[NAME], &["get", "update", "delete"]),
+            // The owner of both configurations: they go with it.
+            rule("rbac.authorization.k8s.io", &["clusterroles"], &[NAME], &["get"]),
+        ],
+    })
+}
+
+fn role(options: &Options) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": here(options, NAME),
+        "rules": [
+            rule("", &["secrets"], &[], &["create"]),
+            rule("", &["secrets"], &[CERTIFICATE], &["get", "update"]),
+            rule("coordination.k8s.io", &["leases"], &[], &["create"]),
+            rule("coordination.k8s.io", &["leases"], &[NAME], &["get", "update"]),
+        ],
+    })
+}
+
+/// nadmit's reads must not queue behind the writes that wait for nadmit.
+fn priority_level() -> Value {
+    json!({
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "PriorityLevelConfiguration",
+        "metadata": anywhere(),
+        "spec": {
+            "type": "Limited",
+            "limited": {
+                "nominalConcurrencyShares": 10,
+                "lendablePercent": 50,
+                "limitResponse": {
+                    "type": "Queue",
+                    "queuing": { "queues": 16, "handSize": 4, "queueLengthLimit": 50 },
+                },
+            },
+        },
+    })
+}
+
+fn flow_schema(options: &Options) -> Value {
+    json!({
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": anywhere(),
+        "spec": {
+            "priorityLevelConfiguration": { "name": NAME },
+            // Before `service-accounts`, which is 9000, and after all that keeps the cluster alive.
+            "matchingPrecedence": 1000,
+            "distinguisherMethod": { "type": "ByUser" },
+            "rules": [{
+                "subjects": [{ "kind": "ServiceAccount", "serviceAccount": { "name": NAME, "namespace": options.home.namespace } }],
+                "resourceRules": [{
+                    "verbs": ["*"],
+                    "apiGroups": ["*"],
+                    "resources": ["*"],
+                    "clusterScope": true,
+                    "namespaces": ["*"],
+                }],
+            }],
+        },
+    })
+}

@@ -1,0 +1,143 @@
+//! What the API server asks itself before it asks nadmit, in CEL.
+//!
+//! A condition that cannot be evaluated counts as a failure of the webhook, so each of them looks before it leaps: a NAD may come
+//! without a spec, and, as repairs are made before the schema is checked, with a spec of any type.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::policy::Policy;
+use crate::resources::LAST_NAMESPACE;
+
+/// What an expression may cost is 1,000,000; matching a pattern costs a fortieth of the product of both lengths. Half of that is
+/// enough for every config that people write.
+const MOST_LENGTHS: usize = 20_000_000;
+
+/// Whatever is being deleted must be able to go, also while nadmit is down.
+pub(super) fn stays() -> Value {
+    json!({ "name": "stays", "expression": "!has(object.metadata.deletionTimestamp)" })
+}
+
+/// A NAD that has a plugin that needs a device.
+pub(super) fn device(policy: &Policy) -> Value {
+    json!({ "name": "device", "expression": has_device(policy) })
+}
+
+/// A NAD that has none.
+pub(super) fn no_device(policy: &Policy) -> Value {
+    json!({ "name": "no-device", "expression": format!("!({})", has_device(policy)) })
+}
+
+/// A network of which the operator noted another namespace than the one it goes to.
+pub(super) fn wedged() -> Value {
+    let expression = format!(
+        "has(object.metadata.annotations) && '{LAST_NAMESPACE}' in object.metadata.annotations && \
+         object.metadata.annotations['{LAST_NAMESPACE}'] != \
+         (has(object.spec) && type(object.spec) == map && has(object.spec.networkNamespace) && \
+         object.spec.networkNamespace != '' ? object.spec.networkNamespace : request.namespace)"
+    );
+    json!({ "name": "wedged", "expression": expression })
+}
+
+/// Whether the config has a member `type` with the name of such a plugin, in any spelling that JSON and Go allow. It looks
+/// everywhere in the text: of what it finds too much nadmit has nothing to repair.
+pub(super) fn has_device(policy: &Policy) -> String {
+    let kinds: Vec<&str> = policy.device_kinds().collect();
+    let names: Vec<String> = kinds.iter().map(|kind| spelled(kind, false)).collect();
+    let space = r"[ \t\r\n]*";
+    let pattern = format!(r#""{}"{space}:{space}"(?:{})""#, spelled("type", true), names.join("|"));
+    let most = MOST_LENGTHS / pattern.len();
+    // A config that is too long to be matched is only looked through for the names, and for escapes that may hide one.
+    let mut roughly = r"object.spec.config.contains('\\u')".to_owned();
+    for kind in kinds {
+        let _ = write!(roughly, " || object.spec.config.contains({})", quoted(kind));
+    }
+    format!(
+        "has(object.spec) && type(object.spec) == map && has(object.spec.config) && type(object.spec.config) == string && \
+         (object.spec.config.size() > {most} ? ({roughly}) : object.spec.config.matches(r'{pattern}'))"
+    )
+}
+
+/// A pattern for a text as it may stand between the quotes of JSON: any letter may be written by its number.
+fn spelled(text: &str, in_any_case: bool) -> String {
+    let mut pattern = String::new();
+    for character in text.chars() {
+        let mut ways = ways(character);
+        if in_any_case && character.is_ascii_alphabetic() {
+            ways = format!("{ways}|{}", self::ways(character.to_ascii_uppercase()));
+        }
+        let _ = write!(pattern, "(?:{ways})");
+    }
+    pattern
+}
+
+fn ways(character: char) -> String {
+    let mut ways = match character {
+        plain if plain.is_ascii_alphanumeric() => plain.to_string(),
+        other => format!(r"\x{{{:x}}}", u32::from(other)),
+    };
+    if matches!(character, '/' | '"' | '\\') {
+        let _ = write!(ways, r"|\\\x{{{:x}}}", u32::from(character));
+    }
+    ways += "|";
+    for unit in character.encode_utf16(&mut [0; 2]) {
+        ways += r"\\u";
+        for digit in format!("{unit:04x}").chars() {
+            match digit {
+                '0'..='9' => ways.push(digit),
+                letter => {
+                    let _ = write!(ways, "[{letter}{}]", letter.to_ascii_uppercase());
+                }
+            }
+        }
+    }
+    ways
+}
+
+/// A text of CEL, in which nothing is left that could end it.
+fn quoted(text: &str) -> String {
+    let mut quoted = "'".to_owned();
+    for character in text.chars() {
+        match character {
+            plain if plain.is_ascii_alphanumeric() || plain == '-' => quoted.push(plain),
+            other => {
+                let _ = write!(quoted, r"\U{:08x}", u32::from(other));
+            }
+        }
+    }
+    quoted + "'"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_may_be_its_number() {
+        assert_eq!(spelled("io", false), r"(?:i|\\u0069)(?:o|\\u006[fF])");
+        assert_eq!(spelled("t-", true), r"(?:t|\\u0074|T|\\u0054)(?:\x{2d}|\\u002[dD])");
+        assert_eq!(spelled("/", false), r"(?:\x{2f}|\\\x{2f}|\\u002[fF])");
+        assert_eq!(spelled(r"\", false), r"(?:\x{5c}|\\\x{5c}|\\u005[cC])");
+    }
+
+    #[test]
+    fn no_name_can_end_the_expression() {
+        let policy = Policy { device_plugins: vec![r"a'b\) || true".to_owned()], ..Policy::default() };
+        let expression = has_device(&policy);
+        assert!(!expression.contains("a'b") && !expression.contains(") || true"), "{expression}");
+        assert_eq!(quoted("a'b-1"), r"'a\U00000027b-1'");
+    }
+
+    #[test]
+    fn more_plugins_are_looked_for() {
+        let policy = Policy { device_plugins: vec!["my-sriov".to_owned()], ..Policy::default() };
+        assert_ne!(has_device(&policy), has_device(&Policy::default()));
+        // However many there are, the pattern stays affordable.
+        let many = Policy { device_plugins: (0..100).map(|n| format!("plugin-{n}")).collect(), ..Policy::default() };
+        let expression = has_device(&many);
+        let most: usize = expression.split(['>', '?']).nth(1).unwrap().trim().parse().unwrap();
+        let pattern = expression.split("matches(r'").nth(1).unwrap().len();
+        assert!(most > 500 && most * pattern / 40 < 1_000_000, "{most} * {pattern}");
+    }
+}

@@ -1,0 +1,142 @@
+//! The objects that nadmit consists of in a cluster. `nadmit install` prints them, and the manifests and the chart under `deploy/`
+//! are made from them: there is one source.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod access;
+mod certificates;
+mod conditions;
+pub mod files;
+mod guard;
+mod monitoring;
+pub mod webhooks;
+mod workload;
+pub mod yaml;
+
+use serde_json::{Value, json};
+
+/// The name of everything that is there once.
+pub const NAME: &str = "nadmit";
+/// The label that, with the value "true", keeps a namespace away from nadmit: for emergencies.
+pub const EXEMPT: &str = "nadmit.io/exempt";
+/// The Secret with the serving certificate.
+pub const CERTIFICATE: &str = "nadmit-tls";
+/// The ConfigMap with the policy.
+const POLICY: &str = "nadmit-policy";
+/// Where reviews are answered in the pod.
+const HTTPS_PORT: u16 = 8443;
+/// Where metrics are.
+const METRICS_PORT: u16 = 9443;
+
+/// Where the API server finds nadmit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The namespace that nadmit runs in.
+    pub namespace: String,
+    /// The Service that leads to it.
+    pub service: String,
+}
+
+/// Who makes the serving certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Certificates {
+    /// nadmit itself.
+    #[default]
+    Own,
+    /// cert-manager.
+    CertManager,
+    /// OpenShift's service CA.
+    OpenShift,
+    /// Somebody else: the Secret has `tls.crt`, `tls.key` and `ca.crt`.
+    Secret,
+}
+
+impl Certificates {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Own, Self::CertManager, Self::OpenShift, Self::Secret];
+
+    /// As flags and values of the chart spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::CertManager => "cert-manager",
+            Self::OpenShift => "openshift",
+            Self::Secret => "secret",
+        }
+    }
+}
+
+/// What can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where it goes.
+    pub home: Home,
+    /// The image.
+    pub image: String,
+    /// How many replicas.
+    pub replicas: u32,
+    /// Who makes the certificate.
+    pub certificates: Certificates,
+    /// The policy file.
+    pub policy: String,
+    /// Whether the Prometheus operator's kinds are there.
+    pub monitoring: bool,
+    /// Whether the API server itself refuses incomplete NADs while nadmit is away.
+    pub backstop: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            home: Home { namespace: NAME.to_owned(), service: NAME.to_owned() },
+            image: format!("ghcr.io/nadmit/nadmit:{}", env!("CARGO_PKG_VERSION")),
+            replicas: 2,
+            certificates: Certificates::default(),
+            policy: "# The default policy: every key is optional.\n{}\n".to_owned(),
+            monitoring: false,
+            backstop: false,
+        }
+    }
+}
+
+/// All objects, in the order in which they are to be created.
+pub fn objects(options: &Options) -> Vec<Value> {
+    let mut objects = vec![namespace(options)];
+    objects.extend(access::objects(options));
+    objects.extend(certificates::objects(options));
+    objects.extend(workload::objects(options));
+    if options.monitoring {
+        objects.extend(monitoring::objects(options));
+    }
+    if options.backstop {
+        objects.extend(guard::objects());
+    }
+    objects
+}
+
+fn namespace(options: &Options) -> Value {
+    let mut labels = labels();
+    for mode in ["enforce", "warn", "audit"] {
+        labels[format!("pod-security.kubernetes.io/{mode}")] = "restricted".into();
+    }
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": options.home.namespace, "labels": labels } })
+}
+
+/// What every object of ours carries.
+fn labels() -> Value {
+    json!({ "app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": NAME })
+}
+
+/// The labels by which the pods are found.
+fn selector() -> Value {
+    json!({ "app.kubernetes.io/name": NAME })
+}
+
+/// The head of an object in nadmit's namespace.
+fn here(options: &Options, name: &str) -> Value {
+    json!({ "name": name, "namespace": options.home.namespace, "labels": labels() })
+}
+
+/// The head of an object that is in no namespace.
+fn anywhere() -> Value {
+    json!({ "name": NAME, "labels": labels() })
+}

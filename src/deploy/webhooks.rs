@@ -1,0 +1,183 @@
+//! What the API server is told of nadmit: which writes it is asked about, and what becomes of them while it is away.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+use super::conditions::{device, no_device, stays, wedged};
+use super::{EXEMPT, Home, NAME, labels};
+use crate::policy::{FailurePolicy, Policy};
+use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkKind};
+
+/// The longest the API server waits for an answer.
+const TIMEOUT_SECONDS: u32 = 5;
+
+/// How the API server reaches nadmit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// By the Service.
+    Service(Home),
+    /// By `https://<host>:<port>`: an API server of the tests has no Service network.
+    Url(String),
+}
+
+/// One of the two configurations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Repairs come first.
+    Mutating,
+    /// What comes of them is judged.
+    Validating,
+}
+
+impl Phase {
+    /// Both, in the order of a request.
+    pub const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
+
+    /// The kind of its configuration.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Mutating => "MutatingWebhookConfiguration",
+            Self::Validating => "ValidatingWebhookConfiguration",
+        }
+    }
+
+    /// The address of its configurations.
+    pub fn collection(self) -> &'static str {
+        match self {
+            Self::Mutating => "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+            Self::Validating => "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Mutating => "/mutate",
+            Self::Validating => "/validate",
+        }
+    }
+}
+
+/// The configuration of a phase. The bundle is PEM. Everything that the API server would add by itself is said, so that what is
+/// stored can be compared with it.
+pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &str) -> Value {
+    let entry = |name: &str, what: Value, failure: FailurePolicy, conditions: Value| {
+        let mut entry = json!({
+            "name": format!("{name}.nadmit.io"),
+            "clientConfig": client(address, phase.path(), bundle),
+            "rules": [what],
+            "failurePolicy": failure.name(),
+            "matchConditions": conditions,
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": everywhere_else(),
+            "objectSelector": {},
+            "sideEffects": "None",
+            "timeoutSeconds": TIMEOUT_SECONDS,
+            "admissionReviewVersions": ["v1"],
+        });
+        if phase == Phase::Mutating {
+            entry["reinvocationPolicy"] = "IfNeeded".into();
+        }
+        entry
+    };
+    let failure = &policy.failure_policy;
+    let or_ignore = |chosen: Option<FailurePolicy>| chosen.unwrap_or(FailurePolicy::Ignore);
+    let webhooks = match phase {
+        Phase::Mutating => vec![
+            entry("nads", nads(), policy.failure_of_repairs(), json!([stays(), device(policy)])),
+            entry("networks", networks(), or_ignore(failure.mutate_networks), json!([stays(), wedged()])),
+        ],
+        Phase::Validating => vec![
+            entry("nads", nads(), or_ignore(failure.validate_nads), json!([stays(), device(policy)])),
+            entry("other-nads", nads(), FailurePolicy::Ignore, json!([stays(), no_device(policy)])),
+            entry("networks", networks(), or_ignore(failure.validate_networks), json!([stays()])),
+        ],
+    };
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": phase.kind(),
+        "metadata": { "name": NAME, "labels": labels() },
+        "webhooks": webhooks,
+    })
+}
+
+/// The namespaces whose objects are looked at: not those the cluster itself lives in, and none that somebody has let off.
+pub(super) fn everywhere_else() -> Value {
+    json!({ "matchExpressions": [
+        { "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"] },
+        { "key": EXEMPT, "operator": "NotIn", "values": ["true"] },
+    ] })
+}
+
+/// Writes of NADs.
+pub(super) fn nads() -> Value {
+    rule(NAD_GROUP, &["network-attachment-definitions"])
+}
+
+fn networks() -> Value {
+    rule(NETWORK_GROUP, &NetworkKind::ALL.map(NetworkKind::plural))
+}
+
+fn rule(group: &str, resources: &[&str]) -> Value {
+    json!({
+        "apiGroups": [group],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": resources,
+        "scope": "Namespaced",
+    })
+}
+
+fn client(address: &Address, path: &str, bundle: &str) -> Value {
+    let bundle = BASE64_STANDARD.encode(bundle);
+    match address {
+        Address::Service(Home { namespace, service }) => json!({
+            "caBundle": bundle,
+            "service": { "namespace": namespace, "name": service, "path": path, "port": 443 },
+        }),
+        Address::Url(url) => json!({ "caBundle": bundle, "url": format!("{url}{path}") }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(policy: &str) -> Vec<(Phase, Value)> {
+        let policy = Policy::parse(policy).unwrap();
+        let address = Address::Service(Home { namespace: "n".to_owned(), service: "s".to_owned() });
+        let of = |phase| configuration(phase, &address, &policy, "PEM")["webhooks"].as_array().unwrap().clone();
+        Phase::ALL.iter().flat_map(|phase| of(*phase).into_iter().map(|entry| (*phase, entry))).collect()
+    }
+
+    #[test]
+    fn every_entry_keeps_the_promises() {
+        for (phase, entry) in entries("{}") {
+            let rule = &entry["rules"][0];
+            assert_eq!(rule["operations"], json!(["CREATE", "UPDATE"]));
+            let resources = rule["resources"].as_array().unwrap();
+            assert!(!resources.iter().any(|resource| resource.as_str().unwrap().contains(['*', '/'])), "{rule}");
+            assert_eq!(entry["matchConditions"][0], stays());
+            assert_eq!((&entry["matchPolicy"], &entry["sideEffects"]), (&json!("Equivalent"), &json!("None")));
+            assert!(entry["timeoutSeconds"].as_u64().unwrap() <= 5);
+            assert_eq!(entry["reinvocationPolicy"] == "IfNeeded", phase == Phase::Mutating);
+            assert_eq!(entry["clientConfig"]["caBundle"], "UEVN");
+            assert!(entry["namespaceSelector"].to_string().contains("kube-system"));
+            assert!(entry["namespaceSelector"].to_string().contains(EXEMPT));
+        }
+    }
+
+    #[test]
+    fn only_the_repair_of_device_nads_fails_closed() {
+        let failing = |policy: &str| {
+            let fails = entries(policy).into_iter().filter(|(_, entry)| entry["failurePolicy"] == "Fail");
+            fails.map(|(phase, entry)| format!("{phase:?} {}", entry["name"].as_str().unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(failing("{}"), ["Mutating nads.nadmit.io"]);
+        assert_eq!(failing("mode: audit"), [] as [&str; 0]);
+        let all = "{mutateNads: Fail, validateNads: Fail, mutateNetworks: Fail, validateNetworks: Fail}";
+        let fails = failing(&format!("failurePolicy: {all}"));
+        assert_eq!(fails.len(), 4);
+        assert!(!fails.iter().any(|name| name.contains("other")), "{fails:?}");
+    }
+}

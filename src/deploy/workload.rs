@@ -1,0 +1,131 @@
+//! What runs, and how it is reached.
+
+use serde_json::{Value, json};
+
+use super::{HTTPS_PORT, METRICS_PORT, NAME, Options, POLICY, certificates, here, labels, selector};
+
+/// The policy, the Service, the Deployment and what keeps it available.
+pub(super) fn objects(options: &Options) -> Vec<Value> {
+    vec![
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": here(options, POLICY),
+            "data": { "policy.yaml": options.policy },
+        }),
+        service(options),
+        deployment(options),
+        json!({
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": here(options, NAME),
+            "spec": { "maxUnavailable": 1, "selector": { "matchLabels": selector() } },
+        }),
+        network_policy(options),
+    ]
+}
+
+fn service(options: &Options) -> Value {
+    let mut metadata = here(options, &options.home.service);
+    if let Some(annotations) = certificates::service_annotations(options) {
+        metadata["annotations"] = annotations;
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {
+            "selector": selector(),
+            "ports": [
+                { "name": "https", "port": 443, "targetPort": "https", "protocol": "TCP" },
+                { "name": "metrics", "port": METRICS_PORT, "targetPort": "metrics", "protocol": "TCP" },
+            ],
+        },
+    })
+}
+
+fn deployment(options: &Options) -> Value {
+    let mut volumes = vec![(json!({ "name": "policy", "configMap": { "name": POLICY } }), "/etc/nadmit/policy")];
+    volumes.extend(certificates::volumes(options));
+    let mounts: Vec<Value> = volumes
+        .iter()
+        .map(|(volume, path)| json!({ "name": volume["name"], "mountPath": path, "readOnly": true }))
+        .collect();
+    let volumes: Vec<Value> = volumes.into_iter().map(|(volume, _)| volume).collect();
+    let mut arguments = vec![
+        "serve".to_owned(),
+        format!("--listen=0.0.0.0:{HTTPS_PORT}"),
+        format!("--metrics-listen=0.0.0.0:{METRICS_PORT}"),
+        "--policy=/etc/nadmit/policy/policy.yaml".to_owned(),
+        format!("--service={}", options.home.service),
+        "--register".to_owned(),
+    ];
+    arguments.extend(certificates::arguments(options));
+    let probe = |path: &str, seconds: u32| json!({ "httpGet": { "path": path, "port": "https", "scheme": "HTTPS" }, "periodSeconds": seconds });
+    let container = json!({
+        "name": NAME,
+        "image": options.image,
+        "args": arguments,
+        "ports": [
+            { "name": "https", "containerPort": HTTPS_PORT, "protocol": "TCP" },
+            { "name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP" },
+        ],
+        "livenessProbe": probe("/healthz", 10),
+        "readinessProbe": probe("/readyz", 2),
+        "resources": { "requests": { "cpu": "50m", "memory": "64Mi" }, "limits": { "memory": "128Mi" } },
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "capabilities": { "drop": ["ALL"] },
+            "readOnlyRootFilesystem": true,
+        },
+        "volumeMounts": mounts,
+    });
+    let spread = |key: &str| {
+        json!({
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": { "matchLabels": selector() },
+        })
+    };
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": here(options, NAME),
+        "spec": {
+            "replicas": options.replicas,
+            "selector": { "matchLabels": selector() },
+            // A new replica is ready before an old one goes.
+            "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } },
+            "template": {
+                "metadata": { "labels": labels() },
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "priorityClassName": "system-cluster-critical",
+                    "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
+                    "terminationGracePeriodSeconds": 30,
+                    "topologySpreadConstraints": [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
+                    "containers": [container],
+                    "volumes": volumes,
+                },
+            },
+        },
+    })
+}
+
+/// Only what nadmit offers can be reached. From where is left open: an API server is no pod, and no selector finds it.
+fn network_policy(options: &Options) -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": here(options, NAME),
+        "spec": {
+            "podSelector": { "matchLabels": selector() },
+            "policyTypes": ["Ingress"],
+            "ingress": [{ "ports": [
+                { "port": "https", "protocol": "TCP" },
+                { "port": "metrics", "protocol": "TCP" },
+            ] }],
+        },
+    })
+}

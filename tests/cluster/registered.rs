@@ -1,0 +1,277 @@
+//! nadmit registers itself, and stays registered as it should be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nadmit::cni::Config;
+use nadmit::json::Document;
+use nadmit::yaml::Documents;
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::harness::put;
+use crate::objects::{Kind, LAST_NAMESPACE, annotated, nad, nads, network, version};
+use crate::processes::wait;
+
+const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+fn at(collection: &str) -> String {
+    format!("{collection}/nadmit")
+}
+
+/// A cluster in which a nadmit has registered itself, and is asked.
+fn registered(policy: &str) -> Cluster {
+    let mut cluster = Cluster::start();
+    cluster.install();
+    let number = cluster.start_registering(policy);
+    cluster.join_service(number);
+    await_effect(&cluster);
+    cluster
+}
+
+fn await_effect(cluster: &Cluster) {
+    let dry_run = format!("{}?dryRun=All", nads("default"));
+    let repairable = nad("probe", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"probe.io/x"}"#);
+    let is_repaired = |nad: &Value| annotated(nad) == Some("probe.io/x");
+    wait("a repair", || cluster.admin.try_create(&dry_run, &repairable).ok().filter(is_repaired));
+    wait("a refusal", || cluster.admin.try_create(&dry_run, &nad("probe", "not JSON")).err());
+}
+
+#[test]
+fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
+    let mut cluster = Cluster::start();
+    cluster.install();
+    let first = cluster.start_registering("{}");
+    // Nobody is behind the service: whoever registered now would stop every write.
+    wait("the probe", || cluster.nadmit().log_text().contains("before nadmit can be reached").then_some(()));
+    assert!(cluster.admin.get(&at(MUTATING)).is_none() && cluster.admin.get(&at(VALIDATING)).is_none());
+    cluster.join_service(first);
+    let second = cluster.start_registering("{}");
+    cluster.join_service(second);
+    await_effect(&cluster);
+    let good = [MUTATING, VALIDATING].map(|collection| cluster.admin.get(&at(collection)).unwrap());
+    let role = cluster.admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit").unwrap();
+    for configuration in &good {
+        assert_eq!(configuration["metadata"]["ownerReferences"][0]["uid"], role["metadata"]["uid"]);
+    }
+
+    let is_mended = |good: &Value| {
+        let webhooks = good["webhooks"].clone();
+        move |now: &Value| now["webhooks"] == webhooks
+    };
+    // Each of these looks at the other configuration too, and must not touch it.
+    let vandalism = [
+        json!({ "webhooks": null }),
+        json!({ "webhooks": [good[1]["webhooks"][0]] }),
+        patched(&good[1], "/webhooks/1/clientConfig/caBundle", json!("QUJD")),
+        patched(&good[1], "/webhooks/0/failurePolicy", json!("Fail")),
+        patched(&good[1], "/webhooks/2/objectSelector", json!({ "matchLabels": { "a": "b" } })),
+        patched(&good[1], "/webhooks/0/matchConditions", json!([])),
+        json!({ "metadata": { "ownerReferences": null }, "webhooks": [] }),
+    ];
+    for change in vandalism {
+        let changed = cluster.admin.try_patch(&at(VALIDATING), &change);
+        // A bundle that is none is refused by the API server itself.
+        if let Err(refused) = changed {
+            assert!(refused.message.contains("caBundle"), "{change}: {}", refused.message);
+            continue;
+        }
+        let mended = cluster.admin.wait(&at(VALIDATING), is_mended(&good[1]));
+        assert_eq!(mended["metadata"]["ownerReferences"], good[1]["metadata"]["ownerReferences"], "{change}");
+    }
+    cluster.admin.delete(&at(VALIDATING));
+    cluster.admin.wait(&at(VALIDATING), is_mended(&good[1]));
+    assert_eq!(version(&cluster.admin.get(&at(MUTATING)).unwrap()), version(&good[0]), "it was written for nothing");
+
+    // Another CA is no CA of ours.
+    let other = patched(&good[0], "/webhooks/0/clientConfig/caBundle", json!(base64(&stranger())));
+    cluster.admin.patch(&at(MUTATING), &other);
+    cluster.admin.wait(&at(MUTATING), is_mended(&good[0]));
+    cluster.admin.delete(&at(MUTATING));
+    cluster.admin.wait(&at(MUTATING), is_mended(&good[0]));
+    await_effect(&cluster);
+
+    // A policy that names a plugin more has it asked about.
+    let mine = nad("mine", r#"{"cniVersion":"1.0.0","type":"my-sriov","resourceName":"probe.io/x"}"#);
+    let dry_run = format!("{}?dryRun=All", nads("default"));
+    assert_eq!(annotated(&cluster.jane.try_create(&dry_run, &mine).unwrap()), None);
+    put(&cluster.policy_file(), "devicePlugins: [my-sriov]\n");
+    wait("the other plugin", || {
+        let made = cluster.jane.try_create(&dry_run, &mine).ok();
+        made.filter(|nad| annotated(nad) == Some("probe.io/x"))
+    });
+
+    // With the ClusterRole everything goes, and does not come back.
+    cluster.admin.delete("/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit");
+    cluster.admin.wait_gone(&at(MUTATING));
+    cluster.admin.wait_gone(&at(VALIDATING));
+    wait("the refusal to register", || {
+        let log = cluster.nadmit().log_text();
+        (log.contains("is being taken away") || log.contains("clusterroles")).then_some(())
+    });
+    assert!(cluster.admin.get(&at(MUTATING)).is_none() && cluster.admin.get(&at(VALIDATING)).is_none());
+    cluster.kill_nadmit();
+    wait("writes without nadmit", || cluster.jane.try_create(&dry_run, &mine).ok());
+}
+
+/// The list of webhooks of a configuration with one thing changed.
+fn patched(configuration: &Value, pointer: &str, value: Value) -> Value {
+    let mut changed = json!({ "webhooks": configuration["webhooks"] });
+    *changed.pointer_mut(pointer).unwrap() = value;
+    changed
+}
+
+fn stranger() -> String {
+    crate::certificates::Authority::new("a stranger").pem()
+}
+
+fn base64(text: &str) -> String {
+    use base64::Engine;
+    base64::prelude::BASE64_STANDARD.encode(text)
+}
+
+/// While nadmit is down, a NAD is refused exactly where it has a device plugin, as the judge reads it.
+#[test]
+fn only_nads_with_a_device_plugin_wait_for_nadmit() {
+    let mut cluster = registered("devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n");
+    cluster.kill_nadmit();
+    let dry_run = format!("{}?dryRun=All", nads("default"));
+    let mut seen = [0, 0];
+    for spec in of_the_cases().into_iter().chain(odd()) {
+        let mut object = nad("one", "");
+        match &spec {
+            Value::Null => drop(object.as_object_mut().unwrap().remove("spec")),
+            spec => object["spec"] = spec.clone(),
+        }
+        let refused = cluster.jane.try_create(&dry_run, &object).err();
+        let is_asked = refused.as_ref().is_some_and(|refused| refused.message.contains("failed calling webhook"));
+        // What the schema refuses is none of ours; a condition that could not be evaluated would be.
+        assert!(
+            refused.as_ref().is_none_or(|refused| is_asked || refused.message.contains("is invalid")),
+            "{spec}: {refused:?}"
+        );
+        let config = spec["config"].as_str().unwrap_or_default();
+        if has_device(config) {
+            assert!(is_asked, "it slipped by: {config}");
+            seen[0] += 1;
+        } else if !mentions_device(config) {
+            assert!(!is_asked, "it was stopped for nothing: {config}");
+            seen[1] += 1;
+        }
+    }
+    println!("{seen:?}");
+    assert!(seen[0] > 100 && seen[1] > 50, "{seen:?}");
+
+    // Networks pass, also those that would be repaired.
+    for (kind, last) in [(Kind::Sriov, None), (Kind::Ib, Some("")), (Kind::Ovs, Some("gone"))] {
+        let mut network = network(kind, "net", "default", &json!({}));
+        if let Some(last) = last {
+            network["metadata"]["annotations"] = json!({ LAST_NAMESPACE: last });
+        }
+        cluster.jane.create(&format!("{}?dryRun=All", kind.path()), &network);
+    }
+    // And so does everything where somebody has pulled the emergency brake.
+    let sriov = nad("one", r#"{"cniVersion":"1.0.0","type":"sriov"}"#);
+    cluster.admin.create(
+        "/api/v1/namespaces",
+        &json!({ "metadata": { "name": "free", "labels": { "nadmit.io/exempt": "true" } } }),
+    );
+    cluster.jane.create(&nads("free"), &sriov);
+    cluster.admin.create(&nads("kube-system"), &sriov);
+    assert!(cluster.jane.try_create(&nads("default"), &sriov).is_err());
+}
+
+const KINDS: [&str; 4] = ["sriov", "ib-sriov", "my-sriov", r"a'b/c\d"];
+
+/// Whether the judge sees a plugin that needs a device.
+fn has_device(config: &str) -> bool {
+    let Ok(document) = Document::parse(config) else { return false };
+    let Some(config) = Config::of(&document) else { return false };
+    config.plugins.iter().any(|plugin| KINDS.iter().any(|kind| plugin.is(kind)))
+}
+
+/// Whether the text speaks of such a type anywhere: more than that the API server cannot know.
+fn mentions_device(config: &str) -> bool {
+    fn within(value: &Value) -> bool {
+        match value {
+            Value::Object(members) => members.iter().any(|(key, value)| {
+                let is_kind = value.as_str().is_some_and(|kind| KINDS.contains(&kind));
+                key.eq_ignore_ascii_case("type") && is_kind || within(value)
+            }),
+            Value::Array(elements) => elements.iter().any(within),
+            _ => false,
+        }
+    }
+    match serde_json::from_str(config) {
+        // Of equal keys this reader keeps only the last.
+        Ok(value) => within(&value) || config.matches("ype").count() > 1 && config.contains("sriov"),
+        Err(_) => config.contains("sriov"),
+    }
+}
+
+/// The spec of every NAD in the cases.
+fn of_the_cases() -> Vec<Value> {
+    let mut specs = Vec::new();
+    for file in inputs(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")) {
+        let text = fs::read_to_string(file).unwrap();
+        for document in Documents::new(&text) {
+            let Ok(node) = document.node else { continue };
+            let Ok(object) = serde_json::from_str::<Value>(&node.to_json()) else { continue };
+            if object["kind"] == "NetworkAttachmentDefinition" {
+                specs.push(object["spec"].clone());
+            }
+        }
+    }
+    specs
+}
+
+fn inputs(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| if path.is_dir() { inputs(&path) } else { vec![path] })
+        .filter(|path| path.ends_with("input.yaml"))
+        .collect()
+}
+
+fn odd() -> Vec<Value> {
+    let long = "x".repeat(400_000);
+    let configs = [
+        r#"{"type":"s\u0072iov"}"#,
+        r#"{"type":"\u0073\u0072\u0069\u006F\u0076"}"#,
+        r#"{"type":"\u0073\u0072\u0069\u006f\u0076"}"#,
+        r#"{"\u0074ype":"sriov"}"#,
+        r#"{"\u0054\u0059\u0050\u0045":"ib\u002Dsriov"}"#,
+        r#"{"TyPe":"sriov"}"#,
+        r#"{"Type":"SRIOV"}"#,
+        r#"{"type":"bridge","Type":"sriov","name":"n"}"#,
+        r#"{"type":null,"plugins":[{"TYPE":"ib-sriov"}]}"#,
+        "{\"type\"\n\t\r :\n\t\r \"sriov\"}",
+        r#"{"plugins":[{"type":"tuning"},{"type":"my-sriov"}]}"#,
+        r#"{"type":"a'b/c\\d"}"#,
+        r#"{"type":"a'b\/c\u005cd"}"#,
+        r#"{"type":"macvlan","name":"sriov"}"#,
+        r#"{"type":"macvlan","name":"sriov-type"}"#,
+        r#"{"type":"macvlan","description":"\"type\":\"sriov\""}"#,
+        r#"{"type":"macvlan","description":"caf\u00e9 s\u0072iov"}"#,
+        r#"{"type":"ovs","bridge":"br","deviceID":"0000:00:00.1"}"#,
+        "",
+        "not JSON",
+        "[]",
+        "null",
+        "\u{0}",
+    ];
+    let mut odd: Vec<Value> = configs.iter().map(|config| json!({ "config": config })).collect();
+    odd.push(json!({ "config": format!(r#"{{"type":"sriov","x":"{long}"}}"#) }));
+    odd.push(json!({ "config": format!(r#"{{"x":"{long}","type":"\u0073riov"}}"#) }));
+    odd.push(json!({ "config": format!(r#"{{"type":"macvlan","x":"{long}"}}"#) }));
+    odd.extend([
+        Value::Null,
+        json!({}),
+        json!({ "config": null }),
+        json!({ "config": 5 }),
+        json!({ "config": { "type": "sriov" } }),
+    ]);
+    odd.extend([json!([]), json!("text"), json!(5)]);
+    odd
+}
