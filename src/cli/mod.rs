@@ -31,7 +31,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     Check(check::Check),
     Rules(rules::Rules),
     /// Print the JSON schema of the policy file
