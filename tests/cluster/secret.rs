@@ -185,31 +185,19 @@ fn a_deleted_or_vandalised_secret_is_mended_and_nobody_is_refused() {
     let (servers, _) = start_at_once(&cluster, &[quick, quick]);
     let callers = Callers::start(&cluster.admin, &servers);
     let garbage = BASE64_STANDARD.encode("somebody was here");
-    let mut vandals: Vec<(&str, Box<dyn Fn()>)> = vec![("deleted", Box::new(|| cluster.admin.delete(SECRET)))];
-    for key in ["tls.crt", "tls.key", "ca.crt", "ca.key"] {
-        let (cluster, garbage) = (&cluster, &garbage);
-        vandals.push((
-            key,
-            Box::new(move || {
-                cluster.admin.patch(SECRET, &json!({ "data": { key: garbage } }));
-            }),
-        ));
-    }
-    vandals.push((
-        "all",
-        Box::new(|| {
-            let all = json!({ "tls.crt": garbage, "tls.key": garbage, "ca.crt": garbage, "ca.key": null });
-            cluster.admin.patch(SECRET, &json!({ "data": all }));
-        }),
-    ));
-    for (what, vandalise) in vandals {
+    let keys = ["tls.crt", "tls.key", "ca.crt", "ca.key"];
+    let all = json!({ "tls.crt": garbage, "tls.key": garbage, "ca.crt": garbage, "ca.key": null });
+    let one = keys.map(|key| (key, Some(json!({ key: garbage }))));
+    for (what, data) in [("deleted", None)].into_iter().chain(one).chain([("all", Some(all))]) {
         let old = cluster.admin.get(SECRET).unwrap();
         let begun = Instant::now();
-        vandalise();
+        match data {
+            None => cluster.admin.delete(SECRET),
+            Some(data) => drop(cluster.admin.patch(SECRET, &json!({ "data": data }))),
+        }
         let is_good = |secret: &Value| {
             let bundle = text(secret, "ca.crt");
-            let is_clean =
-                ["tls.crt", "tls.key", "ca.crt", "ca.key"].iter().all(|key| text(secret, key).contains("END"));
+            let is_clean = keys.iter().all(|key| text(secret, key).contains("END"));
             version(secret) != version(&old)
                 && is_clean
                 && servers.iter().all(|server| ask(server.https, &bundle).is_ok())
