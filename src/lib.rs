@@ -15,7 +15,7 @@
 //! |---|---|
 //! | [`cli`] | arguments and wiring |
 //! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
-//! | [`cluster`] | everything that talks to an API server: today, the network that owns a NAD |
+//! | [`cluster`] | everything that talks to an API server: what is known of the cluster, and who owns a NAD |
 //! | [`tls`] | certificates: from files, or made for development |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |

@@ -1,15 +1,20 @@
 //! Everything that talks to an API server.
 //!
 //! A value that comes from the owning network is stored for good, so the network is read at the moment it is needed: a cache may
-//! lag behind the very write that is being judged.
+//! lag behind the very write that is being judged. What only a warning needs is known at once, from [`Caches`].
 
+mod cache;
+mod collection;
 pub mod facts;
+mod kept;
 mod owner;
 mod prefix;
+mod watch;
 
 use std::path::Path;
 use std::time::Duration;
 
+pub use cache::{Caches, Informed};
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
@@ -43,6 +48,10 @@ pub(crate) enum Failed {
     Unexpected,
     #[error("an object was to be replaced without the resourceVersion that was read")]
     Blind,
+    #[error("the API server did not answer in time")]
+    Silent,
+    #[error("the API server ended the watch")]
+    Ended,
 }
 
 /// Where the API server finds nadmit.

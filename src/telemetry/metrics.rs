@@ -48,6 +48,11 @@ struct Result {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Certificate {
     certificate: &'static str,
 }
@@ -67,6 +72,61 @@ impl Reload {
             Self::Taken => "taken",
             Self::Refused => "refused",
         }
+    }
+}
+
+/// What a cache knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheState {
+    /// Nothing.
+    Unknown,
+    /// All objects there are, which is that many.
+    Known(usize),
+}
+
+/// The metrics of the caches, for those who fill them.
+#[derive(Clone, Debug, Default)]
+pub struct CacheMetrics {
+    ready: Family<Kind, Gauge>,
+    objects: Family<Kind, Gauge>,
+    skipped: Family<Kind, Counter>,
+    missed: Family<Kind, Counter>,
+}
+
+impl CacheMetrics {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "cache_ready",
+            "1 while the objects of a kind are known, 0 while facts about them are unknown",
+            self.ready.clone(),
+        );
+        registry.register("cache_objects", "Objects that are known", self.objects.clone());
+        registry.register("cache_skipped", "Objects that could not be read and are left out", self.skipped.clone());
+        registry.register(
+            "cache_missed",
+            "Reviews that were judged without what the cache of a kind should have known",
+            self.missed.clone(),
+        );
+    }
+
+    /// What the cache of a kind knows now.
+    pub fn is(&self, kind: &'static str, state: CacheState) {
+        let (ready, objects) = match state {
+            CacheState::Unknown => (0, 0),
+            CacheState::Known(objects) => (1, i64::try_from(objects).unwrap_or(i64::MAX)),
+        };
+        self.ready.get_or_create(&Kind { kind }).set(ready);
+        self.objects.get_or_create(&Kind { kind }).set(objects);
+    }
+
+    /// An object of a kind could not be read.
+    pub fn skipped(&self, kind: &'static str) {
+        self.skipped.get_or_create(&Kind { kind }).inc();
+    }
+
+    /// A review was judged without what the cache of a kind should have known.
+    pub fn missed(&self, kind: &'static str) {
+        self.missed.get_or_create(&Kind { kind }).inc();
     }
 }
 
@@ -106,6 +166,8 @@ pub struct Metrics {
     policy_reloads: Family<Result, Counter>,
     /// 1 while the policy in force is the one in the file.
     policy_current: Gauge,
+    /// What is known of the cluster.
+    pub caches: CacheMetrics,
 }
 
 impl Default for Metrics {
@@ -126,6 +188,7 @@ impl Default for Metrics {
             certificate_reloads: Family::default(),
             policy_reloads: Family::default(),
             policy_current: Gauge::default(),
+            caches: CacheMetrics::default(),
         };
         metrics.policy_current.set(1);
         metrics.register();
@@ -176,6 +239,7 @@ impl Metrics {
             "1 while the policy in force is the one in the file, 0 while the file is refused",
             self.policy_current.clone(),
         );
+        self.caches.register(registry);
     }
 
     /// A review was answered, after so many seconds.
