@@ -12,12 +12,12 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::CLEAN;
-use crate::cluster::{Cluster, Home};
 use crate::cluster::facts::{Nowhere, Source};
+use crate::cluster::{Caches, Cluster, Home, Informed};
 use crate::policy::Policy;
 use crate::server::reload::{PolicyFile, Watched};
-use crate::server::{Farewell, Limits, Parts, Server};
-use crate::telemetry::{Filter, LogFormat, Logs};
+use crate::server::{Farewell, Limits, Parts, Readiness, Server};
+use crate::telemetry::{Filter, LogFormat, Logs, Metrics};
 use crate::tls::{Development, Files, Tls};
 
 /// Answer AdmissionReviews over HTTPS
@@ -54,7 +54,10 @@ pub(super) struct Serve {
     /// The policy file; read again when it changes
     #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// The kubeconfig of the cluster whose networks are asked; in a pod its service account serves, elsewhere nobody is asked
+    /// Whether a cluster is asked for what the object itself does not say
+    #[arg(long, env = "NADMIT_CLUSTER", value_enum, default_value = "auto", value_name = "WHEN")]
+    cluster: WhenAsked,
+    /// The kubeconfig of the cluster that is asked [default: in a pod, its service account]
     #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The namespace that nadmit runs in [default: the pod's own]
@@ -73,6 +76,20 @@ pub(super) struct Serve {
     #[arg(long, env = "NADMIT_SHUTDOWN_GRACE", default_value = "5s", value_name = "TIME", value_parser = duration)]
     shutdown_grace: Duration,
 }
+
+/// Whether there is a cluster to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum WhenAsked {
+    /// With a kubeconfig or in a pod; elsewhere nobody is asked
+    Auto,
+    /// Always: without one it does not start
+    Require,
+    /// Never, not even in a pod
+    Off,
+}
+
+/// How long the first lists of the cluster may take before it is ready without them.
+const FIRST_LISTS: Duration = Duration::from_secs(30);
 
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed: Result<jiff::SignedDuration, _> = text.parse();
@@ -98,16 +115,22 @@ impl Serve {
         let format =
             self.log_format.unwrap_or(if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json });
         let logs = Logs::start(format, self.log_level.clone())?;
+        let (metrics, readiness) = (Metrics::default(), Arc::default());
+        let facts: Box<dyn Source> = match self.cluster().await? {
+            Some(cluster) => Box::new(informed(cluster, &metrics, &readiness)),
+            None => Box::new(Nowhere),
+        };
         let parts = Parts {
             policy,
-            facts: self.facts().await?,
+            facts,
             tls,
             watched: Watched { policy: policy_file, certificates },
             asks_callers: self.client_ca.is_some(),
             caller_name: self.client_name.clone(),
             logs: Some(logs),
             limits: Limits::default(),
-            readiness: Arc::default(),
+            readiness,
+            metrics,
         };
         let server = Server::bind(self.listen, self.metrics_listen, parts).await?;
         let mut hangup = signal(SignalKind::hangup())?;
@@ -144,16 +167,19 @@ impl Serve {
         Home { namespace: self.namespace.clone().unwrap_or_else(Home::pods_namespace), service: self.service.clone() }
     }
 
-    /// The cluster that is asked for owners, if there is one.
-    async fn facts(&self) -> anyhow::Result<Box<dyn Source>> {
+    /// The cluster that is asked, if there is one.
+    async fn cluster(&self) -> anyhow::Result<Option<Cluster>> {
+        if self.cluster == WhenAsked::Off {
+            return Ok(None);
+        }
         let cluster = match &self.kubeconfig {
             Some(path) => Some(Cluster::by_kubeconfig(path).await?),
             None => Cluster::by_pod()?,
         };
-        Ok(match cluster {
-            Some(cluster) => Box::new(cluster),
-            None => Box::new(Nowhere),
-        })
+        if cluster.is_none() && self.cluster == WhenAsked::Require {
+            anyhow::bail!("--cluster require: this is no pod, and --kubeconfig names no cluster");
+        }
+        Ok(cluster)
     }
 
     /// The certificate from its files, or one of our own; then also where its CA is.
@@ -178,6 +204,27 @@ impl Serve {
         let ca = made.publish(place.path()).context(hint)?;
         Ok((Tls::new(made.material.serve()?), None, Some(Published { ca, _place: place })))
     }
+}
+
+/// A cluster of which some things are known at once. It is ready when they are, but does not wait for ever: a review without them
+/// has fewer warnings, a review that nobody answers has none.
+fn informed(cluster: Cluster, metrics: &Metrics, readiness: &Arc<Readiness>) -> Informed {
+    const WHAT: &str = "the caches";
+    readiness.waits_for(WHAT);
+    let caches = Caches::start(&cluster, &metrics.caches);
+    let (watched, readiness) = (Arc::clone(&caches), Arc::clone(readiness));
+    tokio::spawn(async move {
+        let unknown = watched.listed(FIRST_LISTS).await;
+        if !unknown.is_empty() {
+            let unknown = unknown.join(", ");
+            tracing::warn!(
+                unknown,
+                "ready without all that should be known of the cluster: it is unknown until it comes"
+            );
+        }
+        readiness.has(WHAT);
+    });
+    Informed { cluster, caches }
 }
 
 /// Where the CA of a certificate of our own is.
