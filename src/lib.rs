@@ -15,7 +15,7 @@
 //! |---|---|
 //! | [`cli`] | arguments and wiring |
 //! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
-//! | [`cluster`] | everything that talks to an API server: the network that owns a NAD, the certificates' Secret, the Lease |
+//! | [`cluster`] | everything that talks to an API server: what is known of the cluster, who owns a NAD, certificates, registration, the Lease |
 //! | [`tls`] | certificates: from files, made for development, or of a CA of our own that is rotated |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |

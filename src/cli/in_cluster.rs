@@ -17,19 +17,37 @@ use crate::cluster::complete::Completer;
 use crate::cluster::facts::Source;
 use crate::cluster::lease::{Candidate, Timing};
 use crate::cluster::registration::{Registration, follow};
-use crate::cluster::{Cluster, Home};
+use crate::cluster::{Caches, Cluster, Home, Informed};
 use crate::deploy::webhooks::Address;
 use crate::server::{Readiness, Server};
+use crate::telemetry::Metrics;
 
 /// The Lease of the replica that does what only one may do.
 const LEASE: &str = "nadmit";
 /// How long giving up the lead may take at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// How long the first lists of the cluster may take before it is ready without them.
+const FIRST_LISTS: Duration = Duration::from_secs(30);
+
+/// Whether there is a cluster to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum WhenAsked {
+    /// With a kubeconfig or in a pod; elsewhere nobody is asked
+    Auto,
+    /// Always: without one it does not start
+    Require,
+    /// Never, not even in a pod
+    Off,
+}
+
 /// Where nadmit is, and what it keeps there.
 #[derive(Debug, Args)]
 pub(super) struct InCluster {
-    /// The kubeconfig of the cluster whose networks are asked; in a pod its service account serves, elsewhere nobody is asked
+    /// Whether a cluster is asked for what the object itself does not say
+    #[arg(long, env = "NADMIT_CLUSTER", value_enum, default_value = "auto", value_name = "WHEN")]
+    cluster: WhenAsked,
+    /// The kubeconfig of the cluster that is asked [default: in a pod, its service account]
     #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The namespace that nadmit runs in [default: the pod's own]
@@ -56,10 +74,17 @@ pub(super) struct InCluster {
 impl InCluster {
     /// The cluster, if there is one.
     pub(super) async fn connect(&self) -> anyhow::Result<Option<Cluster>> {
-        Ok(match &self.kubeconfig {
+        if self.cluster == WhenAsked::Off {
+            return Ok(None);
+        }
+        let cluster = match &self.kubeconfig {
             Some(path) => Some(Cluster::by_kubeconfig(path).await?),
             None => Cluster::by_pod()?,
-        })
+        };
+        if cluster.is_none() && self.cluster == WhenAsked::Require {
+            anyhow::bail!("--cluster require: this is no pod, and --kubeconfig names no cluster");
+        }
+        Ok(cluster)
     }
 
     /// Where the API server finds nadmit.
@@ -119,6 +144,27 @@ impl InCluster {
         tokio::spawn(completer.run(claims, is_registered));
         Ok(Some(Lead { stop, ended }))
     }
+}
+
+/// A cluster of which some things are known at once. It is ready when they are, but does not wait for ever: a review without them
+/// has fewer warnings, a review that nobody answers has none.
+pub(super) fn informed(cluster: Cluster, metrics: &Metrics, readiness: &Arc<Readiness>) -> Informed {
+    const WHAT: &str = "the caches";
+    readiness.waits_for(WHAT);
+    let caches = Caches::start(&cluster, &metrics.caches);
+    let (watched, readiness) = (Arc::clone(&caches), Arc::clone(readiness));
+    tokio::spawn(async move {
+        let unknown = watched.listed(FIRST_LISTS).await;
+        if !unknown.is_empty() {
+            let unknown = unknown.join(", ");
+            tracing::warn!(
+                unknown,
+                "ready without all that should be known of the cluster: it is unknown until it comes"
+            );
+        }
+        readiness.has(WHAT);
+    });
+    Informed { cluster, caches }
 }
 
 /// Who this replica is among the others: a pod's host name is its own.

@@ -13,13 +13,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::CLEAN;
-use super::in_cluster::InCluster;
+use super::in_cluster::{InCluster, informed};
 use crate::cluster::certificates::Certificates;
 use crate::cluster::facts::{Nowhere, Source};
 use crate::policy::Policy;
 use crate::server::reload::{PolicyFile, Watched};
-use crate::server::{Farewell, Limits, Parts, Readiness, Server};
-use crate::telemetry::{Filter, LogFormat, Logs};
+use crate::server::{Farewell, Limits, Parts, Server};
+use crate::telemetry::{Filter, LogFormat, Logs, Metrics};
 use crate::tls::{Development, Files, Tls};
 
 /// Answer AdmissionReviews over HTTPS
@@ -105,9 +105,9 @@ impl Serve {
                 (tls, files, published, None)
             }
         };
-        let readiness: Arc<Readiness> = Arc::default();
+        let (metrics, readiness) = (Metrics::default(), Arc::default());
         let facts: Arc<dyn Source> = match &cluster {
-            Some(cluster) => Arc::new(cluster.clone()),
+            Some(cluster) => Arc::new(informed(cluster.clone(), &metrics, &readiness)),
             None => Arc::new(Nowhere),
         };
         let parts = Parts {
@@ -120,6 +120,7 @@ impl Serve {
             logs: Some(logs),
             limits: Limits::default(),
             readiness: Arc::clone(&readiness),
+            metrics,
         };
         let server = Server::bind(self.listen, self.metrics_listen, parts).await?;
         let mut hangup = signal(SignalKind::hangup())?;

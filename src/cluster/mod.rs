@@ -1,22 +1,27 @@
 //! Everything that talks to an API server.
 //!
 //! A value that comes from the owning network is stored for good, so the network is read at the moment it is needed: a cache may
-//! lag behind the very write that is being judged.
+//! lag behind the very write that is being judged. What only a warning needs is known at once, from [`Caches`].
 
 mod bundle;
+mod cache;
 pub mod certificates;
+mod collection;
 pub mod complete;
 pub mod facts;
+mod kept;
 pub mod lease;
 mod owner;
 mod prefix;
 mod probe;
 pub mod registration;
 mod uninstall;
+mod watch;
 
 use std::path::Path;
 use std::time::Duration;
 
+pub use cache::{Caches, Informed};
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
@@ -57,6 +62,12 @@ pub enum Failed {
     /// The resourceVersion is missing.
     #[error("an object was to be replaced without the resourceVersion that was read")]
     Blind,
+    /// No answer in time.
+    #[error("the API server did not answer in time")]
+    Silent,
+    /// No more events.
+    #[error("the API server ended the watch")]
+    Ended,
 }
 
 impl Home {

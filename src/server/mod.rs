@@ -76,6 +76,8 @@ pub struct Parts {
     pub limits: Limits,
     /// What has to be there before it is ready.
     pub readiness: Arc<Readiness>,
+    /// The metrics, some of which others keep up to date too.
+    pub metrics: Metrics,
 }
 
 /// How to end: whoever asks says how long to go on serving before.
@@ -111,22 +113,14 @@ pub enum ServeError {
 
 impl Server {
     /// Opens the sockets.
-    pub async fn bind(https: SocketAddr, metrics: SocketAddr, parts: Parts) -> Result<Self, ServeError> {
-        let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits, readiness } = parts;
-        let state = State {
-            policy: Arc::default(),
-            facts,
-            metrics: Metrics::default(),
-            readiness,
-            room: Room::new(&limits),
-            limits,
-            logs,
-        };
+    pub async fn bind(https: SocketAddr, scrapes: SocketAddr, parts: Parts) -> Result<Self, ServeError> {
+        let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits, readiness, metrics } = parts;
+        let state = State { policy: Arc::default(), facts, metrics, readiness, room: Room::new(&limits), limits, logs };
         state.take_policy(policy);
         state.metrics.expires("serving", tls.expires());
         Ok(Self {
             https: listen(https).await?,
-            metrics: listen(metrics).await?,
+            metrics: listen(scrapes).await?,
             state: Arc::new(state),
             tls: Arc::new(tls),
             watched,

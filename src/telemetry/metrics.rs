@@ -48,6 +48,11 @@ struct Result {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Certificate {
     certificate: &'static str,
 }
@@ -78,6 +83,61 @@ impl Completions {
     /// One more.
     pub fn count(&self, result: &'static str) {
         self.0.get_or_create(&Result { result }).inc();
+    }
+}
+
+/// What a cache knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheState {
+    /// Nothing.
+    Unknown,
+    /// All objects there are, which is that many.
+    Known(usize),
+}
+
+/// The metrics of the caches, for those who fill them.
+#[derive(Clone, Debug, Default)]
+pub struct CacheMetrics {
+    ready: Family<Kind, Gauge>,
+    objects: Family<Kind, Gauge>,
+    skipped: Family<Kind, Counter>,
+    missed: Family<Kind, Counter>,
+}
+
+impl CacheMetrics {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "cache_ready",
+            "1 while the objects of a kind are known, 0 while facts about them are unknown",
+            self.ready.clone(),
+        );
+        registry.register("cache_objects", "Objects that are known", self.objects.clone());
+        registry.register("cache_skipped", "Objects that could not be read and are left out", self.skipped.clone());
+        registry.register(
+            "cache_missed",
+            "Reviews that were judged without what the cache of a kind should have known",
+            self.missed.clone(),
+        );
+    }
+
+    /// What the cache of a kind knows now.
+    pub fn is(&self, kind: &'static str, state: CacheState) {
+        let (ready, objects) = match state {
+            CacheState::Unknown => (0, 0),
+            CacheState::Known(objects) => (1, i64::try_from(objects).unwrap_or(i64::MAX)),
+        };
+        self.ready.get_or_create(&Kind { kind }).set(ready);
+        self.objects.get_or_create(&Kind { kind }).set(objects);
+    }
+
+    /// An object of a kind could not be read.
+    pub fn skipped(&self, kind: &'static str) {
+        self.skipped.get_or_create(&Kind { kind }).inc();
+    }
+
+    /// A review was judged without what the cache of a kind should have known.
+    pub fn missed(&self, kind: &'static str) {
+        self.missed.get_or_create(&Kind { kind }).inc();
     }
 }
 
@@ -119,6 +179,8 @@ pub struct Metrics {
     policy_current: Gauge,
     /// NADs that were stored incomplete.
     pub completions: Completions,
+    /// What is known of the cluster.
+    pub caches: CacheMetrics,
 }
 
 impl Default for Metrics {
@@ -140,6 +202,7 @@ impl Default for Metrics {
             policy_reloads: Family::default(),
             policy_current: Gauge::default(),
             completions: Completions::default(),
+            caches: CacheMetrics::default(),
         };
         metrics.policy_current.set(1);
         metrics.register();
@@ -195,6 +258,7 @@ impl Metrics {
             "NADs that were stored incomplete, by what became of them",
             self.completions.0.clone(),
         );
+        self.caches.register(registry);
     }
 
     /// A review was answered, after so many seconds.

@@ -62,12 +62,15 @@ pub struct Cluster {
     operator: Option<Process>,
     nadmits: Vec<Server>,
     _controllers: Process,
-    _api_server: Process,
+    /// `None` only while it is being started again.
+    api_server: Option<Process>,
     _etcd: Process,
     service: Service,
     authority: Authority,
     identity: Identity,
     bin: PathBuf,
+    etcd_url: String,
+    port: u16,
     directory: TempDir,
     /// `None` for a test that is alone anyway.
     _share: Option<RwLockReadGuard<'static, ()>>,
@@ -111,7 +114,7 @@ impl Cluster {
             operator: None,
             nadmits: Vec::new(),
             _controllers: Process::start("kube-controller-manager", dir, &mut controllers),
-            _api_server: api_server,
+            api_server: Some(api_server),
             _etcd: etcd,
             service: Service::start(),
             identity: authority.issue("nadmit", &["127.0.0.1"]),
@@ -119,6 +122,8 @@ impl Cluster {
             jane: Api::new(&dir.join("jane.kubeconfig")),
             admin,
             bin,
+            etcd_url,
+            port,
             directory,
             _share: share,
         };
@@ -246,6 +251,19 @@ impl Cluster {
         });
         self.nadmits.push(server);
         self.nadmits.len() - 1
+    }
+
+    /// Kills the API server, does that, and starts the API server again.
+    pub fn without_api_server(&mut self, meanwhile: impl FnOnce(&Self)) {
+        self.api_server = None;
+        meanwhile(self);
+        let dir = self.directory.path();
+        let mut command = api_server(&self.bin, dir, &self.etcd_url, self.port);
+        let api_server = self.api_server.insert(Process::start("kube-apiserver", dir, &mut command));
+        wait("the API server", || {
+            api_server.check();
+            is_ready(&self.bin, dir).then_some(())
+        });
     }
 
     /// Kills all nadmits, as a node that dies does.

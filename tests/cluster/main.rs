@@ -30,6 +30,7 @@ mod registration;
 mod service;
 
 mod denials;
+mod facts;
 mod install;
 mod kubectl;
 mod lease;

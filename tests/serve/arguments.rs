@@ -72,6 +72,7 @@ fn every_flag_is_an_environment_variable_too() {
         "client-ca",
         "client-name",
         "policy",
+        "cluster",
         "kubeconfig",
         "log-format",
         "log-level",

@@ -8,6 +8,7 @@ use nadmit::cluster::facts::{Nowhere, Source};
 use nadmit::policy::Policy;
 use nadmit::server::reload::Watched;
 use nadmit::server::{Limits, Parts, Server};
+use nadmit::telemetry::Metrics;
 use nadmit::tls::{Development, Tls};
 
 use super::client::{Client, Http, Trust, plain_get};
@@ -45,6 +46,7 @@ impl InProcess {
             logs: None,
             limits,
             readiness: Arc::default(),
+            metrics: Metrics::default(),
         };
         let server = Server::bind(ANYWHERE.parse().unwrap(), ANYWHERE.parse().unwrap(), parts).await.unwrap();
         let (https, metrics) = (server.address().unwrap(), server.metrics_address().unwrap());

@@ -13,6 +13,7 @@ mod facts;
 mod harness;
 mod in_process;
 mod limits;
+mod no_api_server;
 mod protocol;
 mod reloads;
 mod reviews;

@@ -1,0 +1,356 @@
+//! What is kept of each kind of object, and how it is found again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use super::collection::{Id, key, members};
+use super::watch::Keep;
+use crate::policy::{Lookup, NadFact, NamespaceState, NetworkFact};
+use crate::resources::raw::Fields;
+use crate::resources::{NetworkId, NetworkKind, Object};
+
+/// How many networks that render to one place are told of: to rules, more of them make no difference.
+pub(super) const MOST_HERE: usize = 4;
+
+/// The networks of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Networks {
+    rendered: HashMap<Box<str>, Rendered>,
+    /// The namespaces of the networks that render a NAD, by its place.
+    here: HashMap<Box<str>, Vec<Box<str>>>,
+}
+
+/// Where a network renders to, and for which devices.
+#[derive(Debug, PartialEq)]
+pub(super) struct Rendered {
+    target: Box<str>,
+    resource: Box<str>,
+}
+
+impl Networks {
+    /// Those that render a NAD there.
+    pub(super) fn at(&self, kind: NetworkKind, target: &str, name: &str) -> impl Iterator<Item = NetworkFact> {
+        let here = self.here.get(&key(target, name)).into_iter().flatten().take(MOST_HERE);
+        here.filter_map(move |namespace| {
+            let rendered = self.rendered.get(&key(namespace, name))?;
+            let id = NetworkId { kind, namespace: namespace.to_string(), name: name.to_owned() };
+            let (target_namespace, resource_name) = (rendered.target.to_string(), rendered.resource.to_string());
+            Some(NetworkFact { id, target_namespace, resource_name })
+        })
+    }
+}
+
+impl Keep for Networks {
+    type Fact = Rendered;
+
+    fn read(object: &str) -> Option<Rendered> {
+        match Object::read(object) {
+            Ok(Some(Object::Network(network))) => Some(Rendered {
+                target: network.target_namespace().into(),
+                resource: network.text("resourceName").into(),
+            }),
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, id: &Id<'_>, fact: Rendered) {
+        self.remove(id);
+        self.here.entry(key(&fact.target, &id.name)).or_default().push(id.namespace.as_ref().into());
+        self.rendered.insert(id.key(), fact);
+    }
+
+    fn remove(&mut self, id: &Id<'_>) {
+        let Some(before) = self.rendered.remove(&id.key()) else { return };
+        let place = key(&before.target, &id.name);
+        if let Some(namespaces) = self.here.get_mut(&place) {
+            namespaces.retain(|namespace| **namespace != *id.namespace);
+            if namespaces.is_empty() {
+                self.here.remove(&place);
+            }
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.rendered.len()
+    }
+}
+
+/// The namespaces, and how they are.
+#[derive(Debug, Default)]
+pub(super) struct Namespaces(HashMap<Box<str>, NamespaceState>);
+
+impl Namespaces {
+    pub(super) fn find(&self, name: &str) -> Lookup<NamespaceState> {
+        self.0.get(name).map_or(Lookup::Absent, |state| Lookup::Found(*state))
+    }
+}
+
+impl Keep for Namespaces {
+    type Fact = NamespaceState;
+
+    fn read(object: &str) -> Option<NamespaceState> {
+        let namespace = Fields::parse(object).ok()?;
+        let is_leaving = members(&namespace, "metadata")?.raw("deletionTimestamp").is_some();
+        Some(if is_leaving { NamespaceState::Terminating } else { NamespaceState::Active })
+    }
+
+    fn put(&mut self, id: &Id<'_>, fact: NamespaceState) {
+        self.0.insert(id.name.as_ref().into(), fact);
+    }
+
+    fn remove(&mut self, id: &Id<'_>) {
+        self.0.remove(id.name.as_ref());
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The resource names that node policies offer.
+#[derive(Debug, Default)]
+pub(super) struct Policies {
+    names: BTreeMap<Box<str>, String>,
+    /// Made when it is first asked for after a change.
+    offered: OnceLock<Arc<[String]>>,
+}
+
+impl Policies {
+    pub(super) fn offered(&self) -> Arc<[String]> {
+        let make = || {
+            let mut names: Vec<_> = self.names.values().filter(|name| !name.is_empty()).cloned().collect();
+            names.sort_unstable();
+            names.dedup();
+            names.into()
+        };
+        Arc::clone(self.offered.get_or_init(make))
+    }
+}
+
+impl Keep for Policies {
+    type Fact = String;
+
+    /// A policy whose resourceName is no text offers nothing, like one that has none.
+    fn read(object: &str) -> Option<String> {
+        let policy = Fields::parse(object).ok()?;
+        let name = members(&policy, "spec").and_then(|spec| spec.text("resourceName").value());
+        Some(name.unwrap_or_default().into_owned())
+    }
+
+    fn put(&mut self, id: &Id<'_>, fact: String) {
+        self.names.insert(id.key(), fact);
+        self.offered = OnceLock::new();
+    }
+
+    fn remove(&mut self, id: &Id<'_>) {
+        self.names.remove(&id.key());
+        self.offered = OnceLock::new();
+    }
+
+    fn count(&self) -> usize {
+        self.names.len()
+    }
+}
+
+/// Whom each NAD belongs to, as the operator's annotation writes it: shorter than what it says.
+#[derive(Debug, Default)]
+pub(super) struct Nads(HashMap<Box<str>, Option<Box<str>>>);
+
+impl Nads {
+    pub(super) fn find(&self, place: &str) -> Lookup<NadFact> {
+        let owner = |owner: &Option<Box<str>>| owner.as_deref().and_then(NetworkId::parse);
+        self.0.get(place).map_or(Lookup::Absent, |nad| Lookup::Found(NadFact { owner: owner(nad) }))
+    }
+}
+
+impl Keep for Nads {
+    type Fact = Option<Box<str>>;
+
+    fn read(object: &str) -> Option<Self::Fact> {
+        match Object::read(object) {
+            Ok(Some(Object::Nad(nad))) => Some(nad.meta.owner().map(|owner| owner.owner_ref().into())),
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, id: &Id<'_>, fact: Self::Fact) {
+        self.0.insert(id.key(), fact);
+    }
+
+    fn remove(&mut self, id: &Id<'_>) {
+        self.0.remove(&id.key());
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The namespaces in which something is.
+#[derive(Debug, Default)]
+pub(super) struct Places(BTreeSet<Box<str>>);
+
+impl Places {
+    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+}
+
+impl Keep for Places {
+    type Fact = ();
+
+    fn read(object: &str) -> Option<()> {
+        Fields::parse(object).ok().map(drop)
+    }
+
+    fn put(&mut self, id: &Id<'_>, (): ()) {
+        self.0.insert(id.namespace.as_ref().into());
+    }
+
+    fn remove(&mut self, id: &Id<'_>) {
+        self.0.remove(id.namespace.as_ref());
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Puts objects, given as text, into a new cache.
+    fn kept<K: Keep>(objects: &[String]) -> K {
+        let mut kept = K::default();
+        put(&mut kept, objects);
+        kept
+    }
+
+    fn put<K: Keep>(kept: &mut K, objects: &[String]) {
+        for object in objects {
+            kept.put(&Id::of(object).unwrap(), K::read(object).unwrap());
+        }
+    }
+
+    fn network(namespace: &str, name: &str, spec: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork",
+            "metadata":{{"name":"{name}","namespace":"{namespace}"}},"spec":{spec}}}"#
+        )
+    }
+
+    fn namespaces(networks: &Networks, target: &str, name: &str) -> Vec<String> {
+        networks.at(NetworkKind::Sriov, target, name).map(|fact| fact.id.namespace).collect()
+    }
+
+    #[test]
+    fn of_a_network_its_place_and_its_devices_are_kept() {
+        let table = [
+            (r#"{"resourceName":"r","networkNamespace":"apps"}"#, ("apps", "r")),
+            (r#"{"resourceName":"r"}"#, ("op", "r")),
+            (r#"{"resourceName":"r","networkNamespace":""}"#, ("op", "r")),
+            (r#"{"resourceName":5,"networkNamespace":["apps"],"mtu":-1,"other":{"deep":[[]]}}"#, ("op", "")),
+            ("{}", ("op", "")),
+            ("null", ("op", "")),
+            ("[]", ("op", "")),
+        ];
+        for (spec, (target, resource)) in table {
+            let want = Rendered { target: target.into(), resource: resource.into() };
+            assert_eq!(Networks::read(&network("op", "n", spec)), Some(want), "{spec}");
+        }
+        for other in ["", "5", "{}", r#"{"apiVersion":"v1","kind":"Pod"}"#] {
+            assert_eq!(Networks::read(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn networks_are_found_where_they_render_to() {
+        let to = |target: &str| format!(r#"{{"resourceName":"r","networkNamespace":"{target}"}}"#);
+        let mut networks: Networks =
+            kept(&[network("op", "a", &to("apps")), network("apps", "a", "{}"), network("op", "b", &to("apps"))]);
+        assert_eq!(namespaces(&networks, "apps", "a"), ["op", "apps"]);
+        assert_eq!(namespaces(&networks, "apps", "b"), ["op"]);
+        assert!(namespaces(&networks, "op", "a").is_empty());
+        let fact = networks.at(NetworkKind::Ovs, "apps", "b").next().unwrap();
+        assert_eq!((fact.id.to_string().as_str(), fact.target_namespace.as_str()), ("OVSNetwork op/b", "apps"));
+        assert_eq!(fact.resource_name, "r");
+        // It moves, and it goes.
+        put(&mut networks, &[network("op", "a", &to("next"))]);
+        assert_eq!(namespaces(&networks, "apps", "a"), ["apps"]);
+        assert_eq!(namespaces(&networks, "next", "a"), ["op"]);
+        networks.remove(&Id::of(&network("op", "a", "{}")).unwrap());
+        networks.remove(&Id::of(&network("apps", "a", "{}")).unwrap());
+        networks.remove(&Id::of(&network("op", "never", "{}")).unwrap());
+        assert!(namespaces(&networks, "next", "a").is_empty());
+        assert_eq!((networks.count(), networks.here.len()), (1, 1));
+    }
+
+    #[test]
+    fn of_a_namespace_its_state_is_kept() {
+        let namespace = |rest: &str| format!(r#"{{"metadata":{{"name":"n"{rest}}},"status":{{"phase":"Active"}}}}"#);
+        for (object, want) in [
+            (namespace(""), Some(NamespaceState::Active)),
+            (namespace(r#","labels":{"a":5,"":null},"annotations":[]"#), Some(NamespaceState::Active)),
+            (namespace(r#","deletionTimestamp":null"#), Some(NamespaceState::Active)),
+            (namespace(r#","deletionTimestamp":"2026-11-01T08:00:00Z""#), Some(NamespaceState::Terminating)),
+            ("{}".to_owned(), None),
+            ("[]".to_owned(), None),
+        ] {
+            assert_eq!(Namespaces::read(&object), want, "{object}");
+        }
+        let namespaces: Namespaces = kept(&[namespace("")]);
+        assert_eq!(namespaces.find("n"), Lookup::Found(NamespaceState::Active));
+        assert_eq!(namespaces.find("m"), Lookup::Absent);
+    }
+
+    #[test]
+    fn of_a_policy_the_name_it_offers_is_kept() {
+        let policy =
+            |name: &str, spec: &str| format!(r#"{{"metadata":{{"name":"{name}","namespace":"op"}},"spec":{spec}}}"#);
+        let offers = |name: &str| format!(r#"{{"resourceName":"{name}","numVfs":4,"nicSelector":{{}}}}"#);
+        let mut policies: Policies = kept(&[
+            policy("a", &offers("two")),
+            policy("b", &offers("one")),
+            policy("c", &offers("two")),
+            policy("d", &offers("")),
+            policy("e", r#"{"resourceName":7}"#),
+            policy("f", "null"),
+        ]);
+        assert_eq!(policies.offered().as_ref(), ["one", "two"]);
+        policies.remove(&Id::of(&policy("a", "{}")).unwrap());
+        assert_eq!(policies.offered().as_ref(), ["one", "two"], "another offers it too");
+        policies.remove(&Id::of(&policy("c", "{}")).unwrap());
+        put(&mut policies, &[policy("f", &offers("three"))]);
+        assert_eq!(policies.offered().as_ref(), ["one", "three"]);
+        assert_eq!(Policies::read("5"), None);
+    }
+
+    #[test]
+    fn of_a_nad_its_owner_is_kept() {
+        let nad = |meta: &str| {
+            format!(
+                r#"{{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition",
+                "metadata":{{"name":"n","namespace":"apps"{meta}}},"spec":{{"config":"{{}}"}}}}"#
+            )
+        };
+        let annotated =
+            |owner: &str| nad(&format!(r#","annotations":{{"sriovnetwork.openshift.io/owner-ref":"{owner}"}}"#));
+        let reference =
+            r#","ownerReferences":[{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"OVSNetwork","name":"n"}]"#;
+        for (object, want) in [
+            (nad(""), None),
+            (annotated("SriovNetwork.sriovnetwork.openshift.io/op/n"), Some("SriovNetwork op/n")),
+            (annotated("unknown/op/n"), None),
+            (nad(reference), Some("OVSNetwork apps/n")),
+            (nad(r#","annotations":[5]"#), None),
+        ] {
+            let Lookup::Found(found) = kept::<Nads>(std::slice::from_ref(&object)).find("apps/n") else {
+                panic!("{object}")
+            };
+            assert_eq!(found.owner.map(|owner| owner.to_string()).as_deref(), want, "{object}");
+        }
+        assert_eq!(kept::<Nads>(&[nad("")]).find("apps/m"), Lookup::Absent);
+        assert_eq!(Nads::read("{}"), None);
+    }
+}

@@ -1,0 +1,357 @@
+//! One collection, listed and then watched for ever. Of every object only a small fact is kept, never the object.
+//!
+//! ```text
+//!  list, page by page ─► watch from there ─► ended in good order: watch on
+//!        ▲                                 └► expired or broken: list again, after a pause
+//!        └─────────────────────────────────────────────┘
+//! ```
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use futures_util::{AsyncBufReadExt, StreamExt};
+use http::Request;
+use http::header::ACCEPT_ENCODING;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::collection::{Event, Id, Page, version};
+use super::{Cluster, Failed};
+use crate::telemetry::metrics::{CacheMetrics, CacheState};
+
+/// Objects in one page of a list.
+const PAGE: usize = 500;
+/// How long a page may take, and the beginning of a watch.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How long the API server keeps one watch open. Then the next begins where it ended.
+const WATCH: Duration = Duration::from_secs(290);
+/// A watch that ended sooner did not end in good order, whatever it looks like.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// The pause after the first failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause, and how often a kind is looked for that the API server does not have.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// What was known so long ago, with nobody to ask since, is not known any more.
+const STALE: Duration = Duration::from_secs(60);
+/// How many objects that cannot be read are remembered as logged.
+const MOST_LOGGED: usize = 1000;
+
+/// What is kept of a collection.
+pub(super) trait Keep: Default + Send + Sync + 'static {
+    /// What is kept of one object.
+    type Fact;
+
+    /// The fact in an object's text; `None` where nothing can be made of it.
+    fn read(object: &str) -> Option<Self::Fact>;
+
+    /// Keeps a fact, in place of an earlier one about the same object.
+    fn put(&mut self, id: &Id<'_>, fact: Self::Fact);
+
+    /// Forgets an object.
+    fn remove(&mut self, id: &Id<'_>);
+
+    /// How many objects are known.
+    fn count(&self) -> usize;
+}
+
+/// What is known of a collection.
+#[derive(Debug, Default)]
+pub(super) enum Held<K> {
+    /// Nothing: it could not be listed yet, or not any more.
+    #[default]
+    Unknown,
+    /// The API server does not have the kind.
+    NotInstalled,
+    /// All of it.
+    Known(K),
+}
+
+impl<K> Held<K> {
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
+    }
+}
+
+/// A collection, and what is known of it.
+pub(super) struct Cache<K> {
+    /// The kind of its objects.
+    pub(super) kind: &'static str,
+    /// Its address, and which of its objects are wanted, if not all are.
+    address: String,
+    selector: &'static str,
+    held: RwLock<Held<K>>,
+    listed: CancellationToken,
+    metrics: CacheMetrics,
+}
+
+impl<K: Keep> Cache<K> {
+    pub(super) fn new(kind: &'static str, address: String, selector: &'static str, metrics: &CacheMetrics) -> Self {
+        metrics.is(kind, CacheState::Unknown);
+        let (held, listed) = (RwLock::default(), CancellationToken::new());
+        Self { kind, address, selector, held, listed, metrics: metrics.clone() }
+    }
+
+    /// What is known now.
+    pub(super) fn held(&self) -> RwLockReadGuard<'_, Held<K>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the first list is complete, or the kind turned out not to be there.
+    pub(super) async fn listed(&self) {
+        self.listed.cancelled().await;
+    }
+
+    /// Follows the collection for ever.
+    pub(super) async fn follow(&self, cluster: &Cluster) {
+        let mut attempts = Attempts { failures: 0, heard: Instant::now() };
+        let mut logged = Logged::default();
+        loop {
+            let pause = match self.round(cluster, &mut attempts, &mut logged).await {
+                Ok(pause) => jittered(pause, random()),
+                Err(failed) => {
+                    if attempts.failures == 0 {
+                        warn!(kind = self.kind, error = %failed, "the list or the watch failed; it is tried again");
+                    } else {
+                        debug!(kind = self.kind, error = %failed, "the list or the watch failed again");
+                    }
+                    if attempts.heard.elapsed() >= STALE && !self.held().is_unknown() {
+                        warn!(kind = self.kind, error = %failed, "nothing was heard of it for a minute: it is unknown now");
+                        self.take(Held::Unknown);
+                    }
+                    let pause = backoff(attempts.failures, random());
+                    attempts.failures = attempts.failures.saturating_add(1);
+                    pause
+                }
+            };
+            sleep(pause).await;
+        }
+    }
+
+    /// Lists and watches, until either fails or a new list is due, after that pause.
+    async fn round(&self, cluster: &Cluster, attempts: &mut Attempts, logged: &mut Logged) -> Result<Duration, Failed> {
+        let listed = self.list(cluster, logged).await?;
+        attempts.heard = Instant::now();
+        let Some((kept, mut version)) = listed else {
+            if !matches!(*self.held(), Held::NotInstalled) {
+                info!(kind = self.kind, "is not installed; it is looked for again from time to time");
+            }
+            self.take(Held::NotInstalled);
+            attempts.failures = 0;
+            return Ok(LONGEST_PAUSE);
+        };
+        if attempts.failures > 0 || !matches!(*self.held(), Held::Known(_)) {
+            info!(kind = self.kind, objects = kept.count(), "listed");
+        }
+        self.take(Held::Known(kept));
+        loop {
+            let began = Instant::now();
+            let ended = self.watch(cluster, version, logged).await;
+            // Only now is it clear that it works: whoever may list but not watch must not list all the time.
+            let has_worked = began.elapsed() >= SHORTEST;
+            if has_worked {
+                *attempts = Attempts { failures: 0, heard: Instant::now() };
+            }
+            version = match ended? {
+                Some(version) if has_worked => version,
+                None if has_worked => return Ok(FIRST_PAUSE),
+                Some(_) | None => return Err(Failed::Ended),
+            };
+        }
+    }
+
+    async fn list(&self, cluster: &Cluster, logged: &mut Logged) -> Result<Option<(K, String)>, Failed> {
+        let (mut kept, mut next) = (K::default(), String::new());
+        loop {
+            let mut path = format!("{}?limit={PAGE}{}", self.address, self.selector);
+            if !next.is_empty() {
+                path += &format!("&continue={next}");
+            }
+            let text = timeout(ANSWER, cluster.get(&path)).await.map_err(|_| Failed::Silent)??;
+            let Some(text) = text else { return Ok(None) };
+            let page = Page::read(&text)?;
+            for object in &page.objects {
+                self.keep(&mut kept, object, logged);
+            }
+            if page.next.is_empty() {
+                return Ok(Some((kept, page.version.into_owned())));
+            }
+            next = page.next.into_owned();
+        }
+    }
+
+    /// Watches to the end: the version to go on from, or `None` where it is too old for that.
+    async fn watch(&self, cluster: &Cluster, mut since: String, logged: &mut Logged) -> Result<Option<String>, Failed> {
+        let path = format!(
+            "{}?watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={since}{}",
+            self.address,
+            WATCH.as_secs(),
+            self.selector
+        );
+        // Compressed, some servers write each event as a stream of its own, which the client cannot read.
+        let request = Request::get(path).header(ACCEPT_ENCODING, "identity").body(Vec::new())?;
+        let stream = timeout(ANSWER, cluster.client.request_stream(request)).await.map_err(|_| Failed::Silent)?;
+        let stream = match stream {
+            Err(kube::Error::Api(status)) if status.code == 410 => return Ok(None),
+            stream => stream.map_err(|error| Failed::Request(Box::new(error)))?,
+        };
+        let mut lines = Box::pin(stream).lines();
+        loop {
+            // The server ends it long before; if it does not, the connection is dead and nobody has noticed.
+            let line = timeout(WATCH + ANSWER, lines.next()).await.map_err(|_| Failed::Silent)?;
+            let Some(line) = line else { return Ok(Some(since)) };
+            let line = line.map_err(|_| Failed::Ended)?;
+            let object = match Event::read(&line)? {
+                Event::There(object) => {
+                    self.change(|kept| self.keep(kept, object, logged));
+                    object
+                }
+                Event::Gone(object) => {
+                    if let Some(id) = Id::of(object) {
+                        self.change(|kept| kept.remove(&id));
+                    }
+                    object
+                }
+                Event::Bookmark(object) => object,
+                Event::Ended(410) => return Ok(None),
+                Event::Ended(_) => return Err(Failed::Ended),
+            };
+            since = version(object).unwrap_or(since);
+        }
+    }
+
+    /// Keeps what an object says. One that cannot be read is left out, and what it said before is not true any more.
+    fn keep(&self, kept: &mut K, object: &str, logged: &mut Logged) {
+        let id = Id::of(object);
+        if let (Some(id), Some(fact)) = (&id, K::read(object)) {
+            kept.put(id, fact);
+            return;
+        }
+        self.metrics.skipped(self.kind);
+        let name = id.as_ref().map(Id::key).unwrap_or_default();
+        if logged.is_new(&name) {
+            warn!(kind = self.kind, name = &*name, "an object cannot be read and is left out");
+        }
+        if let Some(id) = &id {
+            kept.remove(id);
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut K)) {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        if let Held::Known(kept) = &mut *held {
+            change(kept);
+            self.metrics.is(self.kind, CacheState::Known(kept.count()));
+        }
+    }
+
+    /// From now on this is known.
+    pub(super) fn take(&self, new: Held<K>) {
+        let state = match &new {
+            Held::Unknown => CacheState::Unknown,
+            Held::NotInstalled => CacheState::Known(0),
+            Held::Known(kept) => CacheState::Known(kept.count()),
+        };
+        let old = {
+            let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *held, new)
+        };
+        // It may be large, and nobody is to wait for its end.
+        drop(old);
+        self.metrics.is(self.kind, state);
+        if state != CacheState::Unknown {
+            self.listed.cancel();
+        }
+    }
+}
+
+/// How it goes.
+#[derive(Debug)]
+struct Attempts {
+    /// How many failed since a watch last worked.
+    failures: u32,
+    /// When the API server last answered.
+    heard: Instant,
+}
+
+/// Twice as long after each failure, up to the longest pause.
+fn backoff(failures: u32, random: u64) -> Duration {
+    jittered(FIRST_PAUSE.saturating_mul(1 << failures.min(10)).min(LONGEST_PAUSE), random)
+}
+
+/// Between half of a pause and all of it, so that not all come back at once.
+fn jittered(pause: Duration, random: u64) -> Duration {
+    pause / 2 + pause.mul_f64((random >> 32) as f64 / f64::from(u32::MAX) / 2.0)
+}
+
+fn random() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+/// Which objects were already logged as unreadable.
+#[derive(Debug, Default)]
+struct Logged(HashSet<Box<str>>);
+
+impl Logged {
+    fn is_new(&mut self, name: &str) -> bool {
+        self.0.len() < MOST_LOGGED && self.0.insert(name.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_half_a_minute_and_differ() {
+        for (failures, longest) in [(0, 200), (1, 400), (3, 1600), (7, 25_600), (8, 30_000), (50, 30_000)] {
+            assert_eq!(backoff(failures, u64::MAX).as_millis(), longest, "{failures}");
+            assert_eq!(backoff(failures, 0).as_millis(), longest / 2, "{failures}");
+        }
+        assert_ne!(random(), random());
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_is_left_out_and_counted() {
+        #[derive(Default)]
+        struct Sizes(std::collections::BTreeMap<Box<str>, usize>);
+        impl Keep for Sizes {
+            type Fact = usize;
+            fn read(object: &str) -> Option<usize> {
+                (!object.contains("odd")).then_some(object.len())
+            }
+            fn put(&mut self, id: &Id<'_>, fact: usize) {
+                self.0.insert(id.key(), fact);
+            }
+            fn remove(&mut self, id: &Id<'_>) {
+                self.0.remove(&id.key());
+            }
+            fn count(&self) -> usize {
+                self.0.len()
+            }
+        }
+        let metrics = crate::telemetry::Metrics::default();
+        let cache = Cache::<Sizes>::new("Thing", "/things".to_owned(), "", &metrics.caches);
+        let (mut kept, mut logged) = (Sizes::default(), Logged::default());
+        let named = |name: &str, rest: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":"{rest}"}}"#);
+        for object in [named("a", ""), named("b", "odd"), "5".to_owned(), "{}".to_owned(), named("c", "")] {
+            cache.keep(&mut kept, &object, &mut logged);
+        }
+        assert_eq!(kept.0.keys().map(|key| &**key).collect::<Vec<_>>(), ["/a", "/c"]);
+        // What it said before is not true any more.
+        cache.keep(&mut kept, &named("a", "odd"), &mut logged);
+        cache.keep(&mut kept, &named("b", "odd"), &mut logged);
+        assert_eq!(kept.0.keys().map(|key| &**key).collect::<Vec<_>>(), ["/c"]);
+        let text = metrics.text();
+        assert!(text.contains("nadmit_cache_skipped_total{kind=\"Thing\"} 5\n"), "{text}");
+        // Each is logged once; those without a name once together.
+        assert_eq!(logged.0.len(), 3);
+        assert!(cache.held().is_unknown() && text.contains("nadmit_cache_ready{kind=\"Thing\"} 0\n"), "{text}");
+        cache.take(Held::Known(kept));
+        assert!(metrics.text().contains("nadmit_cache_ready{kind=\"Thing\"} 1\n"));
+        assert!(metrics.text().contains("nadmit_cache_objects{kind=\"Thing\"} 1\n"));
+        assert!(cache.listed.is_cancelled());
+    }
+}

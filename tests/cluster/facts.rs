@@ -1,0 +1,306 @@
+//! What nadmit knows of the cluster by watching it: every warning comes and goes with what it is about.
+
+use std::fs;
+use std::thread;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::harness::Server;
+use crate::objects::{Kind, OPERATOR, nad, nad_at, nads, network};
+use crate::processes::wait;
+
+const KINDS: [&str; 8] = [
+    "SriovNetwork",
+    "SriovIBNetwork",
+    "OVSNetwork",
+    "Namespace",
+    "SriovNetworkNodePolicy",
+    "NetworkAttachmentDefinition",
+    "Deployment",
+    "SriovOperatorConfig",
+];
+const POLICIES: &str = "sriovnetworknodepolicies.sriovnetwork.openshift.io";
+
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::start();
+    cluster.start_nadmit();
+    knows_all(cluster.nadmit());
+    cluster.register();
+    cluster.namespace("apps");
+    cluster
+}
+
+fn is_ready(nadmit: &Server, kind: &str) -> bool {
+    nadmit.metric(&format!("nadmit_cache_ready{{kind=\"{kind}\"}}")) == 1.0
+}
+
+fn count(nadmit: &Server, kind: &str) -> usize {
+    nadmit.metric(&format!("nadmit_cache_objects{{kind=\"{kind}\"}}")) as usize
+}
+
+fn knows_all(nadmit: &Server) {
+    wait("the caches", || KINDS.iter().all(|kind| is_ready(nadmit, kind)).then_some(()));
+}
+
+/// What jane is warned of when she creates that, or changes it if it is there; nothing is stored.
+fn warnings(cluster: &Cluster, object: &Value) -> String {
+    let out = cluster.kubectl("jane", &["apply", "--dry-run=server", "-f", "-"], &object.to_string());
+    let words = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.success(), "{words}");
+    let lines = words.lines().filter_map(|line| line.strip_prefix("Warning: "));
+    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+/// Waits until there is a warning with these words.
+fn warns(cluster: &Cluster, object: &Value, words: &str) {
+    wait(words, || warnings(cluster, object).contains(words).then_some(()));
+}
+
+/// Waits until no warning has these words.
+fn is_silent(cluster: &Cluster, object: &Value, words: &str) {
+    wait(&format!("no {words}"), || (!warnings(cluster, object).contains(words)).then_some(()));
+}
+
+fn policies() -> String {
+    format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{OPERATOR}/sriovnetworknodepolicies")
+}
+
+fn policy(name: &str, resource: &Value) -> Value {
+    json!({
+        "apiVersion": "sriovnetwork.openshift.io/v1",
+        "kind": "SriovNetworkNodePolicy",
+        "metadata": { "name": name },
+        "spec": { "resourceName": resource, "numVfs": 4, "nodeSelector": {}, "nicSelector": { "vendor": "15b3" } },
+    })
+}
+
+#[test]
+fn warnings_about_namespaces_come_and_go() {
+    let cluster = cluster();
+    let net = network(Kind::Sriov, "net", "late", &json!({}));
+    warns(&cluster, &net, "namespace `late` does not exist: the operator makes no NAD until it is there");
+    cluster.namespace("late");
+    is_silent(&cluster, &net, "network/namespace-absent");
+    // Something holds it back while it is being deleted.
+    let mut held = nad("held", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
+    held["metadata"]["finalizers"] = json!(["example.com/held"]);
+    cluster.jane.create(&nads("late"), &held);
+    cluster.admin.delete("/api/v1/namespaces/late");
+    warns(&cluster, &net, "namespace `late` is being deleted");
+    cluster.jane.wait(&nad_at("late", "held"), |nad| !nad["metadata"]["deletionTimestamp"].is_null());
+    cluster.jane.patch(&nad_at("late", "held"), &json!({ "metadata": { "finalizers": null } }));
+    warns(&cluster, &net, "namespace `late` does not exist");
+
+    // A network that is there moves.
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "mover", "apps", &json!({})));
+    let moved = network(Kind::Sriov, "mover", "next", &json!({}));
+    warns(&cluster, &moved, "the NAD moves from namespace `apps` to `next`, which does not exist");
+    cluster.namespace("next");
+    is_silent(&cluster, &moved, "network/moves-to-nowhere");
+}
+
+#[test]
+fn warnings_about_claims_come_and_go() {
+    let cluster = cluster();
+    let net = network(Kind::Sriov, "net", "apps", &json!({}));
+    assert!(!warnings(&cluster, &net).contains("network/claimed"));
+
+    cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "net", "apps", &json!({})));
+    warns(&cluster, &net, &format!("OVSNetwork {OPERATOR}/net renders the NAD apps/net too"));
+    cluster.jane.patch(&Kind::Ovs.at("net"), &json!({ "spec": { "networkNamespace": "default" } }));
+    is_silent(&cluster, &net, "network/claimed");
+    cluster.jane.patch(&Kind::Ovs.at("net"), &json!({ "spec": { "networkNamespace": "apps" } }));
+    warns(&cluster, &net, "network/claimed");
+    cluster.jane.delete(&Kind::Ovs.at("net"));
+    is_silent(&cluster, &net, "network/claimed");
+
+    cluster.jane.create(&nads("apps"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
+    warns(&cluster, &net, "a hand-written NAD apps/net is there");
+    let owner = |name: &str| {
+        let owner = format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/{name}");
+        json!({ "metadata": { "annotations": { "sriovnetwork.openshift.io/owner-ref": owner } } })
+    };
+    cluster.jane.patch(&nad_at("apps", "net"), &owner("other"));
+    warns(&cluster, &net, &format!("the NAD apps/net belongs to SriovNetwork {OPERATOR}/other"));
+    cluster.jane.patch(&nad_at("apps", "net"), &owner("net"));
+    is_silent(&cluster, &net, "network/claimed");
+    cluster.jane.patch(&nad_at("apps", "net"), &owner("other"));
+    warns(&cluster, &net, "network/claimed");
+    cluster.jane.delete(&nad_at("apps", "net"));
+    is_silent(&cluster, &net, "network/claimed");
+}
+
+#[test]
+fn warnings_about_policies_come_and_go_with_them_and_with_their_kind() {
+    let cluster = cluster();
+    let net = network(Kind::Sriov, "net", "apps", &json!({ "resourceName": "connectx7" }));
+    warns(&cluster, &net, "no SriovNetworkNodePolicy offers `connectx7`");
+    cluster.jane.create(&policies(), &policy("p", &json!("connectx6")));
+    warns(&cluster, &net, "did you mean `connectx6`?");
+    cluster.jane.patch(&format!("{}/p", policies()), &json!({ "spec": { "resourceName": "connectx7" } }));
+    is_silent(&cluster, &net, "network/no-policy");
+    cluster.jane.delete(&format!("{}/p", policies()));
+    warns(&cluster, &net, "network/no-policy");
+
+    // What no other reader would take does not stop the watch.
+    let loose = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{POLICIES}");
+    let whole = cluster.admin.get(&definition).unwrap();
+    let mut versions = whole["spec"]["versions"].clone();
+    versions[0]["schema"]["openAPIV3Schema"] = loose;
+    cluster.admin.patch(&definition, &json!({ "spec": { "versions": versions } }));
+    wait("the loose schema", || cluster.jane.try_create(&policies(), &policy("odd", &json!(7))).ok());
+    let mut odd = policy("odder", &json!({ "deep": [[[]]] }));
+    odd["spec"]["numVfs"] = json!("many");
+    cluster.jane.create(&policies(), &odd);
+    odd["metadata"]["name"] = "oddest".into();
+    odd["spec"] = json!(["no", "object"]);
+    cluster.jane.create(&policies(), &odd);
+    wait("the odd ones", || (count(cluster.nadmit(), "SriovNetworkNodePolicy") == 3).then_some(()));
+    warns(&cluster, &net, "network/no-policy");
+    cluster.jane.create(&policies(), &policy("good", &json!("connectx7")));
+    is_silent(&cluster, &net, "network/no-policy");
+
+    // Without the kind nobody knows what is offered; when it is back, that is noticed.
+    cluster.jane.delete(&format!("{}/good", policies()));
+    warns(&cluster, &net, "network/no-policy");
+    cluster.admin.delete(&definition);
+    is_silent(&cluster, &net, "network/no-policy");
+    wait("the end of the kind", || cluster.admin.get(&definition).is_none().then_some(()));
+    let again = json!({ "apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": { "name": POLICIES }, "spec": whole["spec"] });
+    cluster.admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &again);
+    warns(&cluster, &net, "network/no-policy");
+}
+
+/// An object that stops other watches, and labels that only the API server's own rules bound.
+#[test]
+fn odd_objects_do_not_stop_a_watch() {
+    let mut cluster = Cluster::start();
+    cluster.namespace("apps");
+    let strange = json!({ "metadata": { "name": "strange", "labels": { "a.b/C_d": "" }, "annotations": { "x": "\u{0}\u{2028}\"\\ud800 é" } } });
+    cluster.admin.create("/api/v1/namespaces", &strange);
+    // The operator's own watch on all OVSNetworks would end here.
+    cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "net", "strange", &json!({ "mtu": -1 })));
+    cluster.start_nadmit();
+    knows_all(cluster.nadmit());
+    cluster.register();
+    let net = network(Kind::Sriov, "net", "strange", &json!({}));
+    warns(&cluster, &net, &format!("OVSNetwork {OPERATOR}/net renders the NAD strange/net too"));
+    assert!(!warnings(&cluster, &net).contains("network/namespace-absent"));
+    cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "next", "apps", &json!({})));
+    warns(&cluster, &network(Kind::Sriov, "next", "apps", &json!({})), "network/claimed");
+    for kind in KINDS {
+        assert_eq!(cluster.nadmit().metric(&format!("nadmit_cache_skipped_total{{kind=\"{kind}\"}}")), 0.0, "{kind}");
+    }
+}
+
+#[test]
+fn an_api_server_that_restarts_is_found_again() {
+    let mut cluster = cluster();
+    let net = network(Kind::Sriov, "net", "late", &json!({}));
+    warns(&cluster, &net, "network/namespace-absent");
+    cluster.without_api_server(|cluster| {
+        cluster.nadmit().wait_for_line("the list or the watch failed; it is tried again");
+    });
+    cluster.namespace("late");
+    let back = Instant::now();
+    is_silent(&cluster, &net, "network/namespace-absent");
+    println!("known {:.1?} after the API server was back", back.elapsed());
+    cluster.jane.create(&nads("late"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
+    warns(&cluster, &net, "a hand-written NAD late/net is there");
+}
+
+#[test]
+fn the_operators_namespace_is_discovered() {
+    let cluster = cluster();
+    let elsewhere = |namespace: &str| {
+        let mut net = network(Kind::Sriov, "net", "default", &json!({}));
+        net["metadata"]["namespace"] = namespace.into();
+        net
+    };
+    // The Deployment says which namespace it is, so that another is refused; a second one makes that unknown.
+    let refused = |namespace: &str| {
+        let out = cluster.kubectl("jane", &["apply", "--dry-run=server", "-f", "-"], &elsewhere(namespace).to_string());
+        (!out.status.success()).then(|| String::from_utf8(out.stderr).unwrap())
+    };
+    let words = wait("a refusal", || refused("apps"));
+    assert!(words.contains("network/target-namespace"), "{words}");
+    assert_eq!(refused(OPERATOR), None);
+    let deployments = |namespace: &str| format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    let deployment = cluster.admin.get(&format!("{}/sriov-network-operator", deployments(OPERATOR))).unwrap();
+    let second = json!({ "metadata": { "name": "sriov-network-operator" }, "spec": deployment["spec"] });
+    cluster.admin.create(&deployments("apps"), &second);
+    warns(&cluster, &elsewhere("apps"), "works only if namespace `apps` is the operator's own");
+    // The operator's configuration settles it.
+    let configs = format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{OPERATOR}/sriovoperatorconfigs");
+    let config = json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovOperatorConfig",
+        "metadata": { "name": "default" }, "spec": {} });
+    cluster.admin.create(&configs, &config);
+    wait("a refusal", || refused("apps"));
+    assert_eq!(refused(OPERATOR), None);
+}
+
+/// A line of what the system says of nadmit's memory, in MiB.
+fn rss(cluster: &Cluster, name: &str) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", cluster.nadmit().pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<usize>().unwrap() as f64 / 1024.0
+}
+
+/// Prints how much memory nadmit has with many objects in the cluster: `cargo test --test cluster memory -- --ignored --nocapture`.
+#[test]
+#[ignore = "it writes twenty thousand objects"]
+fn memory_with_many_objects() {
+    const EACH: usize = 10_000;
+    let mut cluster = Cluster::start();
+    cluster.namespace("apps");
+    cluster.start_nadmit();
+    knows_all(cluster.nadmit());
+    println!("empty: {:.1} MiB", rss(&cluster, "VmRSS"));
+    let config = r#"{"cniVersion":"1.0.0","name":"n","type":"sriov","vlan":100,"spoofchk":"on","trust":"off","vlanQoS":0,"link_state":"auto","ipam":{"type":"whereabouts","range":"10.56.217.0/24"}}"#;
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let cluster = &cluster;
+            scope.spawn(move || {
+                for number in (writer..EACH).step_by(4) {
+                    let name = format!("a-network-of-usual-length-{number}");
+                    let fields = json!({ "ipam": r#"{"type":"whereabouts","range":"10.56.217.0/24"}"#, "vlan": 100 });
+                    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, &name, "apps", &fields));
+                    let mut nad = nad(&name, config);
+                    let owner = format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/{name}");
+                    nad["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
+                    cluster.jane.create(&nads("apps"), &nad);
+                }
+            });
+        }
+    });
+    let has_all = |nadmit: &Server| {
+        let kinds = ["SriovNetwork", "NetworkAttachmentDefinition"];
+        wait("all of them", || kinds.iter().all(|kind| count(nadmit, kind) == EACH).then_some(()));
+    };
+    has_all(cluster.nadmit());
+    println!("watched: {:.1} MiB, at most {:.1}", rss(&cluster, "VmRSS"), rss(&cluster, "VmHWM"));
+    // Listed by one that starts now.
+    cluster.kill_nadmit();
+    let began = Instant::now();
+    cluster.start_nadmit();
+    knows_all(cluster.nadmit());
+    println!(
+        "listed after {:.1?}: {:.1} MiB, at most {:.1}",
+        began.elapsed(),
+        rss(&cluster, "VmRSS"),
+        rss(&cluster, "VmHWM")
+    );
+    has_all(cluster.nadmit());
+    // And once more while the old facts are still there.
+    cluster.without_api_server(|cluster| {
+        cluster.nadmit().wait_for_line("the list or the watch failed; it is tried again");
+    });
+    cluster.nadmit().wait_for_log("a new list", |line| {
+        line["message"] == "listed" && line["kind"] == "NetworkAttachmentDefinition" && line["objects"] == EACH
+    });
+    println!("listed again: {:.1} MiB, at most {:.1}", rss(&cluster, "VmRSS"), rss(&cluster, "VmHWM"));
+    assert!(rss(&cluster, "VmHWM") < 96.0);
+}

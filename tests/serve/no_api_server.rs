@@ -1,0 +1,76 @@
+//! A cluster that does not answer.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use nadmit::review::Endpoint;
+use serde_json::json;
+
+use super::client::{Http, block_on};
+use super::harness::{Server, nadmit, run};
+use super::reviews::Question;
+
+const NETWORK: &str = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork",
+    "metadata":{"name":"net","namespace":"openshift-sriov-network-operator"},
+    "spec":{"resourceName":"cx7","networkNamespace":"nowhere"}}"#;
+
+/// Reviews are answered at once with what is known, which is nothing; it says so, and is ready after half a minute all the same.
+#[test]
+fn nobody_waits_for_it() {
+    // Connections are taken and never answered.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server::start_with(|directory| {
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{ "name": "it", "cluster": { "server": format!("http://{}", silent.local_addr().unwrap()) } }],
+            "users": [{ "name": "it", "user": {} }],
+            "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
+        });
+        let path = directory.join("kubeconfig");
+        std::fs::write(&path, kubeconfig.to_string()).unwrap();
+        ["--cluster", "require", "--kubeconfig", path.to_str().unwrap()].map(str::to_owned).to_vec()
+    });
+    let started = Instant::now();
+    let not_ready = server.get("/readyz");
+    assert_eq!((not_ready.status.as_u16(), not_ready.text().as_str()), (503, "not ready: the caches\n"));
+    for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+        let reply =
+            block_on(async { Question::create(NETWORK).ask(&mut server.connect(Http::One).await, endpoint).await });
+        assert!(reply.allowed);
+    }
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    for kind in ["Namespace", "SriovNetwork", "NetworkAttachmentDefinition", "SriovNetworkNodePolicy"] {
+        assert_eq!(server.metric(&format!("nadmit_cache_missed_total{{kind=\"{kind}\"}}")), 2.0, "{kind}");
+        assert!(server.metrics_text().contains(&format!("nadmit_cache_ready{{kind=\"{kind}\"}} 0\n")), "{kind}");
+    }
+    server.wait_for_log("that it is ready", |line| {
+        let is_it = line["message"].as_str().is_some_and(|words| words.starts_with("ready without"));
+        is_it && line["unknown"].as_str().unwrap().contains("Namespace")
+    });
+    let until = Instant::now() + Duration::from_secs(10);
+    while server.get("/readyz").status != 200 {
+        assert!(Instant::now() < until, "{}", server.get("/readyz").text());
+    }
+}
+
+#[test]
+fn whether_there_is_a_cluster_can_be_said() {
+    let serve = |when: &str| {
+        let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
+        command.args(["--cluster", when]);
+        command
+    };
+    // No pod, no kubeconfig.
+    let output = run(serve("require"));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("--cluster require") && error.contains("--kubeconfig"), "{error}");
+    // A pod without a service account, which nobody is to look at.
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = serve("off");
+    command.arg("--cert-dir").arg(directory.path());
+    command.env("KUBERNETES_SERVICE_HOST", "127.0.0.1").env("NADMIT_KUBECONFIG", "nowhere.yaml");
+    let server = Server::launch(command, directory);
+    assert_eq!(server.get("/readyz").status, 200);
+    assert!(!server.metrics_text().contains("nadmit_cache_ready{"), "nothing is watched");
+}
