@@ -49,17 +49,19 @@ fn cluster_role() -> Value {
         "kind": "ClusterRole",
         "metadata": anywhere(),
         "rules": [
+            // What slipped by while nadmit was away is written once more.
             rule(
                 "sriovnetwork.openshift.io",
-                &["sriovnetworks", "sriovibnetworks", "ovsnetworks", "sriovnetworknodepolicies"],
+                &["sriovnetworks", "sriovibnetworks", "ovsnetworks"],
                 &[],
-                &["get", "list", "watch"],
+                &["get", "list", "watch", "update"],
             ),
-            // What slipped by while nadmit was away is written once more.
+            rule("sriovnetwork.openshift.io", &["sriovnetworknodepolicies"], &[], &["list", "watch"]),
             rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &["get", "list", "watch", "update"]),
             rule("", &["namespaces"], &[], &["get", "list", "watch"]),
-            // The operator's own, for the prefix it is told to use.
-            rule("apps", &["deployments"], &["sriov-network-operator"], &["get"]),
+            // The operator's own: where it is, and the prefix it is told to use.
+            rule("apps", &["deployments"], &["sriov-network-operator"], &["get", "list", "watch"]),
+            rule("sriovnetwork.openshift.io", &["sriovoperatorconfigs"], &["default"], &["list", "watch"]),
             rule("admissionregistration.k8s.io", &configurations, &[], &["create"]),
             rule("admissionregistration.k8s.io", &configurations, &[NAME], &["get", "update", "delete"]),
             // The owner of both configurations: they go with it.

@@ -27,7 +27,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
 /// What nadmit is told of it.
 pub(super) fn arguments(options: &Options) -> Vec<String> {
     let bundle = match options.certificates {
-        Certificates::Own => return Vec::new(),
+        Certificates::Own => return vec![format!("--tls-secret={CERTIFICATE}")],
         Certificates::CertManager | Certificates::Secret => format!("{FILES}/ca.crt"),
         Certificates::OpenShift => format!("{CA_FILES}/service-ca.crt"),
     };

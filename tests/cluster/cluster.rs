@@ -160,10 +160,7 @@ impl Cluster {
             wait(kind.name(), || self.admin.get(&kind.path()));
         }
         wait("NADs", || self.admin.get(&crate::objects::nads("default")));
-        wait("the rights of nadmit", || {
-            let check = ["auth", "can-i", "list", "network-attachment-definitions", "-A"];
-            self.kubectl("nadmit", &check, "").status.success().then_some(())
-        });
+        self.install();
     }
 
     pub fn start_operator(&mut self, template: Template) {

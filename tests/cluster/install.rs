@@ -31,8 +31,6 @@ fn without_theirs(objects: Vec<Value>) -> Vec<Value> {
 impl Cluster {
     /// Installs nadmit, but for the pods, which nobody here runs: above all, it gets exactly the rights it gets everywhere.
     pub fn install(&self) {
-        let out = self.kubectl("admin", &["delete", "clusterrole,clusterrolebinding", "nadmit"], "");
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let objects = without_theirs(printed(&[]));
         let create = ["create", "--validate=strict", "-f", "-"];
         let out = self.kubectl("admin", &create, &yaml::stream(&objects));
@@ -46,7 +44,8 @@ impl Cluster {
 fn every_object_is_accepted_and_goes_away_again() {
     let cluster = Cluster::start();
     cluster.namespace("elsewhere");
-    let out = cluster.kubectl("admin", &["delete", "clusterrole,clusterrolebinding", "nadmit"], "");
+    // What every cluster of the tests has already.
+    let out = cluster.kubectl("admin", &["delete", "-f", "-"], &yaml::stream(&without_theirs(printed(&[]))));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     for certificates in Certificates::ALL {
         let arguments =

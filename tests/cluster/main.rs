@@ -41,4 +41,5 @@ mod race;
 mod registered;
 mod secret;
 mod settles;
+mod slipped;
 mod storm;

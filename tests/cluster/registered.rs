@@ -23,7 +23,6 @@ fn at(collection: &str) -> String {
 /// A cluster in which a nadmit has registered itself, and is asked.
 fn registered(policy: &str) -> Cluster {
     let mut cluster = Cluster::start();
-    cluster.install();
     let number = cluster.start_registering(policy);
     cluster.join_service(number);
     await_effect(&cluster);
@@ -41,7 +40,6 @@ fn await_effect(cluster: &Cluster) {
 #[test]
 fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
     let mut cluster = Cluster::start();
-    cluster.install();
     let first = cluster.start_registering("{}");
     // Nobody is behind the service: whoever registered now would stop every write.
     wait("the probe", || cluster.nadmit().log_text().contains("before nadmit can be reached").then_some(()));
