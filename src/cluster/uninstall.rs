@@ -17,11 +17,19 @@ pub struct UninstallError {
 impl Cluster {
     /// Deletes the webhook configurations, then everything else that was installed. What is not there is no failure.
     pub async fn uninstall(&self, home: Home) -> Result<(), UninstallError> {
+        let namespace = format!("/api/v1/namespaces/{}", home.namespace);
         for path in paths(&home) {
-            let gone = self.delete(&path).await;
+            let gone = if path == namespace { self.delete_if_ours(&path).await } else { self.delete(&path).await };
             gone.map_err(|cause| UninstallError { path, cause })?;
         }
         Ok(())
+    }
+
+    /// A namespace that somebody else made may hold more than nadmit.
+    async fn delete_if_ours(&self, path: &str) -> Result<(), Failed> {
+        let label = self.read(path).await?;
+        let label = label.as_ref().and_then(|found| found.pointer("/metadata/labels/app.kubernetes.io~1name"));
+        if label.and_then(Value::as_str) == Some(NAME) { self.delete(path).await } else { Ok(()) }
     }
 }
 
