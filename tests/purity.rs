@@ -70,6 +70,15 @@ fn the_policy_schema_is_current() {
     is_current("docs/policy.schema.json", &format!("{:#}\n", Policy::schema()));
 }
 
+#[test]
+fn the_manifests_and_the_chart_are_current() {
+    let files = nadmit::deploy::files::files();
+    assert!(files.len() > 15, "only {} files", files.len());
+    for (path, text) in files {
+        is_current(&format!("deploy/{path}"), &text);
+    }
+}
+
 /// The README shows the policy file that the tests read, and that file has every key of the schema.
 #[test]
 fn the_policy_example_shows_every_key() {

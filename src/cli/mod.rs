@@ -32,6 +32,7 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, for as long as the process lives")]
 enum Command {
     Serve(Box<serve::Serve>),
     Check(check::Check),

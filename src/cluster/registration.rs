@@ -15,8 +15,8 @@ use tracing::{info, warn};
 pub use super::bundle::follow;
 use super::probe::{ProbeError, probe};
 use super::{Cluster, Failed, Written, bundle};
-use crate::deploy::NAME;
 use crate::deploy::webhooks::{Address, Phase, configuration};
+use crate::deploy::{NAME, set};
 use crate::policy::Policy;
 
 /// How often the configurations are looked at.
@@ -124,7 +124,9 @@ impl Keeper {
             let mut is_done = true;
             for (phase, stored) in Phase::ALL.into_iter().zip(stored) {
                 let mut wanted = configuration(phase, &to.address, policy, &bundle);
-                wanted["metadata"]["ownerReferences"] = json!([owner]);
+                if let Some(metadata) = wanted.get_mut("metadata") {
+                    set(metadata, "ownerReferences", json!([owner]));
+                }
                 is_done &= mend(&to.cluster, phase, stored, &wanted).await?;
             }
             if is_done {
@@ -183,11 +185,18 @@ fn is_as_wanted(stored: &Value, wanted: &Value) -> bool {
 
 /// What is stored, with everything of ours as it should be.
 fn mended(mut stored: Value, wanted: &Value) -> Value {
-    stored["webhooks"] = wanted["webhooks"].clone();
-    stored["metadata"]["ownerReferences"] = wanted["metadata"]["ownerReferences"].clone();
-    for (key, value) in wanted["metadata"]["labels"].as_object().into_iter().flatten() {
-        stored["metadata"]["labels"][key] = value.clone();
+    if let Some(webhooks) = wanted.get("webhooks") {
+        set(&mut stored, "webhooks", webhooks.clone());
     }
+    let Some(metadata) = stored.get_mut("metadata") else { return stored };
+    if let Some(owners) = wanted.pointer("/metadata/ownerReferences") {
+        set(metadata, "ownerReferences", owners.clone());
+    }
+    let mut labels = metadata.get("labels").filter(|labels| labels.is_object()).cloned().unwrap_or_else(|| json!({}));
+    for (key, value) in wanted.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten() {
+        set(&mut labels, key, value.clone());
+    }
+    set(metadata, "labels", labels);
     stored
 }
 
@@ -254,7 +263,7 @@ mod tests {
         let stored: Vec<_> = wanted("PEM").into_iter().map(Some).collect();
         assert_eq!(carried(&stored).as_deref(), Some("PEM"));
         assert_eq!(carried(&[stored[0].clone(), None]), None);
-        let mut one = stored.clone();
+        let mut one = stored;
         one[1].as_mut().unwrap()["webhooks"][2]["clientConfig"]["caBundle"] = "QQ==".into();
         assert_eq!(carried(&one), None);
     }

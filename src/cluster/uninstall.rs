@@ -17,34 +17,38 @@ pub struct UninstallError {
 impl Cluster {
     /// Deletes the webhook configurations, then everything else that was installed. What is not there is no failure.
     pub async fn uninstall(&self, home: Home) -> Result<(), UninstallError> {
-        for path in paths(home) {
-            let gone = self.delete(&path).await;
+        let namespace = format!("/api/v1/namespaces/{}", home.namespace);
+        for path in paths(&home) {
+            let gone = if path == namespace { self.delete_if_ours(&path).await } else { self.delete(&path).await };
             gone.map_err(|cause| UninstallError { path, cause })?;
         }
         Ok(())
+    }
+
+    /// A namespace that somebody else made may hold more than nadmit.
+    async fn delete_if_ours(&self, path: &str) -> Result<(), Failed> {
+        let label = self.read(path).await?;
+        let label = label.as_ref().and_then(|found| found.pointer("/metadata/labels/app.kubernetes.io~1name"));
+        if label.and_then(Value::as_str) == Some(NAME) { self.delete(path).await } else { Ok(()) }
     }
 }
 
 /// What is deleted, in this order. A replica that still runs mends the configurations as long as it may, so they are deleted once
 /// more when it may not.
-fn paths(home: Home) -> Vec<String> {
+fn paths(home: &Home) -> Vec<String> {
     let configurations = || Phase::ALL.into_iter().map(|phase| format!("{}/{NAME}", phase.collection()));
-    let mut all = Vec::new();
+    let mut all: Vec<String> = Vec::new();
     for certificates in Certificates::ALL {
         let options =
             Options { home: home.clone(), certificates, monitoring: true, backstop: true, ..Options::default() };
-        all.extend(objects(&options).iter().filter_map(path));
-    }
-    let (rights, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|path| path.contains("/clusterrole"));
-    let mut paths: Vec<String> = Vec::new();
-    paths.extend(configurations());
-    for path in rights.into_iter().chain(configurations()).chain(rest.into_iter().rev()) {
-        let is_again = paths.iter().skip(Phase::ALL.len()).any(|known| *known == path);
-        if !is_again {
-            paths.push(path);
+        for path in objects(&options).iter().filter_map(path) {
+            if !all.contains(&path) {
+                all.push(path);
+            }
         }
     }
-    paths
+    let (rights, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|path| path.contains("/clusterrole"));
+    configurations().chain(rights).chain(configurations()).chain(rest.into_iter().rev()).collect()
 }
 
 /// Where an object is.
@@ -67,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_configurations_go_first_and_the_namespace_last() {
-        let paths = paths(Home { namespace: "here".to_owned(), service: "hooks".to_owned() });
+        let paths = paths(&Home { namespace: "here".to_owned(), service: "hooks".to_owned() });
         let at = |end: &str| paths.iter().position(|path| path.ends_with(end)).unwrap();
         assert_eq!(at("mutatingwebhookconfigurations/nadmit"), 0);
         assert!(paths[1].ends_with("/validatingwebhookconfigurations/nadmit"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CERTIFICATE, NAME, Options, anywhere, here};
+use super::{CERTIFICATE, NAME, Options, anywhere, here, set};
 
 /// The ServiceAccount, its rights, and its place in the API server's queues.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
@@ -36,7 +36,7 @@ fn account(options: &Options) -> Value {
 fn rule(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> Value {
     let mut rule = json!({ "apiGroups": [group], "resources": resources, "verbs": verbs });
     if !names.is_empty() {
-        rule["resourceNames"] = json!(names);
+        set(&mut rule, "resourceNames", json!(names));
     }
     rule
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CERTIFICATE, Certificates, Options, here};
+use super::{CERTIFICATE, Certificates, Options, here, set};
 
 /// The ConfigMap into which OpenShift writes its service CA.
 const SERVICE_CA: &str = "nadmit-service-ca";
@@ -18,7 +18,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
         Certificates::CertManager => cert_manager(options),
         Certificates::OpenShift => {
             let mut metadata = here(options, SERVICE_CA);
-            metadata["annotations"] = json!({ "service.beta.openshift.io/inject-cabundle": "true" });
+            set(&mut metadata, "annotations", json!({ "service.beta.openshift.io/inject-cabundle": "true" }));
             vec![json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata })]
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn has_device(policy: &Policy) -> String {
     let pattern = format!(r#""{}"{space}:{space}"(?:{})""#, spelled("type", true), names.join("|"));
     let most = MOST_LENGTHS / pattern.len();
     // A config that is too long to be matched is only looked through for the names, and for escapes that may hide one.
-    let mut roughly = r"object.spec.config.contains('\\u')".to_owned();
+    let mut roughly = r"object.spec.config.contains('\\')".to_owned();
     for kind in kinds {
         let _ = write!(roughly, " || object.spec.config.contains({})", quoted(kind));
     }

@@ -116,9 +116,16 @@ pub fn objects(options: &Options) -> Vec<Value> {
 fn namespace(options: &Options) -> Value {
     let mut labels = labels();
     for mode in ["enforce", "warn", "audit"] {
-        labels[format!("pod-security.kubernetes.io/{mode}")] = "restricted".into();
+        set(&mut labels, &format!("pod-security.kubernetes.io/{mode}"), "restricted".into());
     }
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": options.home.namespace, "labels": labels } })
+}
+
+/// Sets a member of an object.
+pub(crate) fn set(object: &mut Value, key: &str, value: Value) {
+    if let Value::Object(members) = object {
+        members.insert(key.to_owned(), value);
+    }
 }
 
 /// What every object of ours carries.

@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::conditions::{device, no_device, stays, wedged};
-use super::{EXEMPT, Home, NAME, labels};
+use super::{EXEMPT, Home, NAME, labels, set};
 use crate::policy::{FailurePolicy, Policy};
 use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkKind};
 
@@ -76,7 +76,7 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
             "admissionReviewVersions": ["v1"],
         });
         if phase == Phase::Mutating {
-            entry["reinvocationPolicy"] = "IfNeeded".into();
+            set(&mut entry, "reinvocationPolicy", "IfNeeded".into());
         }
         entry
     };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{HTTPS_PORT, METRICS_PORT, NAME, Options, POLICY, certificates, here, labels, selector};
+use super::{HTTPS_PORT, METRICS_PORT, NAME, Options, POLICY, certificates, here, labels, selector, set};
 
 /// The policy, the Service, the Deployment and what keeps it available.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
@@ -28,7 +28,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
 fn service(options: &Options) -> Value {
     let mut metadata = here(options, &options.home.service);
     if let Some(annotations) = certificates::service_annotations(options) {
-        metadata["annotations"] = annotations;
+        set(&mut metadata, "annotations", annotations);
     }
     json!({
         "apiVersion": "v1",
@@ -49,7 +49,7 @@ fn deployment(options: &Options) -> Value {
     volumes.extend(certificates::volumes(options));
     let mounts: Vec<Value> = volumes
         .iter()
-        .map(|(volume, path)| json!({ "name": volume["name"], "mountPath": path, "readOnly": true }))
+        .map(|(volume, path)| json!({ "name": volume.get("name"), "mountPath": path, "readOnly": true }))
         .collect();
     let volumes: Vec<Value> = volumes.into_iter().map(|(volume, _)| volume).collect();
     let mut arguments = vec![
