@@ -155,6 +155,7 @@ impl Certificates {
         }
         let material = stored.material(client_ca);
         if self.material.as_ref() == Some(&material) {
+            self.held = Some(stored);
             return Ok(None);
         }
         let served = material.serve()?;

@@ -169,19 +169,14 @@ fn a_leader_that_dies_or_ends_is_followed_and_there_are_never_two() {
 fn many_stand_and_one_leads() {
     let cluster = Cluster::start();
     let names = ["one", "two", "three", "four"];
-    let mut all = names.map(|name| Runner::start(&cluster, name));
-    wait("one to lead", || all.iter_mut().any(Runner::leads).then_some(()));
-    // Each leads once, and goes; who stands has a second for it, with nobody else leading.
-    for _ in 1..names.len() {
-        let index = wait("one to lead", || all.iter_mut().position(Runner::leads));
-        harness::signal(all[index].process.id(), "TERM");
-        let gone = all[index].log.clone();
-        wait("another to lead", || {
-            let leads = |runner: &&mut Runner| {
-                runner.log != gone && samples(&runner.log).last().is_some_and(|(_, leads)| *leads)
-            };
-            all.iter_mut().find(leads).map(drop)
-        });
+    let mut standing: Vec<_> = names.iter().map(|name| Runner::start(&cluster, name)).collect();
+    let mut ended = Vec::new();
+    // Each leads once, and goes.
+    while !standing.is_empty() {
+        let index = wait("one to lead", || standing.iter_mut().position(Runner::leads));
+        let leader = standing.remove(index);
+        harness::signal(leader.process.id(), "TERM");
+        ended.push(leader);
     }
     assert_never_two(cluster.directory(), &names);
 }

@@ -81,12 +81,13 @@ impl Callers {
         let callers =
             Self { stop: Arc::clone(&stop), asked: Arc::clone(&asked), refused: Arc::clone(&refused), thread: None };
         let (api, addresses) = (api.clone(), servers.iter().map(|server| server.https).collect::<Vec<_>>());
+        // Read here, before anybody touches the Secret.
+        let mut bundle = text(&api.get(SECRET).unwrap(), "ca.crt");
+        let mut read = Instant::now();
         let thread = thread::spawn(move || {
-            let mut bundle = String::new();
-            let mut read = None::<Instant>;
             while !stop.load(Ordering::Relaxed) {
-                if read.is_none_or(|read| read.elapsed() > Duration::from_millis(500)) {
-                    read = Some(Instant::now());
+                if read.elapsed() > Duration::from_millis(500) {
+                    read = Instant::now();
                     // One that was deleted or vandalised is none that webhooks would carry.
                     let found = api.get(SECRET).map(|secret| text(&secret, "ca.crt"));
                     bundle = found.filter(|found| found.contains("END CERTIFICATE")).unwrap_or(bundle);
