@@ -12,7 +12,7 @@ use nadmit::cluster::lease::{Candidate, Timing};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, alone};
 use crate::harness;
 use crate::processes::{Process, wait};
 
@@ -123,6 +123,7 @@ fn assert_never_two(directory: &Path, names: &[&str]) {
 
 #[test]
 fn a_leader_that_dies_or_ends_is_followed_and_there_are_never_two() {
+    let _alone = alone();
     let cluster = Cluster::start();
     let mut one = Runner::start(&cluster, "one");
     one.wait_leads("the first to lead");
@@ -167,6 +168,7 @@ fn a_leader_that_dies_or_ends_is_followed_and_there_are_never_two() {
 
 #[test]
 fn many_stand_and_one_leads() {
+    let _alone = alone();
     let cluster = Cluster::start();
     let names = ["one", "two", "three", "four"];
     let mut standing: Vec<_> = names.iter().map(|name| Runner::start(&cluster, name)).collect();

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::client::{Client, Http, Trust, block_on};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, alone};
 use crate::harness::{Server, nadmit};
 use crate::objects::version;
 use crate::processes::wait;
@@ -62,7 +62,7 @@ fn ask(server: std::net::SocketAddr, bundle: &str) -> Result<(), String> {
     let trust = Trust::in_ca(bundle.as_bytes()).named("nadmit.nadmit.svc");
     block_on(async {
         let mut client = Client::connect(server, &trust, Http::One).await.map_err(|error| error.to_string())?;
-        let answer = client.send("GET", "/readyz", &[], Vec::new()).await.map_err(|error| error.to_string())?;
+        let answer = client.send("GET", "/healthz", &[], Vec::new()).await.map_err(|error| error.to_string())?;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
 }
@@ -115,6 +115,7 @@ impl Callers {
 
 #[test]
 fn replicas_that_start_at_once_agree_on_one_ca() {
+    let _alone = alone();
     let cluster = Cluster::start();
     let watch = cluster.admin.watch(SECRETS);
     let quick: &[&str] = &["--settle", "1200ms"];
@@ -145,6 +146,7 @@ fn replicas_that_start_at_once_agree_on_one_ca() {
 
 #[test]
 fn six_rotations_refuse_nobody() {
+    let _alone = alone();
     let cluster = Cluster::start();
     let watch = cluster.admin.watch(SECRETS);
     // A CA each ten seconds, and between two of them a certificate of the same CA.
@@ -181,6 +183,7 @@ fn six_rotations_refuse_nobody() {
 
 #[test]
 fn a_deleted_or_vandalised_secret_is_mended_and_nobody_is_refused() {
+    let _alone = alone();
     let cluster = Cluster::start();
     let quick: &[&str] = &["--settle", "1800ms"];
     let (servers, _) = start_at_once(&cluster, &[quick, quick]);
@@ -225,6 +228,7 @@ fn a_deleted_or_vandalised_secret_is_mended_and_nobody_is_refused() {
 
 #[test]
 fn clocks_an_hour_apart_settle() {
+    let _alone = alone();
     let cluster = Cluster::start();
     let watch = cluster.admin.watch(SECRETS);
     for wrong in ["1h", "-1h"] {
@@ -252,6 +256,7 @@ fn clocks_an_hour_apart_settle() {
 
 #[test]
 fn the_certificate_changes_only_when_all_webhooks_carry_the_new_ca() {
+    let _alone = alone();
     let cluster = Cluster::start();
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let settle = Duration::from_millis(600);
@@ -291,6 +296,7 @@ fn the_certificate_changes_only_when_all_webhooks_carry_the_new_ca() {
 
 #[test]
 fn a_replica_waits_for_what_it_needs_and_says_so() {
+    let _alone = alone();
     let cluster = Cluster::start();
     let kubeconfig = cluster.kubeconfig("jane");
     let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--tls-secret", NAME]);
