@@ -88,7 +88,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             home: Home { namespace: NAME.to_owned(), service: NAME.to_owned() },
-            image: format!("ghcr.io/nadmit/nadmit:{}", env!("CARGO_PKG_VERSION")),
+            image: format!("nadmit:{}", env!("CARGO_PKG_VERSION")),
             replicas: 2,
             certificates: Certificates::default(),
             policy: "# The default policy: every key is optional.\n{}\n".to_owned(),
