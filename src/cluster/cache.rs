@@ -11,7 +11,7 @@ use super::facts::{Found, Question, Source};
 use super::kept::{MOST_HERE, Nads, Namespaces, Networks, Places, Policies};
 use super::watch::{Cache, Held, Keep};
 use crate::policy::{Facts, Lookup};
-use crate::resources::{NAD_GROUP, NETWORK_GROUP, Network, NetworkKind, Object};
+use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkKind, Object};
 use crate::telemetry::metrics::CacheMetrics;
 
 /// All that is watched.
@@ -46,12 +46,7 @@ impl Caches {
             networks: NetworkKind::ALL.map(|kind| Cache::new(kind.name(), operators(kind.plural()), "", metrics)),
             namespaces: Cache::new("Namespace", "/api/v1/namespaces".to_owned(), "", metrics),
             policies: Cache::new("SriovNetworkNodePolicy", operators("sriovnetworknodepolicies"), "", metrics),
-            nads: Cache::new(
-                "NetworkAttachmentDefinition",
-                format!("/apis/{NAD_GROUP}/v1/network-attachment-definitions"),
-                "",
-                metrics,
-            ),
+            nads: Cache::new("NetworkAttachmentDefinition", format!("/apis/{NAD_GROUP}/v1/{NADS}"), "", metrics),
             deployments: Cache::new(
                 "Deployment",
                 "/apis/apps/v1/deployments".to_owned(),

@@ -15,11 +15,11 @@ use super::facts::{Source, judged};
 use super::lease::Claim;
 use super::owner::segment;
 use super::{Cluster, Failed, Written};
+use crate::deploy::{EXEMPT, SPARED_NAMESPACE};
 use crate::policy::{Policy, Subject};
-use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkKind, Object};
+use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind, Object};
 use crate::telemetry::metrics::Completions;
 
-const NADS: &str = "network-attachment-definitions";
 /// How many objects are read at once.
 const PAGE: usize = 500;
 /// The time between two writes: nobody waits for them, and the operator looks at each.
@@ -30,10 +30,6 @@ const RESCAN: Duration = Duration::from_secs(600);
 const RETRY: Duration = Duration::from_secs(10);
 /// How long the network that owns a NAD may take to answer.
 const WITHIN: Duration = Duration::from_secs(5);
-/// The namespace that admission is not asked about.
-pub(crate) const SPARED_NAMESPACE: &str = "kube-system";
-/// The label of other namespaces that it is not asked about.
-pub(crate) const EXEMPT: &str = "nadmit.io/exempt";
 
 /// The one who completes.
 pub struct Completer {

@@ -7,7 +7,7 @@ use futures_util::future::{join_all, try_join, try_join_all};
 use super::facts::{Found, Question, Source, Unavailable};
 use super::{Cluster, Failed};
 use crate::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, USUAL_NAMESPACES, Wanted};
-use crate::resources::{Meta, NAD_GROUP, NETWORK_GROUP, NetworkId, NetworkKind, Object};
+use crate::resources::{Meta, NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
 
 impl Source for Cluster {
     fn known(&self, _: &Object<'_>) -> Facts {
@@ -65,7 +65,7 @@ impl Cluster {
 
     async fn nad(&self, namespace: &str, name: &str) -> Result<Lookup<()>, Failed> {
         let (Some(namespace), Some(name)) = (segment(namespace), segment(name)) else { return Ok(Lookup::Unknown) };
-        let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{namespace}/network-attachment-definitions/{name}");
+        let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{namespace}/{NADS}/{name}");
         Ok(self.get(&path).await?.map_or(Lookup::Absent, |_| Lookup::Found(())))
     }
 

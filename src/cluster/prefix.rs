@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::owner::segment;
 use super::{Cluster, Failed};
 use crate::policy::{Policy, Prefix};
-use crate::resources::{NAD_GROUP, OWNER_REF, Object, RESOURCE_NAME};
+use crate::resources::{NAD_GROUP, NADS, OWNER_REF, Object, RESOURCE_NAME};
 
 /// The operator's Deployment.
 const DEPLOYMENT: &str = "sriov-network-operator";
@@ -41,7 +41,7 @@ impl Cluster {
     }
 
     async fn written(&self) -> Result<Option<String>, Failed> {
-        let path = format!("/apis/{NAD_GROUP}/v1/network-attachment-definitions?limit={LIMIT}");
+        let path = format!("/apis/{NAD_GROUP}/v1/{NADS}?limit={LIMIT}");
         let Some(text) = self.get(&path).await? else { return Ok(None) };
         let nads = Object::read_list(&text).map_err(|_| Failed::Unexpected)?;
         let rendered = nads.iter().map(Object::meta).filter(|meta| meta.annotation(OWNER_REF).is_some());

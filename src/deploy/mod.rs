@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 
 /// The name of everything that is there once.
 pub const NAME: &str = "nadmit";
+/// The namespace that nadmit is never asked about.
+pub const SPARED_NAMESPACE: &str = "kube-system";
 /// The label that, with the value "true", keeps a namespace away from nadmit: for emergencies.
 pub const EXEMPT: &str = "nadmit.io/exempt";
 /// The Secret with the serving certificate.

@@ -5,9 +5,9 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::conditions::{device, no_device, stays, wedged};
-use super::{EXEMPT, Home, NAME, labels, set};
+use super::{EXEMPT, Home, NAME, SPARED_NAMESPACE, labels, set};
 use crate::policy::{FailurePolicy, Policy};
-use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkKind};
+use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind};
 
 /// The longest the API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 5;
@@ -104,14 +104,14 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
 /// The namespaces whose objects are looked at: not those the cluster itself lives in, and none that somebody has let off.
 pub(super) fn everywhere_else() -> Value {
     json!({ "matchExpressions": [
-        { "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"] },
+        { "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [SPARED_NAMESPACE] },
         { "key": EXEMPT, "operator": "NotIn", "values": ["true"] },
     ] })
 }
 
 /// Writes of NADs.
 pub(super) fn nads() -> Value {
-    rule(NAD_GROUP, &["network-attachment-definitions"])
+    rule(NAD_GROUP, &[NADS])
 }
 
 fn networks() -> Value {

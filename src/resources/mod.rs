@@ -29,6 +29,8 @@ pub const LAST_NAMESPACE: &str = "operator.sriovnetwork.openshift.io/last-networ
 pub const NETWORK_GROUP: &str = "sriovnetwork.openshift.io";
 /// The API group of the NAD.
 pub const NAD_GROUP: &str = "k8s.cni.cncf.io";
+/// NADs in an address of the API server.
+pub const NADS: &str = "network-attachment-definitions";
 
 /// An object that nadmit judges.
 #[derive(Clone, Debug)]

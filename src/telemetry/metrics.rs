@@ -240,7 +240,7 @@ impl Metrics {
         );
         registry.register(
             "certificate_reloads",
-            "Changes of the certificate files, and whether the new ones are used",
+            "Changes of the certificate, and whether the new one is used",
             self.certificate_reloads.clone(),
         );
         registry.register(
