@@ -16,6 +16,7 @@
 //! | [`cli`] | arguments and wiring |
 //! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
 //! | [`cluster`] | everything that talks to an API server: what is known of the cluster, who owns a NAD, certificates, registration, the Lease |
+//! | [`audit`] | the API server's audit log: reading it, who wrote blindly, too late, for nothing or for ever |
 //! | [`tls`] | certificates: from files, made for development, or of a CA of our own that is rotated |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |
@@ -28,6 +29,7 @@
 //! | [`yaml`] | YAML as kubectl reads it, with positions (pure) |
 //! | [`json`] | JSON as Go reads it, with positions (pure) |
 
+pub mod audit;
 pub mod cli;
 pub mod cluster;
 pub mod cni;

@@ -94,7 +94,7 @@ impl Check {
             policy: &policy,
             assume: self.assumptions(),
             format: self.format(),
-            progress: Progress::new(inputs.len() * 2),
+            progress: Progress::new("checking", inputs.len() * 2, 500),
             summary: Summary::default(),
             out: BufWriter::new(Box::new(io::stdout().lock())),
             is_first: true,

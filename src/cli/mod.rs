@@ -1,5 +1,6 @@
 //! Arguments and wiring, nothing else.
 
+mod audit_log;
 mod check;
 mod in_cluster;
 mod install;
@@ -36,6 +37,7 @@ pub struct Cli {
 enum Command {
     Serve(Box<serve::Serve>),
     Check(check::Check),
+    AuditLog(audit_log::AuditLog),
     Install(install::Install),
     Uninstall(install::Uninstall),
     Rules(rules::Rules),
@@ -56,6 +58,7 @@ impl Cli {
         let result = match self.command {
             Command::Serve(serve) => serve.run(),
             Command::Check(check) => check.run(),
+            Command::AuditLog(audit_log) => audit_log.run(),
             Command::Install(install) => install.run(),
             Command::Uninstall(uninstall) => uninstall.run(),
             Command::Rules(rules) => rules.run(),

@@ -6,16 +6,17 @@ const WIDTH: usize = 30;
 
 /// A progress bar on standard error. It shows itself only to a person, and only where there is much to do.
 pub(super) struct Progress {
+    what: &'static str,
     total: usize,
     done: usize,
     shown: Option<usize>,
 }
 
 impl Progress {
-    /// A bar for so many steps; hidden if they are few, or if nobody watches.
-    pub(super) fn new(total: usize) -> Self {
-        let visible = total >= 500 && io::stderr().is_terminal();
-        Self { total: if visible { total } else { 0 }, done: 0, shown: None }
+    /// A bar for so many steps; hidden if they are fewer than is worth one, or if nobody watches.
+    pub(super) fn new(what: &'static str, total: usize, worth_it: usize) -> Self {
+        let visible = total >= worth_it && io::stderr().is_terminal();
+        Self { what, total: if visible { total } else { 0 }, done: 0, shown: None }
     }
 
     /// Some steps are done.
@@ -24,7 +25,7 @@ impl Progress {
         let Some(percent) = (self.done * 100).checked_div(self.total) else { return };
         if self.shown != Some(percent) {
             self.shown = Some(percent);
-            let _ = write!(io::stderr(), "\r{}", bar(percent.min(100)));
+            let _ = write!(io::stderr(), "\r{}", bar(self.what, percent.min(100)));
         }
     }
 
@@ -42,17 +43,17 @@ impl Drop for Progress {
     }
 }
 
-fn bar(percent: usize) -> String {
+fn bar(what: &str, percent: usize) -> String {
     let filled = percent * WIDTH / 100;
-    format!("checking [{}{}] {percent:3} %", "#".repeat(filled), " ".repeat(WIDTH - filled))
+    format!("{what} [{}{}] {percent:3} %", "#".repeat(filled), " ".repeat(WIDTH - filled))
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn the_bar_fills() {
-        assert_eq!(super::bar(0), format!("checking [{}]   0 %", " ".repeat(30)));
-        assert_eq!(super::bar(50), format!("checking [{}{}]  50 %", "#".repeat(15), " ".repeat(15)));
-        assert_eq!(super::bar(100), format!("checking [{}] 100 %", "#".repeat(30)));
+        assert_eq!(super::bar("checking", 0), format!("checking [{}]   0 %", " ".repeat(30)));
+        assert_eq!(super::bar("checking", 50), format!("checking [{}{}]  50 %", "#".repeat(15), " ".repeat(15)));
+        assert_eq!(super::bar("reading", 100), format!("reading [{}] 100 %", "#".repeat(30)));
     }
 }

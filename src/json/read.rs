@@ -13,7 +13,8 @@ pub(crate) struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
+    /// Stands on the first byte of a text.
+    pub(crate) fn new(text: &'t str) -> Self {
         Self { text, at: 0, scratch: Vec::new() }
     }
 
@@ -114,6 +115,25 @@ impl<'t> Reader<'t> {
             more = self.goes_on(b'}')?;
         }
         Ok(())
+    }
+
+    /// An object, until `each` wants no more of it: false if it was left in the middle.
+    pub(crate) fn members_while(
+        &mut self,
+        mut each: impl FnMut(&mut Self, &str) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        if self.peek() != Some(b'{') {
+            return Err(self.error(Problem::ObjectExpected));
+        }
+        let mut more = self.opens(b'}');
+        while more {
+            let (key, _) = self.key()?;
+            if !each(self, &key)? {
+                return Ok(false);
+            }
+            more = self.goes_on(b'}')?;
+        }
+        Ok(true)
     }
 
     /// A list: `each` reads an element.

@@ -33,7 +33,7 @@ impl Format for Json {
 }
 
 /// A value as JSON on one line. Nothing that is reported has keys that are no strings, which is all that could fail.
-pub(super) fn to_json(value: &impl Serialize) -> String {
+pub(crate) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 

@@ -21,9 +21,11 @@ use std::ops::Range;
 pub use github::Github;
 pub use human::Human;
 pub use json::Json;
+pub(crate) use json::to_json;
 pub use junit::Junit;
 pub use place::place;
 pub use sarif::Sarif;
+pub(crate) use sarif::{SCHEMA as SARIF_SCHEMA, hash as fingerprint, uri};
 
 use crate::policy::{Action, Finding, Verdict};
 

@@ -13,7 +13,8 @@ use crate::policy::{Action, Because, Rule};
 #[derive(Clone, Copy, Debug)]
 pub struct Sarif;
 
-const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+/// Where the shape of such a log is described.
+pub(crate) const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 impl Format for Sarif {
     fn begin(&self) -> String {
@@ -156,9 +157,14 @@ fn fingerprint(judged: &Judged<'_>, index: usize, placed: &Placed<'_>) -> String
     let same = |other: &&Placed<'_>| other.finding.rule == placed.finding.rule && member(other) == member(placed);
     let ordinal = judged.findings.iter().take(index).filter(same).count().to_string();
     let (file, rule, member) = (uri(judged.source), placed.finding.rule.id, member(placed));
+    hash([file.as_str(), judged.kind, judged.namespace, judged.name, rule, &member, &ordinal])
+}
+
+/// The texts that a finding is known again by, as one short one.
+pub(crate) fn hash<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
     // FNV-1a: small, and the same for ever, which the standard library's hash does not promise.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for part in [file.as_str(), judged.kind, judged.namespace, judged.name, rule, &member, &ordinal] {
+    for part in parts {
         for byte in part.bytes().chain([0]) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         }
@@ -167,7 +173,7 @@ fn fingerprint(judged: &Judged<'_>, index: usize, placed: &Placed<'_>) -> String
 }
 
 /// A path as a URI: relative to where nadmit ran, unless it was given from the root.
-fn uri(source: &str) -> String {
+pub(crate) fn uri(source: &str) -> String {
     let Some(path) = path(source) else { return "stdin".to_owned() };
     let mut uri = if path.starts_with('/') { "file://".to_owned() } else { String::new() };
     for byte in path.bytes() {

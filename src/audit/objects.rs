@@ -1,0 +1,229 @@
+//! What is known of each object: its last version, by which a write that changed nothing is recognised, and how often it is written.
+//!
+//! So many objects are kept and no more. Where there are others, each newcomer that finds no room takes one from the weight of all, and
+//! those without weight are forgotten (the counters of Misra and Gries): what is written again and again stays, and its count
+//! is at most [`Objects::missed`] too low.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+use std::collections::HashMap;
+
+use super::event::{Event, ObjectRef};
+use super::tally::{Agent, shortened};
+use super::write::{Outcome, Proof, Write};
+
+/// How many objects are kept.
+pub const MAX_OBJECTS: usize = 16_384;
+/// How many writers of an object are told apart.
+const MAX_WRITERS: usize = 4;
+/// A minute is looked at in steps of ten seconds: what is found in six of them came within a minute.
+const STEP: i64 = 10_000_000;
+const STEPS: usize = 6;
+
+/// Whether a write changed anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It did.
+    Something,
+    /// It did not, for certain.
+    Nothing,
+    /// The log does not tell.
+    Unknown,
+    /// It was refused.
+    NotStored,
+}
+
+/// The objects.
+#[derive(Debug)]
+pub struct Objects {
+    known: HashMap<Box<str>, Object>,
+    limit: usize,
+    /// How often there was no room: no object's count is further off.
+    pub missed: u64,
+    /// Where an object's name is put together.
+    scratch: String,
+}
+
+/// What is known of an object.
+#[derive(Clone, Debug, Default)]
+pub struct Object {
+    weight: u64,
+    version: Option<Box<str>>,
+    completed: i64,
+    window: Window,
+    /// Writes, whatever came of them.
+    pub writes: u64,
+    /// Those that changed nothing, for certain.
+    pub unchanged: u64,
+    /// Those that were refused.
+    pub refused: u64,
+    /// How often another one wrote than the time before.
+    pub turns: u64,
+    last_writer: Option<Agent>,
+    /// Who wrote, and how often; the first few.
+    pub writers: Vec<(Agent, u64)>,
+    /// When the first and the last write came.
+    pub time: (i64, i64),
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        Self { known: HashMap::new(), limit: MAX_OBJECTS, missed: 0, scratch: String::new() }
+    }
+}
+
+impl Objects {
+    /// Takes a write in, and says whether it changed anything.
+    pub fn take(&mut self, event: &Event<'_>, write: &Write, writer: Agent) -> Change {
+        // Whoever creates may leave the name to the server.
+        if event.object.name.is_empty() {
+            return Object::default().change(event, write);
+        }
+        self.scratch.clear();
+        push_name(&mut self.scratch, &event.object);
+        if !self.known.contains_key(self.scratch.as_str()) {
+            if self.known.len() >= self.limit {
+                self.make_room();
+            }
+            if self.known.len() < self.limit {
+                self.known.insert(self.scratch.as_str().into(), Object::default());
+            }
+        }
+        match self.known.get_mut(self.scratch.as_str()) {
+            Some(object) => object.take(event, write, writer),
+            None => Object::default().change(event, write),
+        }
+    }
+
+    /// The newest version that is known of an object.
+    pub fn version(&mut self, object: &ObjectRef<'_>) -> Option<&str> {
+        self.scratch.clear();
+        push_name(&mut self.scratch, object);
+        self.known.get(self.scratch.as_str())?.version.as_deref()
+    }
+
+    fn make_room(&mut self) {
+        self.missed += 1;
+        self.known.retain(|_, object| {
+            object.weight = object.weight.saturating_sub(1);
+            object.weight > 0
+        });
+    }
+
+    /// Those that were written at least so often within a minute, the most often written first.
+    pub fn loops(&self, at_least: u32) -> Vec<(&str, &Object)> {
+        let mut loops: Vec<_> = self.known.iter().filter(|(_, object)| object.peak() >= at_least).collect();
+        loops.sort_by(|(a, one), (b, other)| other.peak().cmp(&one.peak()).then(a.cmp(b)));
+        loops.into_iter().map(|(name, object)| (name.as_ref(), object)).collect()
+    }
+}
+
+impl Object {
+    /// The most writes within a minute.
+    pub fn peak(&self) -> u32 {
+        self.window.peak
+    }
+
+    fn take(&mut self, event: &Event<'_>, write: &Write, writer: Agent) -> Change {
+        let change = self.change(event, write);
+        self.remember(event);
+        if self.writes == 0 {
+            self.time = (event.received, event.received);
+        }
+        self.time = (self.time.0.min(event.received), self.time.1.max(event.received));
+        self.weight += 1;
+        self.writes += 1;
+        self.unchanged += u64::from(change == Change::Nothing);
+        self.refused += u64::from(change == Change::NotStored);
+        self.turns += u64::from(self.last_writer.is_some_and(|last| last != writer));
+        self.last_writer = Some(writer);
+        self.window.add(event.received.div_euclid(STEP));
+        let has_room = self.writers.len() < MAX_WRITERS;
+        match self.writers.iter_mut().find(|(known, _)| *known == writer) {
+            Some((_, writes)) => *writes += 1,
+            None if has_room => self.writers.push((writer, 1)),
+            None => {}
+        }
+        change
+    }
+
+    /// Whether the write changed anything, by the version in its answer.
+    fn change(&self, event: &Event<'_>, write: &Write) -> Change {
+        if write.outcome != Outcome::Taken {
+            return Change::NotStored;
+        }
+        if write.proof == Proof::NotNeeded {
+            return Change::Something;
+        }
+        let Some(stored) = event.stored.as_deref() else { return Change::Unknown };
+        if let Some(stated) = event.stated() {
+            return if stated == stored { Change::Nothing } else { Change::Something };
+        }
+        match self.version.as_deref() {
+            None => Change::Unknown,
+            Some(known) if known != stored => Change::Something,
+            // Two that were under way at once: one of them made this version, and nobody knows which.
+            Some(_) if self.completed > event.received => Change::Unknown,
+            Some(_) => Change::Nothing,
+        }
+    }
+
+    /// Keeps the newest version: answers may be logged in another order than they were made.
+    fn remember(&mut self, event: &Event<'_>) {
+        let Some(stored) = event.stored.as_deref() else { return };
+        let number = |text: &str| text.parse::<u64>().ok();
+        let is_older = self.version.as_deref().is_some_and(|known| number(known) > number(stored));
+        if !is_older {
+            if self.version.as_deref() != Some(stored) {
+                self.version = Some(shortened(stored).into());
+            }
+            self.completed = self.completed.max(event.completed);
+        }
+    }
+}
+
+/// How many writes came within the last minute.
+#[derive(Clone, Debug, Default)]
+struct Window {
+    step: i64,
+    counts: [u32; STEPS],
+    peak: u32,
+}
+
+impl Window {
+    fn add(&mut self, step: i64) {
+        let age = self.step - step;
+        match usize::try_from(age) {
+            Ok(age) if age < STEPS => {
+                if let Some(count) = self.counts.get_mut(age) {
+                    *count += 1;
+                }
+            }
+            // Newer, or from another log that begins earlier.
+            _ => {
+                let moved = usize::try_from(-age).unwrap_or(STEPS).min(STEPS);
+                self.counts.rotate_right(moved % STEPS);
+                self.counts.iter_mut().take(moved).for_each(|count| *count = 0);
+                self.step = step;
+                if let Some(newest) = self.counts.first_mut() {
+                    *newest = 1;
+                }
+            }
+        }
+        self.peak = self.peak.max(self.counts.iter().sum());
+    }
+}
+
+/// `sriovnetworks.sriovnetwork.openshift.io apps/net`: the object with all that is below it.
+fn push_name(out: &mut String, object: &ObjectRef<'_>) {
+    out.push_str(shortened(&object.resource));
+    if !object.group.is_empty() {
+        out.push('.');
+        out.push_str(shortened(&object.group));
+    }
+    out.push(' ');
+    if !object.namespace.is_empty() {
+        out.push_str(shortened(&object.namespace));
+        out.push('/');
+    }
+    out.push_str(shortened(&object.name));
+}

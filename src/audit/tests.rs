@@ -1,0 +1,274 @@
+//! Events as the API server writes them, and what is made of them.
+
+use serde_json::{Value, json};
+
+use super::event::{Event, read_list};
+use super::lines::Line;
+use super::objects::MAX_OBJECTS;
+use super::report::Report;
+use super::tally::{MAX_AGENTS, OTHERS};
+use super::write::{Outcome, Proof, Way, Write};
+use super::{Scan, Scope};
+
+/// A status write at level RequestResponse.
+fn status(verb: &str, query: &str, code: u16, body: &Value) -> Value {
+    json!({
+        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "auditID": "2d0668a5", "stage": "ResponseComplete",
+        "requestURI": format!("/apis/sriovnetwork.openshift.io/v1/namespaces/sriov/sriovnetworknodestates/b/status{query}"),
+        "verb": verb,
+        "user": {"username": "jane", "groups": ["system:masters"]},
+        "userAgent": "writer/v1",
+        "objectRef": {"resource": "sriovnetworknodestates", "namespace": "sriov", "name": "b", "apiGroup": "sriovnetwork.openshift.io", "apiVersion": "v1", "subresource": "status"},
+        "responseStatus": {"metadata": {}, "code": code},
+        "requestObject": body,
+        "requestReceivedTimestamp": "2026-11-16T20:23:05.064935Z",
+        "stageTimestamp": "2026-11-16T20:23:05.083707Z",
+    })
+}
+
+fn with(mut event: Value, pointer: &str, value: Value) -> Value {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    event.pointer_mut(parent).unwrap()[key] = value;
+    event
+}
+
+/// At a second, answered a millisecond later, with that version stored.
+fn stored(event: Value, second: u32, version: &str) -> Value {
+    let at = |ms: u32| json!(format!("2026-11-16T20:{:02}:{:02}.{ms:03}000Z", second / 60, second % 60));
+    let event = with(event, "/requestReceivedTimestamp", at(0));
+    let event = with(event, "/stageTimestamp", at(1));
+    with(
+        event,
+        "/responseObject",
+        json!({"kind": "X", "metadata": {"managedFields": [{"a": "}"}], "resourceVersion": version}}),
+    )
+}
+
+fn scanned(events: &[Value]) -> Scan {
+    let mut scan = Scan::new(Scope::default());
+    for event in events {
+        scan.line(Line::Whole(event.to_string().as_bytes()));
+    }
+    scan
+}
+
+#[test]
+fn what_a_write_proves() {
+    let merge = |metadata: Value| json!({"metadata": metadata, "status": {"syncStatus": "x"}});
+    let named = |version: Value| json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "b", "resourceVersion": version}, "status": {}});
+    let operations = |first: Value| json!([first, {"op": "replace", "path": "/status/syncStatus", "value": "x"}]);
+    let on_version =
+        |op: &str, value: &str| operations(json!({"op": op, "path": "/metadata/resourceVersion", "value": value}));
+    let apply = "?fieldManager=m";
+    let force = "?fieldManager=m&force=true";
+    use Outcome::*;
+    use Proof::*;
+    use Way::*;
+    // (verb, query, code, body, what is made of it)
+    let table = [
+        ("update", "", 200, named(json!("7")), (Put, Version, Taken)),
+        ("update", "", 409, named(json!("7")), (Put, Version, Stale)),
+        ("update", "", 200, named(Value::Null), (Put, Nothing, Taken)),
+        ("update", "", 200, Value::Null, (Put, Unknown, Taken)),
+        ("update", "", 422, named(Value::Null), (Put, Nothing, Refused)),
+        ("patch", "", 200, json!({"status": {}}), (MergePatch, Nothing, Taken)),
+        ("patch", "", 200, merge(json!({"uid": "u"})), (MergePatch, Nothing, Taken)),
+        ("patch", "", 200, merge(json!({"resourceVersion": "7"})), (MergePatch, Version, Taken)),
+        ("patch", "", 409, merge(json!({"resourceVersion": "7"})), (MergePatch, Version, Stale)),
+        ("patch", "", 422, merge(json!({"resourceVersion": ""})), (MergePatch, Nothing, Refused)),
+        ("patch", apply, 200, json!({"status": {}}), (MergePatch, Nothing, Taken)),
+        (
+            "patch",
+            "",
+            200,
+            operations(json!({"op": "add", "path": "/status/a", "value": 1})),
+            (JsonPatch, Nothing, Taken),
+        ),
+        ("patch", "", 200, on_version("test", "7"), (JsonPatch, Version, Taken)),
+        ("patch", "", 200, on_version("replace", "7"), (JsonPatch, Version, Taken)),
+        ("patch", "", 409, on_version("add", "7"), (JsonPatch, Version, Stale)),
+        // It may be the test, or any other operation.
+        ("patch", "", 422, on_version("test", "7"), (JsonPatch, Version, Refused)),
+        ("patch", "", 422, on_version("remove", ""), (JsonPatch, Nothing, Refused)),
+        (
+            "patch",
+            "",
+            200,
+            operations(json!({"op": "test", "path": "/status/a", "value": 1})),
+            (JsonPatch, Values, Taken),
+        ),
+        (
+            "patch",
+            "",
+            409,
+            operations(json!({"op": "add", "path": "/metadata", "value": {"name": "b", "resourceVersion": "7"}})),
+            (JsonPatch, Version, Stale),
+        ),
+        ("patch", apply, 200, named(Value::Null), (Apply, Nothing, Taken)),
+        ("patch", "?force=false&fieldManager=m", 200, named(Value::Null), (Apply, Nothing, Taken)),
+        ("patch", force, 200, named(Value::Null), (ForcedApply, Nothing, Taken)),
+        ("patch", force, 200, named(json!("7")), (ForcedApply, Version, Taken)),
+        ("patch", force, 409, named(json!("7")), (ForcedApply, Version, Stale)),
+        ("patch", apply, 409, named(Value::Null), (Apply, Nothing, Conflict)),
+        ("patch", "", 200, Value::Null, (Patch, Unknown, Taken)),
+        ("create", "", 201, named(Value::Null), (Create, NotNeeded, Taken)),
+    ];
+    for (verb, query, code, body, (way, proof, outcome)) in table {
+        let line = status(verb, query, code, &body).to_string();
+        let event = Event::read(&line, &Scope::default()).unwrap().unwrap();
+        let write = Write::of(&event).unwrap();
+        assert_eq!(write, Write { way, proof, outcome, is_status: true }, "{verb}{query} {code} {body}");
+    }
+}
+
+#[test]
+fn who_refused_is_told_by_the_words() {
+    let versioned = json!({"metadata": {"resourceVersion": "7"}});
+    for (code, message, want) in [
+        (409, "admission webhook \"validate.nadmit.io\" denied the request: stale", Outcome::Denied),
+        (403, "admission webhook \"x\" denied the request", Outcome::Denied),
+        (409, "Apply failed with 1 conflict: conflict with \"m\"", Outcome::Conflict),
+        (409, "Operation cannot be fulfilled on x \"b\": the object has been modified", Outcome::Stale),
+        (403, "jane cannot patch", Outcome::Refused),
+    ] {
+        let event = with(status("patch", "", code, &versioned), "/responseStatus/message", json!(message));
+        let line = event.to_string();
+        let event = Event::read(&line, &Scope::default()).unwrap().unwrap();
+        assert_eq!(Write::of(&event).unwrap().outcome, want, "{message}");
+    }
+}
+
+#[test]
+fn what_is_not_looked_at() {
+    let blind = status("patch", "", 200, &json!({"status": {}}));
+    let table = [
+        (blind.clone(), 1),
+        (status("patch", "?dryRun=All", 200, &json!({"status": {}})), 0),
+        (status("delete", "", 200, &Value::Null), 0),
+        (status("get", "", 200, &Value::Null), 0),
+        (with(blind.clone(), "/stage", json!("ResponseStarted")), 0),
+        (with(blind.clone(), "/stage", json!("Panic")), 1),
+        (with(blind.clone(), "/objectRef/apiGroup", json!("apps")), 0),
+        (json!({}), 0),
+        (json!({"kind": "Event"}), 0),
+    ];
+    for (event, writes) in table {
+        let scan = scanned(std::slice::from_ref(&event));
+        assert_eq!(Report::of(&scan, Vec::new(), 10).totals.writes, writes, "{event}");
+        assert_eq!((scan.lines, scan.unreadable), (1, 0), "{event}");
+    }
+    let mut everything = Scan::new(Scope::of_groups(vec!["*".to_owned()]));
+    everything.line(Line::Whole(with(blind, "/objectRef/apiGroup", json!("apps")).to_string().as_bytes()));
+    assert_eq!(Report::of(&everything, Vec::new(), 10).totals.blind, 1);
+}
+
+#[test]
+fn damaged_lines_are_counted() {
+    let line = status("patch", "", 200, &json!({"status": {}})).to_string();
+    let mut scan = Scan::new(Scope::default());
+    for bytes in [b"nonsense".as_slice(), b"\xff\xfe", b"[1]", format!("{line}{line}").as_bytes()] {
+        scan.line(Line::Whole(bytes));
+    }
+    scan.line(Line::Whole(b"  "));
+    scan.line(Line::TooLong);
+    scan.line(Line::Unfinished(line.get(..line.len() - 5).unwrap().as_bytes()));
+    scan.line(Line::Unfinished(line.as_bytes()));
+    assert_eq!((scan.lines, scan.unreadable, scan.too_long, scan.torn), (7, 4, 1, 1));
+    assert_eq!(Report::of(&scan, Vec::new(), 10).totals.blind, 1);
+    // Wherever it is cut, nobody falls over, and nothing is counted.
+    for end in line.char_indices().map(|(at, _)| at) {
+        let mut scan = Scan::new(Scope::default());
+        scan.line(Line::Unfinished(line.get(..end).unwrap().as_bytes()));
+        assert_eq!(Report::of(&scan, Vec::new(), 10).totals.writes, 0, "{end}");
+    }
+}
+
+#[test]
+fn writes_that_changed_nothing() {
+    let blind = || status("patch", "", 200, &json!({"status": {}}));
+    let guarded = |version: &str| status("patch", "", 200, &json!({"metadata": {"resourceVersion": version}}));
+    // (events, changed nothing for certain, unknown)
+    let table: Vec<(&str, Vec<Value>, u64, u64)> = vec![
+        ("it says what it read", vec![stored(guarded("5"), 1, "5"), stored(guarded("5"), 2, "6")], 1, 0),
+        ("the first one is unknown", vec![stored(blind(), 1, "5")], 0, 1),
+        ("the version stays", vec![stored(guarded("4"), 1, "5"), stored(blind(), 2, "5")], 1, 0),
+        ("the version moves", vec![stored(guarded("4"), 1, "5"), stored(blind(), 2, "6")], 0, 0),
+        ("two at once", vec![stored(guarded("4"), 1, "5"), stored(blind(), 1, "5")], 0, 1),
+        ("no answer in the log", vec![stored(guarded("4"), 1, "5"), blind()], 0, 1),
+        (
+            "logged in another order",
+            vec![stored(guarded("5"), 2, "6"), stored(guarded("4"), 1, "5"), stored(blind(), 3, "6")],
+            1,
+            0,
+        ),
+    ];
+    for (what, events, nothing, unknown) in table {
+        let totals = Report::of(&scanned(&events), Vec::new(), 10).totals;
+        assert_eq!((totals.unchanged, totals.unchanged_unknown), (nothing, unknown), "{what}");
+    }
+}
+
+#[test]
+fn a_failed_test_is_stale_if_a_newer_version_is_known() {
+    let tests = |version: &str| {
+        status("patch", "", 422, &json!([{"op": "test", "path": "/metadata/resourceVersion", "value": version}]))
+    };
+    let before = stored(status("update", "", 200, &json!({"metadata": {"resourceVersion": "4"}})), 1, "5");
+    for (version, stale) in [("4", 1), ("5", 0), ("6", 0), ("x", 0)] {
+        let totals = Report::of(&scanned(&[before.clone(), tests(version)]), Vec::new(), 10).totals;
+        assert_eq!((totals.stale, totals.refused), (stale, 1 - stale), "{version}");
+    }
+}
+
+#[test]
+fn loops_are_those_written_often_within_a_minute() {
+    let blind = |agent: &str| with(status("patch", "", 200, &json!({"status": {}})), "/userAgent", json!(agent));
+    let every = |seconds: u32, count: u32| -> Vec<Value> {
+        let agent = |number| if number % 2 == 0 { "a" } else { "b" };
+        (0..count).map(|number| stored(blind(agent(number)), number * seconds, &number.to_string())).collect()
+    };
+    // (seconds between writes, how many, the most within a minute)
+    for (seconds, count, per_minute) in
+        [(1, 30, 30), (1, 100, 60), (2, 100, 30), (20, 100, 3), (61, 50, 1), (0, 12, 12)]
+    {
+        let report = Report::of(&scanned(&every(seconds, count)), Vec::new(), 1);
+        let found = &report.loops[0];
+        assert_eq!((found.per_minute, found.writes), (per_minute, u64::from(count)), "every {seconds} s");
+        assert_eq!(found.turns, u64::from(count) - 1);
+        assert_eq!(found.writers.iter().map(|writer| writer.writes).sum::<u64>(), u64::from(count));
+    }
+    assert!(Report::of(&scanned(&every(20, 100)), Vec::new(), 10).loops.is_empty());
+}
+
+#[test]
+fn it_does_not_grow_with_the_log() {
+    let mut scan = Scan::new(Scope::default());
+    let event = status("patch", "", 200, &json!({"status": {}}));
+    let hot = event.to_string();
+    for number in 0..2 * MAX_OBJECTS {
+        let agent = format!("agent-{number}");
+        let other =
+            with(with(event.clone(), "/userAgent", json!(agent)), "/objectRef/name", json!(format!("o-{number}")));
+        scan.line(Line::Whole(other.to_string().as_bytes()));
+        scan.line(Line::Whole(hot.as_bytes()));
+    }
+    let report = Report::of(&scan, Vec::new(), 10);
+    assert_eq!(report.totals.blind, 4 * MAX_OBJECTS as u64, "nothing is lost in sum");
+    assert_eq!(report.writers.len(), MAX_AGENTS + 1);
+    assert!(report.log.has_others && report.writers.iter().any(|writer| writer.agent == OTHERS));
+    // Of the objects that come and go none is taken for one in a loop, and the one that is, is found.
+    assert_eq!(report.loops.len(), 1);
+    assert!(report.loops[0].writes + report.log.objects_missed >= 2 * MAX_OBJECTS as u64);
+    assert!(report.log.objects_missed > 0);
+}
+
+#[test]
+fn a_list_of_events_is_read_too() {
+    let items = [status("patch", "", 200, &json!({"status": {}})), status("get", "", 200, &Value::Null)];
+    let list =
+        json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "metadata": {}, "items": items}).to_string();
+    let mut seen = 0;
+    read_list(&list, &Scope::default(), |_| seen += 1).unwrap();
+    assert_eq!(seen, 1);
+    assert!(read_list("{\"items\":[3]}", &Scope::default(), |_| ()).is_err());
+}

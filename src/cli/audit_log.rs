@@ -1,0 +1,138 @@
+//! `nadmit audit-log`.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::progress::Progress;
+use super::{CLEAN, DENIED, UNUSABLE};
+use crate::audit::report::{Kind, Report};
+use crate::audit::{Scan, Scope, files, lines};
+
+/// From how many bytes on a person wants to see how far it is.
+const WORTH_A_BAR: usize = 64 << 20;
+
+/// Tell from the API server's audit log who overwrites status blindly, too late, for nothing or for ever
+///
+/// Reads the JSON lines of kube-apiserver, plain or compressed, in any amount; of logs that were put aside, the oldest first. For each user
+/// agent and resource: status writes that were blind for certain, stale and conflicting ones, writes that changed nothing; and the
+/// objects that are written in a loop. deploy/audit-policy.yaml has the API server record what is needed for that, and nothing secret.
+///
+/// Exit code 0: read. 1: found what --deny names. 2: wrong arguments, or an input or a line that could not be read (the rest was
+/// counted all the same).
+#[derive(Debug, Args)]
+pub(super) struct AuditLog {
+    /// Logs, and directories of logs; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    paths: Vec<PathBuf>,
+    /// How to show what was found
+    #[arg(long, short, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// Exit with 1 on these findings
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "FINDING")]
+    deny: Vec<Denied>,
+    /// The API groups to look at; * for all
+    #[arg(
+        long = "group",
+        value_delimiter = ',',
+        value_name = "GROUP",
+        default_value = "sriovnetwork.openshift.io,k8s.cni.cncf.io"
+    )]
+    groups: Vec<String>,
+    /// An object that is written so often within a minute is in a loop
+    #[arg(long, value_name = "WRITES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..))]
+    loop_rate: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// Tables, and what to do about them
+    Table,
+    /// One JSON document
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Denied {
+    /// Status writes without a look at what is there
+    Blind,
+    /// Writes that came too late
+    Stale,
+    /// Writes that changed nothing
+    Unchanged,
+    /// Objects that are written again and again
+    Loop,
+}
+
+impl AuditLog {
+    pub(super) fn run(&self) -> anyhow::Result<u8> {
+        let files = files::in_order(&self.paths)?;
+        let total = files.iter().filter_map(|path| path.metadata().ok()).map(|file| file.len() as usize).sum();
+        let mut progress = Progress::new("reading", total, WORTH_A_BAR);
+        let mut scan = Scan::new(Scope::of_groups(self.groups.clone()));
+        let mut is_unusable = false;
+        for path in &files {
+            if let Err(error) = read(path, &mut scan, &mut progress) {
+                progress.clear();
+                is_unusable = true;
+                let _ = writeln!(io::stderr(), "error: {}: {error}", path.display());
+            }
+        }
+        drop(progress);
+        let sources = files.iter().map(|path| path.display().to_string()).collect();
+        let report = Report::of(&scan, sources, self.loop_rate);
+        let text = match self.output {
+            Output::Table => report.table(),
+            Output::Json => report.json(),
+            Output::Sarif => report.sarif(),
+        };
+        io::stdout().lock().write_all(text.as_bytes())?;
+        is_unusable |= scan.unreadable > 0 || scan.too_long > 0;
+        if self.output != Output::Table && scan.unreadable + scan.too_long > 0 {
+            let _ = writeln!(io::stderr(), "error: {} lines are no events", scan.unreadable + scan.too_long);
+        }
+        let is_denied = report.findings.iter().any(|finding| self.denies(finding.rule));
+        Ok(if is_unusable {
+            UNUSABLE
+        } else if is_denied {
+            DENIED
+        } else {
+            CLEAN
+        })
+    }
+
+    fn denies(&self, kind: Kind) -> bool {
+        self.deny.contains(&match kind {
+            Kind::Blind => Denied::Blind,
+            Kind::Stale => Denied::Stale,
+            Kind::Unchanged => Denied::Unchanged,
+            Kind::Loop => Denied::Loop,
+        })
+    }
+}
+
+fn read(path: &Path, scan: &mut Scan, progress: &mut Progress) -> io::Result<()> {
+    let input: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path)?),
+    };
+    lines::each_line(Watched { input, progress }, |line| scan.line(line))
+}
+
+/// Tells how much was read.
+struct Watched<'p> {
+    input: Box<dyn Read>,
+    progress: &'p mut Progress,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.input.read(buffer)?;
+        self.progress.advance(length);
+        Ok(length)
+    }
+}
