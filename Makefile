@@ -27,15 +27,16 @@ lint: ## formatting and clippy, warnings are errors
 doc: ## the API documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
-bench: ## what it costs: time, instructions, check over thousands of files, serve beside a bare server
+bench: ## what it costs: time, instructions, check over thousands of files, audit-log over a large log, serve beside a bare server
 	$(CARGO) bench --locked --bench judge
 	$(CARGO) bench --locked --bench count
 	$(CARGO) bench --locked --bench check
+	$(CARGO) bench --locked --bench audit_log
 	$(CARGO) bench --locked --bench serve
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs cargo-fuzz if it is missing)
 	command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz@0.13.2
-	for target in config manifest review; do \
+	for target in audit_log config manifest review; do \
 		mkdir -p fuzz/corpus/$$target; \
 		$(CARGO) +nightly fuzz run $$target fuzz/corpus/$$target tests/cases examples -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 || exit 1; \

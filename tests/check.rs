@@ -329,6 +329,7 @@ fn help_and_rules_are_worth_reading() {
     for (name, arguments) in [
         ("help", &["--help"] as &[_]),
         ("help_check", &["check", "--help"]),
+        ("help_audit_log", &["audit-log", "--help"]),
         ("rules_one", &["rules", "nad/resource-name-missing"]),
     ] {
         let output = run(arguments);

@@ -9,6 +9,7 @@
 )]
 #![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
 
+mod audit_log;
 mod cases;
 mod check;
 mod properties;

@@ -53,7 +53,7 @@ impl Part {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let plain = name.strip_suffix(".gz").unwrap_or(&name);
         let (stem, end) = plain.rsplit_once('.').unwrap_or((plain, ""));
-        let at = stem.len().checked_sub(MOMENT.len()).unwrap_or_default();
+        let at = stem.len().saturating_sub(MOMENT.len());
         match stem.split_at_checked(at) {
             Some((before, moment)) if is_moment(moment) && before.ends_with('-') => {
                 let set = format!("{}.{end}", before.trim_end_matches('-'));

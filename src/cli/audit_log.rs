@@ -54,6 +54,8 @@ enum Output {
     Json,
     /// SARIF 2.1.0, for code scanning
     Sarif,
+    /// A page that needs nothing else, with search and filters
+    Html,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -89,6 +91,7 @@ impl AuditLog {
             Output::Table => report.table(),
             Output::Json => report.json(),
             Output::Sarif => report.sarif(),
+            Output::Html => report.html(),
         };
         io::stdout().lock().write_all(text.as_bytes())?;
         is_unusable |= scan.unreadable > 0 || scan.too_long > 0;

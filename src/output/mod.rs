@@ -6,6 +6,7 @@
 
 mod diff;
 mod github;
+mod html;
 mod human;
 mod json;
 mod junit;
@@ -19,6 +20,7 @@ mod words;
 use std::ops::Range;
 
 pub use github::Github;
+pub(crate) use html::{Page, Table};
 pub use human::Human;
 pub use json::Json;
 pub(crate) use json::to_json;

@@ -39,7 +39,20 @@ impl Api {
     }
 
     fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, Refused> {
+        self.send_as("", method, path, kind, body)
+    }
+
+    /// Sends something of that content type, as a program that calls itself so.
+    pub fn send_as(
+        &self,
+        agent: &str,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, Refused> {
         let request = Request::builder().method(method).uri(path).header("content-type", kind);
+        let request = if agent.is_empty() { request } else { request.header("user-agent", agent) };
         let request = request.body(body.map(|body| serde_json::to_vec(body).unwrap()).unwrap_or_default()).unwrap();
         block_on(self.client.request(request)).map_err(|error| match error {
             kube::Error::Api(status) => Refused { code: status.code, message: status.message },

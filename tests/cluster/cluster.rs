@@ -31,6 +31,9 @@ pub enum Template {
     Faulty,
 }
 
+/// The file whose presence has the API server write an audit log.
+const AUDIT_POLICY: &str = "audit-policy.yaml";
+
 /// Who is who: a token is the user's short name.
 const USERS: [(&str, &str, &str); 4] = [
     ("admin", "admin", "system:masters"),
@@ -83,6 +86,15 @@ pub struct Cluster {
 impl Cluster {
     /// A control plane that knows the kinds; no operator, no nadmit.
     pub fn start() -> Self {
+        Self::start_with(|_| ())
+    }
+
+    /// The same with an audit log, see [`Self::audit_log`].
+    pub fn with_audit_log(policy: &str) -> Self {
+        Self::start_with(|dir| fs::write(dir.join(AUDIT_POLICY), policy).unwrap())
+    }
+
+    fn start_with(prepare: impl FnOnce(&Path)) -> Self {
         let share = (!IS_ALONE.get()).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
         let bin = std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it");
         let bin = PathBuf::from(bin);
@@ -91,6 +103,7 @@ impl Cluster {
         let etcd_url = format!("http://127.0.0.1:{}", free_port());
         let port = free_port();
         write_files(dir, port);
+        prepare(dir);
         let mut etcd = Process::start("etcd", dir, &mut etcd(&bin, dir, &etcd_url));
         let mut api_server = Process::start("kube-apiserver", dir, &mut api_server(&bin, dir, &etcd_url, port));
         wait("the API server's certificate", || {
@@ -296,6 +309,11 @@ impl Cluster {
         self.directory.path()
     }
 
+    /// Where the API server writes its audit log, if it has a policy for one.
+    pub fn audit_log(&self) -> PathBuf {
+        self.directory.path().join("audit.log")
+    }
+
     /// The kubeconfig of one of the users.
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.directory.path().join(format!("{user}.kubeconfig"))
@@ -363,6 +381,10 @@ fn etcd(bin: &Path, dir: &Path, url: &str) -> Command {
 
 fn api_server(bin: &Path, dir: &Path, etcd: &str, port: u16) -> Command {
     let mut command = Command::new(bin.join("kube-apiserver"));
+    if dir.join(AUDIT_POLICY).exists() {
+        command.arg(format!("--audit-policy-file={}/{AUDIT_POLICY}", dir.display()));
+        command.arg(format!("--audit-log-path={}/audit.log", dir.display()));
+    }
     let dir = dir.display();
     command.args([
         format!("--etcd-servers={etcd}"),

@@ -29,6 +29,7 @@ mod processes;
 mod registration;
 mod service;
 
+mod audit_log;
 mod denials;
 mod facts;
 mod install;

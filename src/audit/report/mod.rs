@@ -2,6 +2,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod findings;
+mod html;
 mod sarif;
 mod table;
 

@@ -1,0 +1,118 @@
+//! A report as one page that needs nothing else: no network, no other file. It is light or dark as its reader likes, prints, and can be
+//! searched and filtered; `#q=words` at the end of its address searches at once.
+
+use std::fmt::Write as _;
+
+/// A page.
+pub(crate) struct Page<'a> {
+    /// What it is about.
+    pub(crate) title: &'a str,
+    /// The figures at the top: a number, and what it counts.
+    pub(crate) figures: Vec<(String, &'static str)>,
+    /// The tables below.
+    pub(crate) tables: Vec<Table>,
+    /// What stands at the end.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A table. It is searched by its text, and can be filtered by one of its columns.
+pub(crate) struct Table {
+    /// What is in it.
+    pub(crate) title: &'static str,
+    /// What stands over the columns.
+    pub(crate) head: Vec<&'static str>,
+    /// The cells.
+    pub(crate) rows: Vec<Vec<String>>,
+    /// The column to filter by.
+    pub(crate) filter: usize,
+    /// How many columns, from the left, hold text; the others hold numbers.
+    pub(crate) texts: usize,
+}
+
+impl Page<'_> {
+    /// The whole page.
+    pub(crate) fn render(&self) -> String {
+        let title = escaped(self.title);
+        let mut out = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>\n\
+             <header><h1>{title}</h1>\n<input id=\"search\" type=\"search\" placeholder=\"Search\" aria-label=\"Search\"></header>\n<ul class=\"figures\">\n",
+            include_str!("page.css"),
+        );
+        for (number, what) in &self.figures {
+            let _ = writeln!(out, "<li><b>{}</b> {}</li>", escaped(number), escaped(what));
+        }
+        out += "</ul>\n";
+        self.tables.iter().for_each(|table| table.render(&mut out));
+        out += "<footer><ul>\n";
+        for note in &self.notes {
+            let _ = writeln!(out, "<li>{}</li>", escaped(note));
+        }
+        let _ = write!(out, "</ul></footer>\n<script>\n{}</script>\n</body>\n</html>\n", include_str!("page.js"));
+        out
+    }
+}
+
+impl Table {
+    fn render(&self, out: &mut String) {
+        let _ = writeln!(out, "<section><h2>{} <span class=\"count\"></span></h2>", escaped(self.title));
+        if self.rows.is_empty() {
+            *out += "<p>none</p></section>\n";
+            return;
+        }
+        let _ = writeln!(out, "<div class=\"scroll\"><table data-filter=\"{}\">\n<thead><tr>", self.filter);
+        for title in &self.head {
+            let _ = write!(out, "<th scope=\"col\">{}</th>", escaped(title));
+        }
+        *out += "</tr></thead>\n<tbody>\n";
+        for row in &self.rows {
+            *out += "<tr>";
+            for (column, cell) in row.iter().enumerate() {
+                let kind = if column < self.texts { "" } else { " class=\"number\"" };
+                let _ = write!(out, "<td{kind}>{}</td>", escaped(cell));
+            }
+            *out += "</tr>\n";
+        }
+        *out += "</tbody></table></div></section>\n";
+    }
+}
+
+/// Text as it may stand anywhere in a page.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            other if other.is_control() && other != '\n' => out.push('\u{fffd}'),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_from_outside_stays_text() {
+        let nasty = "<script>alert('x')</script>\" onload=\"y\u{1b}&";
+        let table = Table { title: "t", head: vec!["h"], rows: vec![vec![nasty.to_owned()]], filter: 0, texts: 1 };
+        let page = Page {
+            title: nasty,
+            figures: vec![(nasty.to_owned(), "f")],
+            tables: vec![table],
+            notes: vec![nasty.to_owned()],
+        };
+        let html = page.render();
+        assert_eq!(html.matches("<script>").count(), 1, "ours alone");
+        assert!(!html.contains(" onload=\"") && !html.contains('\u{1b}'));
+        assert_eq!(html.matches("&lt;script&gt;").count(), 5);
+        assert!(!html.contains("http:") && !html.contains("https:") && !html.contains("src="), "it needs nothing else");
+    }
+}

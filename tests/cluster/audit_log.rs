@@ -1,0 +1,218 @@
+//! `nadmit audit-log` over the log of a real API server with the policy that is shipped: it names exactly the writes that were blind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::harness::{nadmit, run};
+use crate::objects::{OPERATOR, nad, nad_at, nads, version};
+use crate::processes::wait;
+
+const POLICY: &str = include_str!("../../deploy/audit-policy.yaml");
+
+const PUT: (&str, &str) = ("PUT", "application/json");
+const MERGE: (&str, &str) = ("PATCH", "application/merge-patch+json");
+const JSON: (&str, &str) = ("PATCH", "application/json-patch+json");
+const APPLY: (&str, &str) = ("PATCH", "application/apply-patch+yaml");
+
+/// What must be said of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Said {
+    Blind,
+    Stale,
+    Conflict,
+    Refused,
+    Unchanged,
+    ValuesOnly,
+}
+
+fn states() -> String {
+    format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{OPERATOR}/sriovnetworknodestates")
+}
+
+fn state(version: Option<&str>, status: &str) -> Value {
+    json!({
+        "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState",
+        "metadata": {"name": "node", "resourceVersion": version}, "status": {"syncStatus": status},
+    })
+}
+
+fn merge(version: Option<&str>, status: &str) -> Value {
+    match version {
+        Some(version) => json!({"metadata": {"resourceVersion": version}, "status": {"syncStatus": status}}),
+        None => json!({"status": {"syncStatus": status}}),
+    }
+}
+
+fn patch(op: &str, path: &str, value: &str, status: &str) -> Value {
+    json!([{"op": op, "path": path, "value": value}, {"op": "add", "path": "/status", "value": {"syncStatus": status}}])
+}
+
+/// The last finished line has that user agent in it: all before it are written too.
+fn logged(cluster: &Cluster, agent: &str) {
+    wait("the end of the audit log", || {
+        let log = fs::read_to_string(cluster.audit_log()).unwrap_or_default();
+        (log.ends_with('\n') && log.contains(agent)).then_some(())
+    });
+}
+
+fn report(cluster: &Cluster, more: &[&str]) -> (Value, Option<i32>) {
+    let log = cluster.audit_log();
+    let arguments = [&["audit-log", "-o", "json", log.to_str().unwrap()], more].concat();
+    let out = run(nadmit(&arguments));
+    (serde_json::from_slice(&out.stdout).unwrap(), out.status.code())
+}
+
+#[test]
+fn names_exactly_the_blind_writes() {
+    use Said::*;
+    let cluster = Cluster::with_audit_log(POLICY);
+    let admin = &cluster.admin;
+    let node = format!("{}/node", states());
+    let first = admin.create(&states(), &json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState", "metadata": {"name": "node"}, "spec": {} }));
+    let old = version(&first);
+    // (who, how, address, what it sends, given the current version and a text that is new; what must be said)
+    type Make = fn(&str, &str, &str) -> Value;
+    const RV: &str = "/metadata/resourceVersion";
+    let table: Vec<(&str, (&str, &str), &str, Make, &[Said])> = vec![
+        ("put", PUT, "", |now, _, text| state(Some(now), text), &[]),
+        ("put-the-same", PUT, "", |now, _, _| state(Some(now), "put"), &[Unchanged]),
+        ("put-without", PUT, "", |_, _, text| state(None, text), &[Refused]),
+        ("put-stale", PUT, "", |_, old, text| state(Some(old), text), &[Stale]),
+        ("merge-blind", MERGE, "", |_, _, text| merge(None, text), &[Blind]),
+        ("merge-blind-manager", MERGE, "?fieldManager=m0", |_, _, text| merge(None, text), &[Blind]),
+        ("merge", MERGE, "", |now, _, text| merge(Some(now), text), &[]),
+        ("merge-the-same", MERGE, "", |now, _, _| merge(Some(now), "merge"), &[Unchanged]),
+        ("merge-blind-the-same", MERGE, "", |_, _, _| merge(None, "merge"), &[Blind, Unchanged]),
+        ("merge-stale", MERGE, "", |_, old, text| merge(Some(old), text), &[Stale]),
+        ("merge-empty", MERGE, "", |_, _, text| merge(Some(""), text), &[Refused]),
+        ("json-blind", JSON, "", |_, _, text| patch("add", "/status", "", text), &[Blind]),
+        (
+            "json-blind-too",
+            JSON,
+            "",
+            |_, _, text| json!([{"op": "replace", "path": "/status/syncStatus", "value": text}]),
+            &[Blind],
+        ),
+        ("json-test", JSON, "", |now, _, text| patch("test", RV, now, text), &[]),
+        ("json-test-stale", JSON, "", |_, old, text| patch("test", RV, old, text), &[Stale]),
+        (
+            "json-test-fine-rest-not",
+            JSON,
+            "",
+            |now, _, _| json!([{"op": "test", "path": RV, "value": now}, {"op": "remove", "path": "/status/none"}]),
+            &[Refused],
+        ),
+        ("json-put-in", JSON, "", |now, _, text| patch("replace", RV, now, text), &[]),
+        ("json-put-in-stale", JSON, "", |_, old, text| patch("add", RV, old, text), &[Stale]),
+        ("json-taken-out", JSON, "", |_, _, text| patch("remove", RV, "", text), &[Refused]),
+        ("json-value", JSON, "", |_, _, text| patch("test", "/status/syncStatus", "json-put-in", text), &[ValuesOnly]),
+        ("apply-conflict", APPLY, "?fieldManager=m1", |_, _, text| state(None, text), &[Conflict]),
+        ("apply-forced", APPLY, "?fieldManager=m1&force=true", |_, _, text| state(None, text), &[Blind]),
+        (
+            "apply-forced-same",
+            APPLY,
+            "?fieldManager=m1&force=true",
+            |_, _, _| state(None, "apply-forced"),
+            &[Blind, Unchanged],
+        ),
+        ("apply-own", APPLY, "?fieldManager=m1", |_, _, text| state(None, text), &[Blind]),
+        ("apply-version", APPLY, "?fieldManager=m1&force=true", |now, _, text| state(Some(now), text), &[]),
+        ("apply-stale", APPLY, "?fieldManager=m1&force=true", |_, old, text| state(Some(old), text), &[Stale]),
+        ("dry-run", MERGE, "?dryRun=All", |_, _, text| merge(None, text), &[]),
+        ("nobody", MERGE, "", |_, _, text| merge(None, text), &[Refused]),
+    ];
+    let mut want = BTreeMap::new();
+    for (agent, (method, kind), query, make, said) in &table {
+        let now = admin.get(&node).unwrap();
+        let name = if *agent == "nobody" { "absent" } else { "node" };
+        let path = format!("{}/{name}/status{query}", states());
+        let body = make(version(&now), old, agent);
+        let result = admin.send_as(agent, method, &path, kind, Some(&body));
+        // What must be said is what happened.
+        let is_refused = said.iter().any(|said| matches!(said, Stale | Conflict | Refused));
+        assert_eq!(result.is_err(), is_refused, "{agent}: {result:?}");
+        if *agent != "dry-run" {
+            want.insert((*agent).to_owned(), said.iter().copied().collect::<BTreeSet<_>>());
+        }
+    }
+    admin.send_as("the-last", MERGE.0, &node, MERGE.1, Some(&json!({"spec": {"interfaces": []}}))).unwrap();
+    logged(&cluster, "the-last");
+
+    let (report, code) = report(&cluster, &["--deny", "blind"]);
+    assert_eq!(code, Some(1));
+    let mut found = BTreeMap::new();
+    for row in report["writers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["resource"].as_str().unwrap().ends_with("/status"))
+    {
+        let counts = [
+            ("blind", Blind),
+            ("stale", Stale),
+            ("conflicts", Conflict),
+            ("refused", Refused),
+            ("unchanged", Unchanged),
+            ("values_only", ValuesOnly),
+        ];
+        let said = counts.into_iter().filter(|(key, _)| row[key] != 0).map(|(_, said)| said).collect::<BTreeSet<_>>();
+        assert_eq!((&row["writes"], &row["blind_unknown"]), (&json!(1), &json!(0)), "{row}");
+        found.insert(row["agent"].as_str().unwrap().to_owned(), said);
+    }
+    assert_eq!(found, want);
+    assert_eq!(report["log"]["dry_runs"], 1);
+    assert_eq!(report["log"]["unreadable"], 0);
+    assert_eq!(
+        report["totals"]["blind_by"],
+        json!({"put": 0, "merge_patch": 3, "json_patch": 2, "apply": 1, "forced_apply": 2})
+    );
+}
+
+/// Two that undo each other's work, and what the policy keeps out of the log.
+#[test]
+fn finds_the_fight_and_nothing_secret() {
+    let cluster = Cluster::with_audit_log(POLICY);
+    let admin = &cluster.admin;
+    let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": "do-not-tell"}});
+    admin.create("/api/v1/namespaces/default/secrets", &secret);
+    admin.create(
+        "/api/v1/namespaces/default/configmaps",
+        &json!({"metadata": {"name": "c"}, "data": {"k": "do-not-tell"}}),
+    );
+    admin.create(&nads("default"), &nad("quiet", "{}"));
+    admin.create(&nads("default"), &nad("fought-over", "{}"));
+    let at = nad_at("default", "fought-over");
+    for number in 0..40 {
+        let (agent, value) = if number % 2 == 0 { ("operator", "a") } else { ("repairer", "b") };
+        let body = json!({"metadata": {"annotations": {"x": value}}});
+        admin.send_as(agent, MERGE.0, &at, MERGE.1, Some(&body)).unwrap();
+    }
+    admin
+        .send_as(
+            "the-last",
+            MERGE.0,
+            &nad_at("default", "quiet"),
+            MERGE.1,
+            Some(&json!({"metadata": {"labels": {"a": "b"}}})),
+        )
+        .unwrap();
+    logged(&cluster, "the-last");
+
+    let log = fs::read_to_string(cluster.audit_log()).unwrap();
+    assert!(!log.contains("do-not-tell") && !log.contains("\"secrets\""), "the policy lets a Secret through");
+    assert!(!log.contains("managedFields"));
+    let (report, code) = report(&cluster, &["--deny", "blind,stale,unchanged"]);
+    assert_eq!(code, Some(0), "{report:#}");
+    let (_, code) = self::report(&cluster, &["--deny", "loop"]);
+    assert_eq!(code, Some(1));
+    let loops = report["loops"].as_array().unwrap();
+    assert_eq!(loops.len(), 1, "{loops:?}");
+    assert_eq!(loops[0]["object"], "default/fought-over");
+    let writers = loops[0]["writers"].as_array().unwrap();
+    let writes = |agent: &str| writers.iter().find(|writer| writer["agent"] == agent).unwrap()["writes"].clone();
+    assert_eq!((writes("operator"), writes("repairer")), (json!(20), json!(20)));
+    assert!(loops[0]["turns"].as_u64().unwrap() >= 39);
+}
