@@ -38,7 +38,8 @@ fn write(number: usize, out: &mut String) {
             number % 256,
         );
     }
-    let stated = if number % 3 == 0 { String::new() } else { format!(r#","resourceVersion":"{}""#, version - 1) };
+    let stated =
+        if number.is_multiple_of(3) { String::new() } else { format!(r#","resourceVersion":"{}""#, version - 1) };
     let _ = writeln!(
         out,
         r#"{{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"512c54e0-decd-4ea7-84f1-{number:012x}","stage":"ResponseComplete","requestURI":"/apis/sriovnetwork.openshift.io/v1/namespaces/openshift-sriov-network-operator/sriovnetworknodestates/node-{node}/status?fieldManager=config-daemon","verb":"patch","user":{{"username":"system:serviceaccount:openshift-sriov-network-operator:sriov-network-config-daemon","groups":["system:serviceaccounts","system:authenticated"]}},"sourceIPs":["10.0.0.7"],"userAgent":"sriov-network-config-daemon/v0.0.0 (linux/amd64) kubernetes/$Format","objectRef":{{"resource":"sriovnetworknodestates","namespace":"openshift-sriov-network-operator","name":"node-{node}","apiGroup":"sriovnetwork.openshift.io","apiVersion":"v1","subresource":"status"}},"responseStatus":{{"metadata":{{}},"code":200}},"requestObject":{{"metadata":{{"name":"node-{node}"{stated}}},"status":{{"syncStatus":"InProgress","interfaces":[{interfaces}]}}}},"responseObject":{{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetworkNodeState","metadata":{{"creationTimestamp":"2026-11-16T20:23:05Z","generation":7,"name":"node-{node}","resourceVersion":"{version}","uid":"eb167c2c-1a59-49fe-888b-f68c0be7ed75"}},"spec":{{"interfaces":[]}},"status":{{"syncStatus":"InProgress","interfaces":[{interfaces}]}}}},"requestReceivedTimestamp":"2026-11-16T{:02}:{:02}:{:02}.064935Z","stageTimestamp":"2026-11-16T{:02}:{:02}:{:02}.083707Z","annotations":{{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding"}}}}"#,
@@ -66,7 +67,7 @@ fn log(megabytes: usize, one_in: usize) -> String {
         if text.len() >= megabytes * 1_000_000 {
             break;
         }
-        if number % one_in == 0 { write(number, &mut text) } else { read(number, &mut text) }
+        if number.is_multiple_of(one_in) { write(number, &mut text) } else { read(number, &mut text) }
     }
     text
 }

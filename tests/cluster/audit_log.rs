@@ -33,10 +33,14 @@ fn states() -> String {
 }
 
 fn state(version: Option<&str>, status: &str) -> Value {
-    json!({
+    let mut state = json!({
         "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState",
-        "metadata": {"name": "node", "resourceVersion": version}, "status": {"syncStatus": status},
-    })
+        "metadata": {"name": "node"}, "status": {"syncStatus": status},
+    });
+    if let Some(version) = version {
+        state["metadata"]["resourceVersion"] = json!(version);
+    }
+    state
 }
 
 fn merge(version: Option<&str>, status: &str) -> Value {
