@@ -63,7 +63,7 @@ fn read(number: usize, out: &mut String) {
 /// So many MB, of which every `one_in`-th line is a status write.
 fn log(megabytes: usize, one_in: usize) -> String {
     let mut text = String::new();
-    for number in 0.. {
+    for number in 0_usize.. {
         if text.len() >= megabytes * 1_000_000 {
             break;
         }

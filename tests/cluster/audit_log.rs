@@ -79,8 +79,9 @@ fn names_exactly_the_blind_writes() {
     let old = version(&first);
     // (who, how, address, what it sends, given the current version and a text that is new; what must be said)
     type Make = fn(&str, &str, &str) -> Value;
+    type Case = (&'static str, (&'static str, &'static str), &'static str, Make, &'static [Said]);
     const RV: &str = "/metadata/resourceVersion";
-    let table: Vec<(&str, (&str, &str), &str, Make, &[Said])> = vec![
+    let table: Vec<Case> = vec![
         ("put", PUT, "", |now, _, text| state(Some(now), text), &[]),
         ("put-the-same", PUT, "", |now, _, _| state(Some(now), "put"), &[Unchanged]),
         ("put-without", PUT, "", |_, _, text| state(None, text), &[Refused]),
