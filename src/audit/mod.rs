@@ -1,7 +1,7 @@
 //! What the API server's audit log tells about writes: who wrote without looking, too late, for nothing, or for ever.
 //!
 //! Admission cannot tell a blind patch from a guarded PUT; the audit log has the request as it was sent. What it shows was measured
-//! on kube-apiserver 1.34, and a test on a real one keeps it so:
+//! on kube-apiserver 1.34, and a test on a real one repeats the writes of this table:
 //!
 //! | the client sends | verb | where its resourceVersion is | answer |
 //! |---|---|---|---|
@@ -17,7 +17,7 @@
 //!   of the object's previous write.
 //! - A dry run (`dryRun=All` in the address) looks like any other write and stores nothing.
 //! - **What a body in YAML does:** from level Request on, the log backend cannot encode it and drops the event. Such an apply is
-//!   nowhere in the log (the server's own log has an error of the audit plugin). kubectl, client-go and kube-rs send JSON.
+//!   nowhere in the log (the server's own log has an error of the audit plugin). kubectl sends JSON.
 //!
 //! A line goes from [`lines`] to an [`event`], which borrows from it, to a [`write`](mod@write) that is counted by who sent it ([`tally`]) and by
 //! what it was about ([`objects`]); [`report`] says what came of it. None of these grows with the log.
