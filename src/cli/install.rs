@@ -90,7 +90,10 @@ impl Install {
             Some(path) => {
                 let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
                 // A broken one would keep every replica from starting.
-                Policy::parse(&text).with_context(|| path.display().to_string())?;
+                let policy = Policy::parse(&text).with_context(|| path.display().to_string())?;
+                for warning in policy.warnings() {
+                    eprintln!("nadmit: {}: {warning}", path.display());
+                }
                 text
             }
             None => usual.policy,

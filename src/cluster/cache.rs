@@ -188,6 +188,10 @@ impl Source for Informed {
         self.caches.known(object)
     }
 
+    fn operator_namespace(&self) -> Option<String> {
+        self.caches.operator_namespace()
+    }
+
     fn find<'a>(&'a self, facts: Facts, question: Question<'a>, within: Duration) -> Found<'a> {
         self.cluster.find(facts, question, within)
     }

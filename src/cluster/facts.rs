@@ -18,6 +18,11 @@ pub trait Source: Send + Sync {
     /// What is known without asking anybody: at once, and for every review.
     fn known(&self, object: &Object<'_>) -> Facts;
 
+    /// The operator's namespace, where it was discovered.
+    fn operator_namespace(&self) -> Option<String> {
+        None
+    }
+
     /// Adds what the judgement wants to know and has to be asked for, within that time.
     fn find<'a>(&'a self, facts: Facts, question: Question<'a>, within: Duration) -> Found<'a>;
 }
@@ -62,8 +67,16 @@ pub async fn judged(
 }
 
 fn known(source: &dyn Source, subject: &Subject<'_>) -> Facts {
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    Facts { today: Some(today), ..source.known(subject.object) }
+    Facts { today: Some(today()), ..source.known(subject.object) }
+}
+
+/// What is known whatever object is written.
+pub fn about_everything(source: &dyn Source) -> Facts {
+    Facts { today: Some(today()), operator_namespace: source.operator_namespace(), ..Facts::default() }
+}
+
+fn today() -> jiff::civil::Date {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
 }
 
 /// Nobody knows anything: there is no cluster.

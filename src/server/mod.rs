@@ -52,6 +52,9 @@ impl State {
         if let Some(logs) = &self.logs {
             logs.refilter(policy.log_level);
         }
+        for warning in policy.warnings() {
+            warn!(warning, "the policy is in force, and may not do what was meant");
+        }
         self.policy.store(Arc::new(policy));
     }
 }

@@ -33,6 +33,12 @@ struct Found {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StatusWritten {
+    class: &'static str,
+    manager: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct At {
     endpoint: &'static str,
 }
@@ -165,6 +171,7 @@ pub struct Metrics {
     registry: Registry,
     reviews: Family<Answered, Counter>,
     findings: Family<Found, Counter>,
+    status_writes: Family<StatusWritten, Counter>,
     duration: Family<At, Histogram, fn() -> Histogram>,
     /// Reviews that are being answered.
     pub in_flight: Gauge,
@@ -192,6 +199,7 @@ impl Default for Metrics {
             registry,
             reviews: Family::default(),
             findings: Family::default(),
+            status_writes: Family::default(),
             duration: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             in_flight: Gauge::default(),
             connections: Gauge::default(),
@@ -215,6 +223,11 @@ impl Metrics {
         let registry = &mut self.registry;
         registry.register("reviews", "Reviews that were answered", self.reviews.clone());
         registry.register("findings", "Findings, by what is done about them", self.findings.clone());
+        registry.register(
+            "status_writes",
+            "Writes to guarded statuses, by what they show and what kind of field manager makes them",
+            self.status_writes.clone(),
+        );
         registry.register_with_unit(
             "review_duration",
             "From the last byte of a review to its answer",
@@ -270,6 +283,11 @@ impl Metrics {
     /// A rule found something.
     pub fn found(&self, rule: &'static str, action: &'static str) {
         self.findings.get_or_create(&Found { rule, action }).inc();
+    }
+
+    /// A write to a status was judged.
+    pub fn status_written(&self, class: &'static str, manager: &'static str) {
+        self.status_writes.get_or_create(&StatusWritten { class, manager }).inc();
     }
 
     /// A review got an HTTP error.

@@ -150,7 +150,20 @@ fn closed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let set = |values: &[&'static str]| values.iter().copied().collect();
     BTreeMap::from([
         ("endpoint", set(&["mutate", "validate"])),
-        ("kind", set(&["NetworkAttachmentDefinition", "SriovNetwork", "SriovIBNetwork", "OVSNetwork", "other"])),
+        (
+            "kind",
+            set(&[
+                "NetworkAttachmentDefinition",
+                "SriovNetwork",
+                "SriovIBNetwork",
+                "OVSNetwork",
+                "SriovNetworkNodeState",
+                "SriovNetworkNodePolicy",
+                "SriovNetworkPoolConfig",
+                "SriovOperatorConfig",
+                "other",
+            ]),
+        ),
         ("operation", set(&["create", "update", "delete", "connect"])),
         ("decision", set(&["allow", "patch", "deny"])),
         ("dry_run", set(&["true", "false"])),

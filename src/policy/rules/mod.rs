@@ -12,6 +12,7 @@ pub(crate) mod ovs;
 pub(crate) mod rendering;
 pub(crate) mod sriov;
 pub(crate) mod sriov_vlan;
+pub(crate) mod status;
 
 use super::file::Scope;
 use super::finding::Findings;
@@ -88,6 +89,13 @@ pub static RULES: &[&Rule] = &[
     &network::MOVES_TO_NOWHERE,
     &network::SCHEMA,
     &network::UNKNOWN_FIELD,
+    &status::STALE,
+    &status::CONTRADICTED,
+    &status::REGRESSED,
+    &status::UNVERSIONED,
+    &status::TAKEOVER,
+    &status::UNPROVEN,
+    &status::AHEAD,
 ];
 
 /// The rule with that id.
