@@ -38,7 +38,8 @@ impl Api {
         Self { client }
     }
 
-    fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, Refused> {
+    /// Any request.
+    pub fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, Refused> {
         let request = Request::builder().method(method).uri(path).header("content-type", kind);
         let request = request.body(body.map(|body| serde_json::to_vec(body).unwrap()).unwrap_or_default()).unwrap();
         block_on(self.client.request(request)).map_err(|error| match error {

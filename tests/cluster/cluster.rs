@@ -32,10 +32,11 @@ pub enum Template {
 }
 
 /// Who is who: a token is the user's short name.
-const USERS: [(&str, &str, &str); 4] = [
+const USERS: [(&str, &str, &str); 5] = [
     ("admin", "admin", "system:masters"),
     ("operator", "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator", "system:masters"),
     ("jane", "jane", "people"),
+    ("putter", "putter", "people"),
     ("nadmit", "system:serviceaccount:nadmit:nadmit", "system:authenticated"),
 ];
 
@@ -299,6 +300,11 @@ impl Cluster {
     /// The kubeconfig of one of the users.
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.directory.path().join(format!("{user}.kubeconfig"))
+    }
+
+    /// One of the users.
+    pub fn user(&self, name: &str) -> Api {
+        Api::new(&self.kubeconfig(name))
     }
 
     /// Runs kubectl as one of the users, with that on its standard input.

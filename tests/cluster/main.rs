@@ -42,4 +42,5 @@ mod registered;
 mod secret;
 mod settles;
 mod slipped;
+mod status;
 mod storm;

@@ -28,7 +28,10 @@ pub(super) fn compare(old: Option<&str>, new: Option<&str>, generation: Option<i
     let new = new.filter(|text| text.contains(OBSERVED));
     let (Some(new), Some(generation)) = (new, generation) else { return [back, ahead] };
     let before: HashMap<_, _> = observed(old).into_iter().map(|found| (found.of, found.value)).collect();
-    for found in observed(Some(new)) {
+    let found = observed(Some(new));
+    // Of two conditions of one type the last one counts, before and after.
+    let last: HashMap<_, _> = found.iter().map(|found| (&found.of, found.index)).collect();
+    for found in found.iter().filter(|found| last.get(&found.of) == Some(&found.index)) {
         let old = before.get(&found.of).copied();
         let regress = || {
             let (pointer, words) = found.place();
@@ -100,6 +103,19 @@ mod tests {
         }
         assert_eq!(compare(Some(&at(5)), Some(&at(4)), None), [vec![], vec![]]);
         assert_eq!(compare(None, Some(&at(4)), Some(5)), [vec![], vec![]]);
+    }
+
+    #[test]
+    fn of_equal_types_the_last_one_counts() {
+        let twice = |one: i64, two: i64| {
+            format!(
+                r#"{{"conditions":[{{"type":"A","observedGeneration":{one}}},{{"type":"A","observedGeneration":{two}}}]}}"#
+            )
+        };
+        for (old, new, back) in [((3, 5), (3, 5), 0), ((5, 3), (5, 3), 0), ((3, 5), (5, 3), 1), ((5, 3), (1, 4), 0)] {
+            let found = compare(Some(&twice(old.0, old.1)), Some(&twice(new.0, new.1)), Some(5));
+            assert_eq!(found[0].len(), back, "{old:?} {new:?}");
+        }
     }
 
     #[test]
