@@ -265,18 +265,20 @@ fn classes(cluster: &Cluster, setup: &str) -> BTreeMap<String, Vec<String>> {
 }
 
 fn check_classes(cluster: &Cluster, setup: &str, which: usize) {
-    let classes = classes(cluster, setup);
+    let mut classes = classes(cluster, setup);
     for row in ROWS {
-        let seen = &classes[&format!("{setup}-{}", row.name)];
-        assert_eq!(seen[..WRITES], ["guarded", "guarded"], "{setup}-{}: {seen:?}", row.name);
+        let seen = classes.remove(&format!("{setup}-{}", row.name)).unwrap();
+        // Where the server offered an old object from its cache, what was stated is newer; it reads again and asks again.
+        let last = seen.len() - 1;
+        let is_lag = |class: &str| class == "server_lag" || class == "contradicted";
+        let settled = seen.iter().enumerate().filter(|(number, class)| *number == last || !is_lag(class));
+        let settled: Vec<&str> = settled.map(|(_, class)| class.as_str()).collect();
+        assert_eq!(settled[..WRITES], ["guarded", "guarded"], "{setup}-{}: {seen:?}", row.name);
         match row.class[which] {
-            None => assert_eq!(seen.len(), WRITES, "{setup}-{}: {seen:?}", row.name),
+            None => assert_eq!(settled.len(), WRITES, "{setup}-{}: {seen:?}", row.name),
             Some(class) => {
-                assert!(
-                    seen.len() > WRITES && seen[WRITES..].iter().all(|seen| seen == class),
-                    "{setup}-{}: {seen:?}",
-                    row.name
-                );
+                let is_class = settled[WRITES..].iter().all(|seen| *seen == class);
+                assert!(settled.len() > WRITES && is_class, "{setup}-{}: {seen:?}", row.name);
             }
         }
     }
