@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 use super::secret::Secret;
 use crate::cluster::certificates::Settings;
 use crate::cluster::complete::Completer;
-use crate::cluster::facts::Source;
 use crate::cluster::lease::{Candidate, Timing};
 use crate::cluster::registration::{Registration, follow};
 use crate::cluster::{Caches, Cluster, Home, Informed};
@@ -100,17 +99,17 @@ impl InCluster {
     /// Registers, if that is wanted, and stands for the lead. `bundle` vouches for the certificate, where it is kept in a Secret.
     pub(super) fn register(
         &self,
-        cluster: Option<Cluster>,
+        informed: Option<Arc<Informed>>,
         bundle: Option<watch::Receiver<String>>,
         registered: watch::Sender<Option<String>>,
         server: &Server,
         readiness: Arc<Readiness>,
-        facts: Arc<dyn Source>,
     ) -> anyhow::Result<Option<Lead>> {
         if !self.register {
             return Ok(None);
         }
-        let cluster = cluster.context("--register: there is no cluster; --kubeconfig names one outside of a pod")?;
+        let informed = informed.context("--register: there is no cluster; --kubeconfig names one outside of a pod")?;
+        let cluster = &informed.cluster;
         let bundle = match (&self.ca_bundle, bundle) {
             (Some(file), _) => {
                 let (sender, bundle) = watch::channel(String::new());
@@ -140,7 +139,7 @@ impl InCluster {
             timing: Timing::default(),
         };
         let (claims, ended) = candidate.start(stop.clone());
-        let completer = Completer { cluster, facts, policy, completions: server.completions() };
+        let completer = Completer { informed, policy, completions: server.completions() };
         tokio::spawn(completer.run(claims, is_registered));
         Ok(Some(Lead { stop, ended }))
     }

@@ -16,7 +16,7 @@ use crate::certificates::{Authority, Identity};
 use crate::harness::{Server, run};
 use crate::objects::{Kind, OPERATOR};
 use crate::processes::{Process, free_port, wait};
-use crate::registration::register;
+use crate::registration::{await_effect, register};
 use crate::service::Service;
 
 /// The prefix the operator is told to put in front of resource names.
@@ -137,6 +137,15 @@ impl Cluster {
         cluster.start_nadmit();
         cluster.register();
         cluster.start_operator(template);
+        cluster
+    }
+
+    /// With a nadmit that has registered itself, and is asked.
+    pub fn registered(policy: &str) -> Self {
+        let mut cluster = Self::start();
+        let number = cluster.start_registering(policy);
+        cluster.join_service(number);
+        await_effect(&cluster.admin);
         cluster
     }
 

@@ -1,5 +1,7 @@
 //! Namespaces that come late, go, or change under a network.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, Template};
@@ -33,6 +35,35 @@ fn a_namespace_comes_late_goes_and_comes_back() {
     cluster.jane.delete(&Kind::Sriov.at("net"));
     cluster.jane.wait_gone(&Kind::Sriov.at("net"));
     cluster.jane.wait_gone(&nad_at("next", "net"));
+}
+
+/// Nobody has to write a network again that moved before its namespace was there.
+#[test]
+fn a_network_that_moved_too_early_has_its_nad_soon_after_the_namespace_comes() {
+    let mut cluster = Cluster::registered("{}");
+    cluster.start_operator(Template::Faulty);
+    cluster.namespace("apps");
+    let name = |kind: Kind| kind.name().to_lowercase();
+    for kind in Kind::ALL {
+        cluster.jane.create(&kind.path(), &network(kind, &name(kind), "apps", &json!({})));
+    }
+    for kind in Kind::ALL {
+        let is_rendered = |network: &Value| network["metadata"]["annotations"][LAST_NAMESPACE] == "apps";
+        cluster.jane.wait(&kind.at(&name(kind)), is_rendered);
+        cluster.jane.patch(&kind.at(&name(kind)), &moved("later"));
+    }
+    for kind in Kind::ALL {
+        cluster.jane.wait_gone(&nad_at("apps", &name(kind)));
+    }
+    cluster.namespace("later");
+    let came = Instant::now();
+    for kind in Kind::ALL {
+        let nad = cluster.jane.wait(&nad_at("later", &name(kind)), |_| true);
+        println!("{}: {:.1?} after its namespace", kind.name(), came.elapsed());
+        // A bridge needs no device of its own.
+        assert!(kind == Kind::Ovs || annotated(&nad) == COMPLETE, "{nad:#}");
+    }
+    assert!(came.elapsed() < Duration::from_secs(10), "{:?}", came.elapsed());
 }
 
 /// A network that moves to a namespace which is not there yet. This operator deletes the old NAD, waits, and then fails for ever

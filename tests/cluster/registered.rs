@@ -12,29 +12,13 @@ use crate::cluster::Cluster;
 use crate::harness::put;
 use crate::objects::{Kind, LAST_NAMESPACE, annotated, nad, nads, network, version};
 use crate::processes::wait;
+use crate::registration::await_effect;
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
 fn at(collection: &str) -> String {
     format!("{collection}/nadmit")
-}
-
-/// A cluster in which a nadmit has registered itself, and is asked.
-fn registered(policy: &str) -> Cluster {
-    let mut cluster = Cluster::start();
-    let number = cluster.start_registering(policy);
-    cluster.join_service(number);
-    await_effect(&cluster);
-    cluster
-}
-
-fn await_effect(cluster: &Cluster) {
-    let dry_run = format!("{}?dryRun=All", nads("default"));
-    let repairable = nad("probe", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"probe.io/x"}"#);
-    let is_repaired = |nad: &Value| annotated(nad) == Some("probe.io/x");
-    wait("a repair", || cluster.admin.try_create(&dry_run, &repairable).ok().filter(is_repaired));
-    wait("a refusal", || cluster.admin.try_create(&dry_run, &nad("probe", "not JSON")).err());
 }
 
 #[test]
@@ -47,7 +31,7 @@ fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
     cluster.join_service(first);
     let second = cluster.start_registering("{}");
     cluster.join_service(second);
-    await_effect(&cluster);
+    await_effect(&cluster.admin);
     let good = [MUTATING, VALIDATING].map(|collection| cluster.admin.get(&at(collection)).unwrap());
     let role = cluster.admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit").unwrap();
     for configuration in &good {
@@ -83,7 +67,7 @@ fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
     cluster.admin.wait(&at(MUTATING), is_mended(&good[0]));
     cluster.admin.delete(&at(MUTATING));
     cluster.admin.wait(&at(MUTATING), is_mended(&good[0]));
-    await_effect(&cluster);
+    await_effect(&cluster.admin);
 
     // A policy that names a plugin more has it asked about.
     let mine = nad("mine", r#"{"cniVersion":"1.0.0","type":"my-sriov","resourceName":"probe.io/x"}"#);
@@ -127,7 +111,7 @@ fn base64(text: &str) -> String {
 /// While nadmit is down, a NAD is refused exactly where it has a device plugin, as the judge reads it.
 #[test]
 fn only_nads_with_a_device_plugin_wait_for_nadmit() {
-    let mut cluster = registered("devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n");
+    let mut cluster = Cluster::registered("devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n");
     cluster.kill_nadmit();
     let dry_run = format!("{}?dryRun=All", nads("default"));
     let mut seen = [0, 0];

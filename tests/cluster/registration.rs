@@ -58,7 +58,7 @@ pub fn register(api: &Api, address: &str, ca: &str) {
 }
 
 /// Both configurations reach the server's admission some time after they are stored.
-fn await_effect(api: &Api) {
+pub fn await_effect(api: &Api) {
     let dry_run = format!("{}?dryRun=All", objects::nads("default"));
     let repairable = objects::nad("probe", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"probe.io/x"}"#);
     wait("a repair", || api.try_create(&dry_run, &repairable).ok().filter(|nad| annotated(nad) == Some("probe.io/x")));
