@@ -1,5 +1,6 @@
 //! What `serve` does in a cluster besides answering: arguments and wiring.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,9 +66,9 @@ pub(super) struct InCluster {
     /// The CA certificates, PEM, that the API server is to trust; read again when they change [default: those of --tls-secret]
     #[arg(long, env = "NADMIT_CA_BUNDLE", value_name = "FILE")]
     ca_bundle: Option<PathBuf>,
-    /// Registers this address instead of the Service: an API server of the tests has no Service network
-    #[arg(long, hide = true, value_name = "URL")]
-    register_url: Option<String>,
+    /// Where the Service leads: the tests have no Service network
+    #[arg(long, hide = true, value_name = "ADDRESS")]
+    service_address: Option<SocketAddr>,
 }
 
 impl InCluster {
@@ -121,10 +122,7 @@ impl InCluster {
                 anyhow::bail!("--register: --ca-bundle or --tls-secret says which CA the API server is to trust")
             }
         };
-        let address = match &self.register_url {
-            Some(url) => Address::Url(url.clone()),
-            None => Address::Service(self.home()),
-        };
+        let address = Address { home: self.home(), at: self.service_address };
         let (is_registered, policy) = (registered.subscribe(), server.policy());
         let registration = Registration { cluster: cluster.clone(), address, bundle, registered };
         let in_force = Arc::clone(&policy);

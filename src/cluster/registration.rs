@@ -218,9 +218,10 @@ fn carried(stored: &[Option<Value>]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deploy::Home;
 
     fn wanted(bundle: &str) -> Vec<Value> {
-        let address = Address::Url("https://a.example".to_owned());
+        let address = Address { home: Home { namespace: "n".to_owned(), service: "s".to_owned() }, at: None };
         Phase::ALL.iter().map(|phase| configuration(*phase, &address, &Policy::default(), bundle)).collect()
     }
 

@@ -117,7 +117,7 @@ impl Cluster {
             api_server: Some(api_server),
             _etcd: etcd,
             service: Service::start(),
-            identity: authority.issue("nadmit", &["127.0.0.1"]),
+            identity: authority.issue("nadmit", &["127.0.0.1", "nadmit.nadmit.svc"]),
             authority,
             jane: Api::new(&dir.join("jane.kubeconfig")),
             admin,
@@ -222,13 +222,13 @@ impl Cluster {
 
     /// Starts one that registers itself, with a policy; it is not behind the service yet.
     pub fn start_registering(&mut self, policy: &str) -> usize {
-        let url = format!("https://{}", self.service.address);
+        let service = self.service.address.to_string();
         let ca = self.directory.path().join("ca.crt");
         fs::write(&ca, self.authority.pem()).unwrap();
         let file = self.policy_file();
         fs::write(&file, policy).unwrap();
         let (ca, file) = (ca.to_str().unwrap(), file.to_str().unwrap());
-        self.start_aside(&["--register", "--register-url", &url, "--ca-bundle", ca, "--policy", file])
+        self.start_aside(&["--register", "--service-address", &service, "--ca-bundle", ca, "--policy", file])
     }
 
     /// The policy of those that register themselves.
