@@ -24,12 +24,14 @@ mod harness;
 
 mod api;
 mod cluster;
+mod nadmits;
 mod objects;
 mod processes;
-mod registration;
 mod service;
+mod writers;
 
 mod denials;
+mod deployed;
 mod facts;
 mod install;
 mod kubectl;

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::harness::put;
+use crate::nadmits::await_effect;
 use crate::objects::{Kind, LAST_NAMESPACE, annotated, nad, nads, network, version};
 use crate::processes::wait;
-use crate::registration::await_effect;
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -24,12 +24,12 @@ fn at(collection: &str) -> String {
 #[test]
 fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
     let mut cluster = Cluster::start();
-    let first = cluster.start_registering("{}");
+    let first = cluster.start_supplied();
     // Nobody is behind the service: whoever registered now would stop every write.
     wait("the probe", || cluster.nadmit().log_text().contains("before nadmit can be reached").then_some(()));
     assert!(cluster.admin.get(&at(MUTATING)).is_none() && cluster.admin.get(&at(VALIDATING)).is_none());
     cluster.join_service(first);
-    let second = cluster.start_registering("{}");
+    let second = cluster.start_supplied();
     cluster.join_service(second);
     await_effect(&cluster.admin);
     let good = [MUTATING, VALIDATING].map(|collection| cluster.admin.get(&at(collection)).unwrap());
@@ -111,7 +111,8 @@ fn base64(text: &str) -> String {
 /// While nadmit is down, a NAD is refused exactly where it has a device plugin, as the judge reads it.
 #[test]
 fn only_nads_with_a_device_plugin_wait_for_nadmit() {
-    let mut cluster = Cluster::registered("devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n");
+    let mut cluster = Cluster::start();
+    cluster.deploy_with("devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n");
     cluster.kill_nadmit();
     let dry_run = format!("{}?dryRun=All", nads("default"));
     let mut seen = [0, 0];
