@@ -139,6 +139,7 @@ impl Caches {
             self.around(network, &mut facts);
             for kind in self.unknown() {
                 self.metrics.missed(kind);
+                facts.unreachable.push(format!("the cluster's objects of kind {kind} are not known"));
             }
         }
         facts
