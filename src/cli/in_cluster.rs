@@ -127,7 +127,8 @@ impl InCluster {
             None => Address::Service(self.home()),
         };
         let (is_registered, policy) = (registered.subscribe(), server.policy());
-        let registration = Registration { cluster: cluster.clone(), address, bundle, registered };
+        let metric = server.registered();
+        let registration = Registration { cluster: cluster.clone(), address, bundle, registered, metric };
         let in_force = Arc::clone(&policy);
         tokio::spawn(registration.keep(move || readiness.is_ready(), move || in_force.load_full()));
 

@@ -25,6 +25,16 @@ impl Cluster {
         Ok(())
     }
 
+    /// Deletes the webhook configurations, and the ClusterRole without which nobody makes them again. What a replica may write in
+    /// that moment belongs to a ClusterRole that is gone, and is collected.
+    pub async fn unregister(&self) -> Result<(), UninstallError> {
+        let role = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}");
+        for path in configurations().chain([role]).chain(configurations()) {
+            self.delete(&path).await.map_err(|cause| UninstallError { path, cause })?;
+        }
+        Ok(())
+    }
+
     /// A namespace that somebody else made may hold more than nadmit.
     async fn delete_if_ours(&self, path: &str) -> Result<(), Failed> {
         let label = self.read(path).await?;
@@ -36,7 +46,6 @@ impl Cluster {
 /// What is deleted, in this order. A replica that still runs mends the configurations as long as it may, so they are deleted once
 /// more when it may not.
 fn paths(home: &Home) -> Vec<String> {
-    let configurations = || Phase::ALL.into_iter().map(|phase| format!("{}/{NAME}", phase.collection()));
     let mut all: Vec<String> = Vec::new();
     for certificates in Certificates::ALL {
         let options =
@@ -49,6 +58,11 @@ fn paths(home: &Home) -> Vec<String> {
     }
     let (rights, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|path| path.contains("/clusterrole"));
     configurations().chain(rights).chain(configurations()).chain(rest.into_iter().rev()).collect()
+}
+
+/// Where the webhook configurations are.
+fn configurations() -> impl Iterator<Item = String> {
+    Phase::ALL.into_iter().map(|phase| format!("{}/{NAME}", phase.collection()))
 }
 
 /// Where an object is.

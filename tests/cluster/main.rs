@@ -29,11 +29,14 @@ mod processes;
 mod registration;
 mod service;
 
+mod backstop;
+mod chart;
 mod denials;
 mod facts;
 mod install;
 mod kubectl;
 mod lease;
+mod monitoring;
 mod namespaces;
 mod others;
 mod owner;
