@@ -149,4 +149,14 @@ mod tests {
         let unseen: Vec<_> = shown.difference(&seen).filter(|name| !is_part(name)).collect();
         assert!(unseen.is_empty(), "{unseen:?}");
     }
+
+    #[test]
+    fn the_readme_has_every_metric() {
+        let readme = include_str!("../../README.md");
+        for name in shown() {
+            let parts = ["_bucket", "_sum", "_count"];
+            let name = parts.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(&name);
+            assert!(readme.contains(&format!("`{name}`")), "README.md does not have {name}");
+        }
+    }
 }
