@@ -82,6 +82,11 @@ fn every_object_is_accepted_and_goes_away_again() {
 
     let objects = printed(&["--backstop", "--monitoring", "--certificates", "cert-manager"]);
     cluster.create_strictly(&objects, &[]);
+    // What the documents have people write.
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/README.md")).unwrap();
+    let shown: Vec<&str> = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(shown.len(), 1);
+    cluster.create_strictly(&read(shown[0]), &["--dry-run=server"]);
     let left =
         || cluster.kubectl("admin", &["get", "-f", "-", "--ignore-not-found", "-o", "name"], &yaml::stream(&objects));
     assert_eq!(String::from_utf8_lossy(&left().stdout).lines().count(), objects.len());
