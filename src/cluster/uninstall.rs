@@ -8,9 +8,10 @@ use crate::deploy::{Certificates, Home, NAME, Options, objects};
 
 /// Why nadmit is still there.
 #[derive(Debug, thiserror::Error)]
-#[error("{path} cannot be deleted: {cause}")]
+#[error("{path} cannot be deleted")]
 pub struct UninstallError {
     path: String,
+    #[source]
     cause: Failed,
 }
 
