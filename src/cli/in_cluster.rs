@@ -124,7 +124,8 @@ impl InCluster {
         };
         let address = Address { home: self.home(), at: self.service_address };
         let (is_registered, policy) = (registered.subscribe(), server.policy());
-        let registration = Registration { cluster: cluster.clone(), address, bundle, registered };
+        let metric = server.registered();
+        let registration = Registration { cluster: cluster.clone(), address, bundle, registered, metric };
         let in_force = Arc::clone(&policy);
         tokio::spawn(registration.keep(move || readiness.is_ready(), move || in_force.load_full()));
 

@@ -14,6 +14,9 @@ use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind};
 /// The longest the API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 5;
 
+/// Both kinds of configurations, as rights name them.
+pub(super) const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+
 /// How the API server reaches nadmit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {

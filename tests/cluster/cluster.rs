@@ -189,6 +189,11 @@ impl Cluster {
         self.count(kind, name, "Reconciling")
     }
 
+    /// How often the operator failed on a network.
+    pub fn failures(&self, kind: Kind, name: &str) -> usize {
+        self.count(kind, name, "Reconciler error")
+    }
+
     /// How often the operator's write of a NAD came too late.
     pub fn conflicts(&self, kind: Kind, name: &str) -> usize {
         self.count(kind, name, "Couldn't update NetworkAttachmentDefinition")

@@ -30,12 +30,15 @@ mod processes;
 mod service;
 mod writers;
 
+mod backstop;
+mod chart;
 mod denials;
 mod deployed;
 mod facts;
 mod install;
 mod kubectl;
 mod lease;
+mod monitoring;
 mod namespaces;
 mod others;
 mod owner;
