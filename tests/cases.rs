@@ -62,6 +62,7 @@ struct CaseFacts {
     target_namespace: Option<String>,
     prefix: Option<String>,
     operator_namespace: Option<String>,
+    unreachable: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -226,6 +227,7 @@ impl CaseFacts {
         if let Some(value) = &self.prefix {
             facts.prefix = Some(Prefix { value: value.clone(), assumed: false });
         }
+        facts.unreachable.extend(self.unreachable.iter().cloned());
         if self.operator_namespace.is_some() {
             facts.operator_namespace.clone_from(&self.operator_namespace);
         }

@@ -13,4 +13,5 @@ mod cases;
 mod check;
 mod properties;
 mod purity;
+mod readme;
 mod serve;

@@ -64,7 +64,7 @@ pub(super) struct Install {
     /// The policy file
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Also a ServiceMonitor and a PrometheusRule, for clusters that have these kinds
+    /// Also a ServiceMonitor and a PrometheusRule, for clusters that have these kinds, and a Grafana dashboard
     #[arg(long)]
     monitoring: bool,
     /// Also a ValidatingAdmissionPolicy, by which the API server refuses incomplete NADs while nadmit is away
@@ -120,6 +120,10 @@ pub(super) struct Uninstall {
     /// The kubeconfig of the cluster; in a pod its service account serves
     #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Only the webhook configurations and the ClusterRole, without which nadmit cannot make them again; the rest is left to
+    /// whoever made it
+    #[arg(long)]
+    registration_only: bool,
 }
 
 impl Uninstall {
@@ -135,6 +139,10 @@ impl Uninstall {
             None => Cluster::by_pod()?,
         };
         let cluster = cluster.context("there is no cluster; --kubeconfig names one outside of a pod")?;
+        if self.registration_only {
+            cluster.unregister().await?;
+            return print("nadmit is not registered any more\n");
+        }
         cluster.uninstall(self.place.home()).await?;
         print("nadmit is gone\n")
     }

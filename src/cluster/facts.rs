@@ -55,13 +55,15 @@ pub async fn judged(
     let is_asked = !subject.is_final && !subject.object.meta().deleting;
     let Some(wanted) = verdict.wanted.as_ref().filter(|_| is_asked) else { return Ok(verdict) };
     let question = Question { subject, wanted, policy };
-    match source.find(facts, question, within).await {
+    match source.find(facts.clone(), question, within).await {
         Ok(Some(facts)) => Ok(judge(subject, &facts, policy)),
         Ok(None) => Ok(verdict),
         Err(unavailable) if wanted.is_vital() => Err(unavailable),
         Err(unavailable) => {
             warn!(%unavailable, "judged without what the cluster would have said; what was written stays as it is");
-            Ok(verdict)
+            let mut facts = facts;
+            facts.unreachable.push(unavailable.to_string());
+            Ok(judge(subject, &facts, policy))
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What the API server is told of nadmit: which writes it is asked about, and what becomes of them while it is away.
 
+use std::net::SocketAddr;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
@@ -14,13 +16,28 @@ const STATUS: &str = "status";
 /// The longest the API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 5;
 
+/// Both kinds of configurations, as rights name them.
+pub(super) const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+
 /// How the API server reaches nadmit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// By the Service.
-    Service(Home),
-    /// By `https://<host>:<port>`: an API server of the tests has no Service network.
-    Url(String),
+pub struct Address {
+    /// Its Service.
+    pub home: Home,
+    /// Where the Service leads, for whoever has no Service network: the tests, whose Service is an external name.
+    pub at: Option<SocketAddr>,
+}
+
+impl Address {
+    /// The Service's name, as its certificate has it.
+    pub fn name(&self) -> String {
+        format!("{}.{}.svc", self.home.service, self.home.namespace)
+    }
+
+    /// The Service's port.
+    pub fn port(&self) -> u16 {
+        self.at.map_or(443, |at| at.port())
+    }
 }
 
 /// One of the two configurations.
@@ -152,14 +169,11 @@ fn rule(group: &str, resources: &[&str]) -> Value {
 }
 
 fn client(address: &Address, path: &str, bundle: &str) -> Value {
-    let bundle = BASE64_STANDARD.encode(bundle);
-    match address {
-        Address::Service(Home { namespace, service }) => json!({
-            "caBundle": bundle,
-            "service": { "namespace": namespace, "name": service, "path": path, "port": 443 },
-        }),
-        Address::Url(url) => json!({ "caBundle": bundle, "url": format!("{url}{path}") }),
-    }
+    let Home { namespace, service } = &address.home;
+    json!({
+        "caBundle": BASE64_STANDARD.encode(bundle),
+        "service": { "namespace": namespace, "name": service, "path": path, "port": address.port() },
+    })
 }
 
 #[cfg(test)]
@@ -168,7 +182,7 @@ mod tests {
 
     fn entries(policy: &str) -> Vec<(Phase, Value)> {
         let policy = Policy::parse(policy).unwrap();
-        let address = Address::Service(Home { namespace: "n".to_owned(), service: "s".to_owned() });
+        let address = Address { home: Home { namespace: "n".to_owned(), service: "s".to_owned() }, at: None };
         let of = |phase| configuration(phase, &address, &policy, "PEM")["webhooks"].as_array().unwrap().clone();
         Phase::ALL.iter().flat_map(|phase| of(*phase).into_iter().map(|entry| (*phase, entry))).collect()
     }

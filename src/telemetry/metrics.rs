@@ -1,9 +1,12 @@
 //! Metrics for Prometheus. Every label has a closed set of values: nothing that a client sends becomes a series.
 
+use std::fmt;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -89,6 +92,31 @@ impl Completions {
     /// One more.
     pub fn count(&self, result: &'static str) {
         self.0.get_or_create(&Result { result }).inc();
+    }
+}
+
+/// Whether nadmit is registered. A server that does not register itself does not show it.
+#[derive(Clone, Debug, Default)]
+pub struct Registered(Arc<OnceLock<Gauge>>);
+
+impl Registered {
+    /// Whether it is now.
+    pub fn is(&self, registered: bool) {
+        self.0.get_or_init(Gauge::default).set(registered.into());
+    }
+}
+
+impl EncodeMetric for Registered {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        self.0.get().map_or(Ok(()), |gauge| gauge.encode(encoder))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.get().is_none()
     }
 }
 
@@ -186,6 +214,8 @@ pub struct Metrics {
     policy_current: Gauge,
     /// NADs that were stored incomplete.
     pub completions: Completions,
+    /// Whether nadmit is registered.
+    pub registered: Registered,
     /// What is known of the cluster.
     pub caches: CacheMetrics,
 }
@@ -210,6 +240,7 @@ impl Default for Metrics {
             policy_reloads: Family::default(),
             policy_current: Gauge::default(),
             completions: Completions::default(),
+            registered: Registered::default(),
             caches: CacheMetrics::default(),
         };
         metrics.policy_current.set(1);
@@ -270,6 +301,11 @@ impl Metrics {
             "completions",
             "NADs that were stored incomplete, by what became of them",
             self.completions.0.clone(),
+        );
+        registry.register(
+            "registered",
+            "1 while both webhook configurations are as they should be, 0 while they are not or nobody can tell",
+            self.registered.clone(),
         );
         self.caches.register(registry);
     }

@@ -24,16 +24,22 @@ mod harness;
 
 mod api;
 mod cluster;
+mod nadmits;
 mod objects;
 mod processes;
-mod registration;
 mod service;
+mod writers;
 
+mod backstop;
+mod chart;
+mod contention;
 mod denials;
+mod deployed;
 mod facts;
 mod install;
 mod kubectl;
 mod lease;
+mod monitoring;
 mod namespaces;
 mod others;
 mod owner;

@@ -1,6 +1,11 @@
 //! What a webhook can know about a write to a status, row by row, and what becomes of each: without nadmit, in audit mode, by default,
 //! and where the resource is strict.
 
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "a table of calls reads better with values than with references to them"
+)]
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -284,48 +289,17 @@ fn check_classes(cluster: &Cluster, setup: &str, which: usize) {
     }
 }
 
-fn furnish(cluster: &Cluster) {
-    let text = json!({ "type": "string" });
-    let condition = json!({ "type": "object", "required": ["type"], "properties": { "type": text, "status": text } });
-    let status = json!({ "type": "object", "properties": {
-        "plan": text, "note": text, "observedGeneration": { "type": "integer" },
-        "conditions": { "type": "array", "items": condition, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] },
-    } });
-    cluster.admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": "plans.example.com" },
-        "spec": {
-            "group": "example.com", "scope": "Namespaced", "names": { "plural": "plans", "singular": "plan", "kind": "Plan" },
-            "versions": [{ "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
-                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "status": status } } } }],
-        },
-    }));
-    wait("plans", || cluster.admin.get(PLANS));
-    // Somebody who can send nothing but a PUT.
-    let rbac = "/apis/rbac.authorization.k8s.io/v1";
-    cluster.admin.create(
-        &format!("{rbac}/clusterroles"),
-        &json!({ "metadata": { "name": "putter" }, "rules": [
-        { "apiGroups": ["example.com"], "resources": ["plans", "plans/status"], "verbs": ["get", "update"] } ] }),
-    );
-    cluster.admin.create(
-        &format!("{rbac}/clusterrolebindings"),
-        &json!({ "metadata": { "name": "putter" },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "putter" },
-        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "putter" }] }),
-    );
-}
-
 #[test]
 fn each_way_to_write_a_status() {
     let mut cluster = Cluster::start();
-    furnish(&cluster);
+    cluster.know_plans();
     write_all(&cluster, "alone", |row| row.alone);
 
     let policy = |mode: &str, strict: bool| {
         format!("mode: {mode}\nstatus: {{resources: {{example.com/plans: {{strict: {strict}}}}}}}\n")
     };
-    let number = cluster.start_registering(&policy("audit", false));
-    cluster.join_service(number);
+    put(&cluster.policy_file(), policy("audit", false));
+    cluster.start_nadmit();
     // A write that changes nothing, until nadmit is asked about it.
     plan(&cluster, "probe");
     wait("to be asked", || {
