@@ -3,6 +3,7 @@ FROM rust:1.95-alpine AS build
 RUN apk add --no-cache build-base cmake perl
 WORKDIR /nadmit
 RUN cargo install --locked cargo-auditable@0.7.7
+COPY .cargo .cargo
 COPY Cargo.toml Cargo.lock ./
 COPY src src
 COPY benches benches

@@ -3,14 +3,24 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 30
 K8S ?= 1.34
+# The sources' paths are not in the binary, so that it is the same wherever it is built.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+CARGO_HOME ?= $(HOME)/.cargo
+STATIC = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(CARGO_HOME)=cargo
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help build test e2e lint doc bench fuzz generate
+.PHONY: help build image test e2e lint doc bench fuzz generate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the release binary, target/release/nadmit
 	$(CARGO) build --release --locked
+
+image: ## the container image without an engine, target/nadmit-image.tar (installs cargo-auditable if it is missing)
+	command -v cargo-auditable >/dev/null || $(CARGO) install --locked cargo-auditable@0.7.7
+	RUSTFLAGS="$(STATIC)" $(CARGO) auditable build --release --locked --bin nadmit --target $(HOST)
+	deploy/image target/$(HOST)/release/nadmit target/nadmit-image.tar nadmit:$(VERSION)
 
 test: ## all tests, also those of `make e2e` where Go is there to build a control plane
 	$(CARGO) test --locked
@@ -36,7 +46,7 @@ bench: ## what it costs: time, instructions, check over thousands of files, audi
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs cargo-fuzz if it is missing)
 	command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz@0.13.2
-	for target in audit_log config manifest review; do \
+	for target in audit_log config manifest review status; do \
 		mkdir -p fuzz/corpus/$$target; \
 		$(CARGO) +nightly fuzz run $$target fuzz/corpus/$$target tests/cases examples -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 || exit 1; \

@@ -23,9 +23,13 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     println!("| read and judged | instructions |\n|---|---|");
-    for (subject, rounds) in
-        [("operator NAD", 200), ("SriovNetwork", 200), ("config of 64 KiB", 16), ("config of 1 MiB", 1)]
-    {
+    for (subject, rounds) in [
+        ("operator NAD", 200),
+        ("SriovNetwork", 200),
+        ("config of 64 KiB", 16),
+        ("config of 1 MiB", 1),
+        ("status of a node", 16),
+    ] {
         match (instructions(0, subject), instructions(rounds, subject)) {
             (Some(none), Some(all)) => println!("| {subject} | {} |", (all - none) / rounds),
             _ => return ExitCode::FAILURE,
@@ -41,6 +45,13 @@ fn work(rounds: u64, subject: &str) {
         "config of 1 MiB" => subjects::large_nad(1 << 20),
         _ => subjects::operator_nad(),
     };
+    if subject == "status of a node" {
+        let (review, policy) = (subjects::node_state_review(), nadmit::policy::Policy::default());
+        for _ in 0..rounds {
+            std::hint::black_box(subjects::answer_status(std::hint::black_box(&review), &policy));
+        }
+        return;
+    }
     let facts = subjects::facts();
     for _ in 0..rounds {
         std::hint::black_box(subjects::judge_once(std::hint::black_box(&json), &facts));

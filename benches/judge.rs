@@ -10,12 +10,16 @@
 #![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 mod subjects;
 
-use subjects::{facts, judge_object, judge_once, large_nad, network, operator_nad, read};
+use nadmit::policy::Policy;
+use subjects::{
+    answer_status, facts, judge_object, judge_once, large_nad, network, node_state_review, operator_nad, read,
+};
 
 fn judging(criterion: &mut Criterion) {
     let facts = facts();
@@ -43,5 +47,22 @@ fn growing(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, judging, growing);
+/// The largest status that is written often. What counts is the slowest of a hundred, which criterion does not tell.
+fn statuses(criterion: &mut Criterion) {
+    let (review, policy) = (node_state_review(), Policy::default());
+    let mut group = criterion.benchmark_group("status");
+    group.throughput(Throughput::Bytes(review.len() as u64));
+    group.bench_function("node_state_8x64", |bencher| bencher.iter(|| answer_status(black_box(&review), &policy)));
+    group.finish();
+    let once = || {
+        let start = Instant::now();
+        black_box(answer_status(black_box(&review), &policy));
+        start.elapsed()
+    };
+    let mut times: Vec<_> = (0..10_000).map(|_| once()).collect();
+    times.sort();
+    println!("status/node_state_8x64, {} bytes: p50 {:?}, p99 {:?}", review.len(), times[5_000], times[9_900]);
+}
+
+criterion_group!(benches, judging, growing, statuses);
 criterion_main!(benches);

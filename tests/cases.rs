@@ -3,7 +3,7 @@
 //! - `input.yaml`: the manifests; all are judged, each with the others as facts.
 //! - `expect.yaml`: exactly the findings, and the patch of a document if it says one.
 //! - `policy.yaml`: a policy, if not the default one.
-//! - `admission.yaml`: what only admission knows (user, old object, facts of the cluster). Doors that cannot know it skip the case.
+//! - `admission.yaml`: what only admission knows (user, old object, facts of the cluster; `sub_resource: status` for a write to one). Doors that cannot know it skip the case.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use nadmit::json::Lines;
 use nadmit::manifests::{Assumptions, Document, Index, Manifest, documents};
 use nadmit::policy::{
-    Facts, Lookup, NadFact, NamespaceState, NetworkFact, Policy, Prefix, Subject, Verdict, judge, rules,
+    Facts, Lookup, NadFact, NamespaceState, NetworkFact, Policy, Prefix, StatusWrite, Subject, Verdict, judge,
+    judge_status, rules,
 };
 use nadmit::resources::{NetworkId, NetworkKind, Object};
 use nadmit::yaml::Documents;
@@ -46,6 +47,7 @@ pub struct Expect {
 struct Admission {
     user: Option<String>,
     operation: Option<String>,
+    sub_resource: Option<String>,
     old: Option<Value>,
     facts: CaseFacts,
 }
@@ -60,6 +62,7 @@ struct CaseFacts {
     target_namespace: Option<String>,
     prefix: Option<String>,
     operator_namespace: Option<String>,
+    unreachable: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,6 +96,11 @@ impl Case {
     /// The user that writes, where the case names one.
     pub fn user(&self) -> Option<&str> {
         self.admission.as_ref()?.user.as_deref()
+    }
+
+    /// Whether the case is about a write to a status.
+    pub fn is_status(&self) -> bool {
+        self.admission.as_ref().is_some_and(|admission| admission.sub_resource.as_deref() == Some("status"))
     }
 
     /// The object as it was before, as JSON text, where the case is an update.
@@ -133,6 +141,10 @@ impl Case {
 
     fn judge_one(&self, manifest: &Manifest) -> Option<(String, Verdict)> {
         let json = manifest.node.to_json();
+        if self.is_status() {
+            let verdict = self.judge_status(&json);
+            return Some((json, verdict));
+        }
         let object = Object::read(&json).unwrap()?;
         let facts = self.facts(&object);
         let nothing = Admission::default();
@@ -149,6 +161,27 @@ impl Case {
             Subject { object: &object, old: old.as_ref(), writer: admission.user.as_deref(), is_final: false };
         let verdict = judge(&subject, &facts, &self.policy);
         Some((json, verdict))
+    }
+}
+
+impl Case {
+    /// Judges the case's write to a status in process.
+    pub fn judge_status(&self, object: &str) -> Verdict {
+        let value: Value = serde_json::from_str(object).unwrap();
+        let word = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let old = self.old().unwrap_or_else(|| panic!("{}: a status is written to what is there", self.name));
+        let write = StatusWrite {
+            group: word("/apiVersion").split_once('/').unwrap().0,
+            resource: &(word("/kind").to_lowercase() + "s"),
+            kind: word("/kind"),
+            namespace: word("/metadata/namespace"),
+            name: word("/metadata/name"),
+            user: self.user().unwrap(),
+            manager: "",
+            object,
+            old: &old,
+        };
+        judge_status(&write, &Facts::default(), &self.policy).unwrap().verdict
     }
 }
 
@@ -194,6 +227,7 @@ impl CaseFacts {
         if let Some(value) = &self.prefix {
             facts.prefix = Some(Prefix { value: value.clone(), assumed: false });
         }
+        facts.unreachable.extend(self.unreachable.iter().cloned());
         if self.operator_namespace.is_some() {
             facts.operator_namespace.clone_from(&self.operator_namespace);
         }

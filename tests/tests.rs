@@ -14,4 +14,5 @@ mod cases;
 mod check;
 mod properties;
 mod purity;
+mod readme;
 mod serve;

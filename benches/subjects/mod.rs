@@ -2,6 +2,7 @@
 
 use nadmit::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, Subject, Verdict, judge};
 use nadmit::resources::{NetworkId, NetworkKind, Object};
+use nadmit::review::{Endpoint, Outcome, Review, answer};
 
 /// What is measured runs as it ships, with the allocator of `main.rs`.
 #[global_allocator]
@@ -91,4 +92,56 @@ pub fn read(json: &str) -> Object<'_> {
 /// Judges an object that was read.
 pub fn judge_object(object: &Object<'_>, facts: &Facts) -> Verdict {
     judge(&Subject { object, old: None, writer: Some(OPERATOR), is_final: false }, facts, &Policy::default())
+}
+
+/// A review of what the operator's daemon writes about a node with 8 NICs of 64 VFs each, one of which changed.
+pub fn node_state_review() -> Vec<u8> {
+    let object = |changed: bool| {
+        let vf = |nic: usize, vf: usize| {
+            serde_json::json!({
+                "vfID": vf, "name": format!("ens{nic}f0v{vf}"), "mac": format!("02:00:00:00:{nic:02x}:{vf:02x}"), "mtu": 1500,
+                "pciAddress": format!("0000:{nic:02x}:{:02x}.{}", vf / 8, vf % 8), "vendor": "15b3", "deviceID": "101e",
+                "driver": if changed && nic == 7 && vf == 63 { "vfio-pci" } else { "mlx5_core" },
+                "vlan": 0, "guid": "0000:0000:0000:0000", "vdpaType": "", "representorName": "",
+            })
+        };
+        let nic = |nic: usize| {
+            let vfs: Vec<_> = (0..64).map(|number| vf(nic, number)).collect();
+            serde_json::json!({
+                "name": format!("ens{nic}f0"), "pciAddress": format!("0000:{nic:02x}:00.0"), "vendor": "15b3", "deviceID": "101d",
+                "driver": "mlx5_core", "linkType": "ETH", "linkSpeed": "100000 Mb/s", "mtu": 9000, "numVfs": 64, "totalvfs": 64,
+                "eSwitchMode": "legacy", "mac": "b8:3f:d2:00:00:01", "Vfs": vfs,
+            })
+        };
+        let fields = serde_json::json!({ "f:status": { ".": {}, "f:interfaces": {}, "f:syncStatus": {}, "f:lastSyncError": {} } });
+        serde_json::json!({
+            "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState",
+            "metadata": {
+                "name": "worker-0", "namespace": "openshift-sriov-network-operator", "resourceVersion": "123456", "generation": 7,
+                "managedFields": [{ "manager": "sriov-network-config-daemon", "operation": "Update", "subresource": "status",
+                    "apiVersion": "sriovnetwork.openshift.io/v1", "fieldsType": "FieldsV1", "fieldsV1": fields }],
+            },
+            "spec": { "interfaces": [] },
+            "status": { "interfaces": (0..8).map(nic).collect::<Vec<_>>(), "syncStatus": "Succeeded", "lastSyncError": "" },
+        })
+    };
+    let review = serde_json::json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u", "operation": "UPDATE", "subResource": "status", "name": "worker-0", "namespace": "openshift-sriov-network-operator",
+            "kind": { "group": "sriovnetwork.openshift.io", "version": "v1", "kind": "SriovNetworkNodeState" },
+            "resource": { "group": "sriovnetwork.openshift.io", "version": "v1", "resource": "sriovnetworknodestates" },
+            "userInfo": { "username": "system:serviceaccount:openshift-sriov-network-operator:sriov-network-config-daemon" },
+            "object": object(true), "oldObject": object(false), "options": { "fieldManager": "" },
+        },
+    });
+    serde_json::to_vec(&review).expect("JSON")
+}
+
+/// Reads a review of a status write, judges it and answers it.
+pub fn answer_status(body: &[u8], policy: &Policy) -> Vec<u8> {
+    let review = Review::read(body).expect("a review");
+    let write = review.request.status_write().expect("a write to a status");
+    let judged = nadmit::policy::judge_status(&write, &Facts::default(), policy).expect("a guarded resource");
+    answer(&review, Endpoint::Status, &Outcome::Status(judged)).body
 }

@@ -3,13 +3,17 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nadmit::policy::{Facts, Mode, Policy, judge};
-use nadmit::review::{Endpoint, Outcome, Review, answer};
+use nadmit::policy::{Facts, Mode, Policy, judge, judge_status};
+use nadmit::review::{Endpoint, NoSubject, Outcome, Review, answer};
 
 fuzz_target!(|body: &[u8]| {
     let Ok(review) = Review::read(body) else { return };
-    for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+    for endpoint in [Endpoint::Mutate, Endpoint::Validate, Endpoint::Status] {
+        let write = review.request.status_write().ok().filter(|_| endpoint == Endpoint::Status);
         let outcome = match review.request.subject(endpoint) {
+            _ if endpoint == Endpoint::Status => write
+                .and_then(|write| judge_status(&write, &Facts::default(), &Policy::default()))
+                .map_or(Outcome::Nothing(NoSubject::NotJudged, Mode::Enforce), Outcome::Status),
             Ok(subject) => Outcome::Judged(judge(&subject, &Facts::default(), &Policy::default())),
             Err(nothing) => Outcome::Nothing(nothing, Mode::Enforce),
         };
@@ -19,7 +23,7 @@ fuzz_target!(|body: &[u8]| {
         assert_eq!(response["patch"].is_null(), response["patchType"].is_null());
         match endpoint {
             Endpoint::Mutate => assert_eq!(response["allowed"], true),
-            Endpoint::Validate => assert!(response["patch"].is_null()),
+            Endpoint::Validate | Endpoint::Status => assert!(response["patch"].is_null()),
         }
         let warnings = response["warnings"].as_array().map(Vec::as_slice).unwrap_or_default();
         for warning in warnings.iter().filter_map(serde_json::Value::as_str) {

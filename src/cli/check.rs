@@ -123,6 +123,9 @@ impl Check {
     fn read_policy(&self) -> anyhow::Result<Policy> {
         let Some(path) = &self.policy else { return Ok(Policy::default()) };
         let (_, policy) = PolicyFile::open(path.clone())?;
+        for warning in policy.warnings() {
+            eprintln!("nadmit: {}: {warning}", path.display());
+        }
         Ok(policy)
     }
 

@@ -1,5 +1,6 @@
 //! What `serve` does in a cluster besides answering: arguments and wiring.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use super::secret::Secret;
 use crate::cluster::certificates::Settings;
 use crate::cluster::complete::Completer;
-use crate::cluster::facts::Source;
 use crate::cluster::lease::{Candidate, Timing};
 use crate::cluster::registration::{Registration, follow};
 use crate::cluster::{Caches, Cluster, Home, Informed};
@@ -66,9 +66,9 @@ pub(super) struct InCluster {
     /// The CA certificates, PEM, that the API server is to trust; read again when they change [default: those of --tls-secret]
     #[arg(long, env = "NADMIT_CA_BUNDLE", value_name = "FILE")]
     ca_bundle: Option<PathBuf>,
-    /// Registers this address instead of the Service: an API server of the tests has no Service network
-    #[arg(long, hide = true, value_name = "URL")]
-    register_url: Option<String>,
+    /// Where the Service leads: the tests have no Service network
+    #[arg(long, hide = true, value_name = "ADDRESS")]
+    service_address: Option<SocketAddr>,
 }
 
 impl InCluster {
@@ -100,17 +100,17 @@ impl InCluster {
     /// Registers, if that is wanted, and stands for the lead. `bundle` vouches for the certificate, where it is kept in a Secret.
     pub(super) fn register(
         &self,
-        cluster: Option<Cluster>,
+        informed: Option<Arc<Informed>>,
         bundle: Option<watch::Receiver<String>>,
         registered: watch::Sender<Option<String>>,
         server: &Server,
         readiness: Arc<Readiness>,
-        facts: Arc<dyn Source>,
     ) -> anyhow::Result<Option<Lead>> {
         if !self.register {
             return Ok(None);
         }
-        let cluster = cluster.context("--register: there is no cluster; --kubeconfig names one outside of a pod")?;
+        let informed = informed.context("--register: there is no cluster; --kubeconfig names one outside of a pod")?;
+        let cluster = &informed.cluster;
         let bundle = match (&self.ca_bundle, bundle) {
             (Some(file), _) => {
                 let (sender, bundle) = watch::channel(String::new());
@@ -122,12 +122,10 @@ impl InCluster {
                 anyhow::bail!("--register: --ca-bundle or --tls-secret says which CA the API server is to trust")
             }
         };
-        let address = match &self.register_url {
-            Some(url) => Address::Url(url.clone()),
-            None => Address::Service(self.home()),
-        };
+        let address = Address { home: self.home(), at: self.service_address };
         let (is_registered, policy) = (registered.subscribe(), server.policy());
-        let registration = Registration { cluster: cluster.clone(), address, bundle, registered };
+        let metric = server.registered();
+        let registration = Registration { cluster: cluster.clone(), address, bundle, registered, metric };
         let in_force = Arc::clone(&policy);
         tokio::spawn(registration.keep(move || readiness.is_ready(), move || in_force.load_full()));
 
@@ -140,7 +138,7 @@ impl InCluster {
             timing: Timing::default(),
         };
         let (claims, ended) = candidate.start(stop.clone());
-        let completer = Completer { cluster, facts, policy, completions: server.completions() };
+        let completer = Completer { informed, policy, completions: server.completions() };
         tokio::spawn(completer.run(claims, is_registered));
         Ok(Some(Lead { stop, ended }))
     }

@@ -64,7 +64,7 @@ pub(super) struct Install {
     /// The policy file
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Also a ServiceMonitor and a PrometheusRule, for clusters that have these kinds
+    /// Also a ServiceMonitor and a PrometheusRule, for clusters that have these kinds, and a Grafana dashboard
     #[arg(long)]
     monitoring: bool,
     /// Also a ValidatingAdmissionPolicy, by which the API server refuses incomplete NADs while nadmit is away
@@ -90,7 +90,10 @@ impl Install {
             Some(path) => {
                 let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
                 // A broken one would keep every replica from starting.
-                Policy::parse(&text).with_context(|| path.display().to_string())?;
+                let policy = Policy::parse(&text).with_context(|| path.display().to_string())?;
+                for warning in policy.warnings() {
+                    eprintln!("nadmit: {}: {warning}", path.display());
+                }
                 text
             }
             None => usual.policy,
@@ -117,6 +120,10 @@ pub(super) struct Uninstall {
     /// The kubeconfig of the cluster; in a pod its service account serves
     #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Only the webhook configurations and the ClusterRole, without which nadmit cannot make them again; the rest is left to
+    /// whoever made it
+    #[arg(long)]
+    registration_only: bool,
 }
 
 impl Uninstall {
@@ -132,6 +139,10 @@ impl Uninstall {
             None => Cluster::by_pod()?,
         };
         let cluster = cluster.context("there is no cluster; --kubeconfig names one outside of a pod")?;
+        if self.registration_only {
+            cluster.unregister().await?;
+            return print("nadmit is not registered any more\n");
+        }
         cluster.uninstall(self.place.home()).await?;
         print("nadmit is gone\n")
     }

@@ -106,13 +106,14 @@ impl Serve {
             }
         };
         let (metrics, readiness) = (Metrics::default(), Arc::default());
-        let facts: Arc<dyn Source> = match &cluster {
-            Some(cluster) => Arc::new(informed(cluster.clone(), &metrics, &readiness)),
+        let informed = cluster.map(|cluster| Arc::new(informed(cluster, &metrics, &readiness)));
+        let facts: Arc<dyn Source> = match &informed {
+            Some(informed) => Arc::clone(informed) as _,
             None => Arc::new(Nowhere),
         };
         let parts = Parts {
             policy,
-            facts: Arc::clone(&facts),
+            facts,
             tls,
             watched: Watched { policy: policy_file, certificates: files },
             asks_callers: self.client_ca.is_some(),
@@ -133,7 +134,7 @@ impl Serve {
             }
         });
         let bundle = kept.as_ref().map(Certificates::bundle);
-        let lead = self.in_cluster.register(cluster, bundle, registered, &server, readiness, facts)?;
+        let lead = self.in_cluster.register(informed, bundle, registered, &server, readiness)?;
         if let Some(kept) = kept {
             let taken = server.certificates();
             tokio::spawn(kept.keep(move |served| taken.take(served)));

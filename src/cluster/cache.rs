@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::sync::broadcast;
 
 use super::Cluster;
 use super::collection::key;
 use super::facts::{Found, Question, Source};
-use super::kept::{MOST_HERE, Nads, Namespaces, Networks, Places, Policies};
+use super::kept::{Nads, Namespaces, Places, Policies};
+use super::networks::{MOST_HERE, Networks};
 use super::watch::{Cache, Held, Keep};
 use crate::policy::{Facts, Lookup};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkKind, Object};
+use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
 use crate::telemetry::metrics::CacheMetrics;
 
 /// All that is watched.
@@ -96,6 +98,27 @@ impl Caches {
         }
     }
 
+    /// The namespaces that come from now on.
+    pub(super) fn namespaces(&self) -> broadcast::Receiver<Box<str>> {
+        self.namespaces.news()
+    }
+
+    /// The networks that have moved to a namespace, as far as the operator is concerned not yet.
+    pub(super) fn moving_to(&self, namespace: &str) -> Vec<NetworkId> {
+        let mut networks = Vec::new();
+        for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
+            if let Held::Known(known) = &*cache.held() {
+                let found = known.moving_to(namespace);
+                networks.extend(found.map(|(home, name)| NetworkId {
+                    kind,
+                    namespace: home.to_owned(),
+                    name: name.to_owned(),
+                }));
+            }
+        }
+        networks
+    }
+
     /// The kinds of which nothing is known.
     fn unknown(&self) -> Vec<&'static str> {
         let networks = self.networks.iter().map(|cache| (cache.kind, cache.held().is_unknown()));
@@ -116,6 +139,7 @@ impl Caches {
             self.around(network, &mut facts);
             for kind in self.unknown() {
                 self.metrics.missed(kind);
+                facts.unreachable.push(format!("the cluster's objects of kind {kind} are not known"));
             }
         }
         facts
@@ -186,6 +210,10 @@ pub struct Informed {
 impl Source for Informed {
     fn known(&self, object: &Object<'_>) -> Facts {
         self.caches.known(object)
+    }
+
+    fn operator_namespace(&self) -> Option<String> {
+        self.caches.operator_namespace()
     }
 
     fn find<'a>(&'a self, facts: Facts, question: Question<'a>, within: Duration) -> Found<'a> {

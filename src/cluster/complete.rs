@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
+use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{info, warn};
 
-use super::facts::{Source, judged};
+use super::cache::Informed;
+use super::facts::judged;
 use super::lease::Claim;
 use super::owner::segment;
-use super::{Cluster, Failed, Written};
+use super::{Failed, Written};
 use crate::deploy::{EXEMPT, SPARED_NAMESPACE};
 use crate::policy::{Policy, Subject};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind, Object};
+use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
 use crate::telemetry::metrics::Completions;
 
 /// How many objects are read at once.
@@ -26,6 +28,8 @@ const PAGE: usize = 500;
 const PACE: Duration = Duration::from_millis(100);
 /// How long after a look comes the next.
 const RESCAN: Duration = Duration::from_secs(600);
+/// How long the operator gets, once a namespace is there, to do by itself what it has been waiting for.
+const OPERATORS_TURN: Duration = Duration::from_secs(1);
 /// The same where the API server could not be asked.
 const RETRY: Duration = Duration::from_secs(10);
 /// How long the network that owns a NAD may take to answer.
@@ -33,10 +37,8 @@ const WITHIN: Duration = Duration::from_secs(5);
 
 /// The one who completes.
 pub struct Completer {
-    /// The cluster whose NADs are looked at.
-    pub cluster: Cluster,
-    /// Where facts come from.
-    pub facts: Arc<dyn Source>,
+    /// The cluster whose NADs are looked at, and what is known of it.
+    pub informed: Arc<Informed>,
     /// The policy in force.
     pub policy: Arc<ArcSwap<Policy>>,
     /// Where it is counted what became of them.
@@ -62,6 +64,7 @@ impl Completer {
             if claims.wait_for(Claim::is_held).await.is_err() || registered.wait_for(Option::is_some).await.is_err() {
                 return;
             }
+            let mut namespaces = self.informed.caches.namespaces();
             let pause = match self.scan(|| claims.borrow().is_held()).await {
                 Ok(Scan { seen, completed, failed }) => {
                     info!(seen, completed, failed, "looked for what was stored without nadmit");
@@ -72,8 +75,31 @@ impl Completer {
                     RETRY
                 }
             };
-            // A new claim is a reason to look at once: nobody knows what happened in between.
-            let _ = timeout(pause, claims.wait_for(|claim| !claim.is_held())).await;
+            let next = Instant::now() + pause;
+            tokio::select! {
+                () = self.free(&mut namespaces, next) => {}
+                // A new claim is a reason to look at once: nobody knows what happened in between.
+                _ = claims.wait_for(|claim| !claim.is_held()) => {}
+            }
+        }
+    }
+
+    /// Looks, until then, at the networks that have been waiting for a namespace as soon as it is there: where one moved before
+    /// its namespace came, the operator fails for ever on what it left behind, and nobody writes the network again.
+    async fn free(&self, namespaces: &mut Receiver<Box<str>>, until: Instant) {
+        loop {
+            let namespace = match timeout_at(until, namespaces.recv()).await {
+                Ok(Ok(namespace)) => namespace,
+                // Too many came at once, so that some were missed, or it is time anyway: all is looked at.
+                Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) | Err(_) => return,
+            };
+            if self.informed.caches.moving_to(&namespace).is_empty() {
+                continue;
+            }
+            sleep(OPERATORS_TURN).await;
+            for network in self.informed.caches.moving_to(&namespace) {
+                self.look_again(&network).await;
+            }
         }
     }
 
@@ -98,14 +124,15 @@ impl Completer {
         loop {
             let path = format!("/apis/{group}/v1/{plural}?limit={PAGE}{rest}");
             // Without the kind there are no objects of it.
-            let Some(mut page) = self.cluster.read(&path).await? else { return Ok(()) };
+            let Some(mut page) = self.informed.cluster.read(&path).await? else { return Ok(()) };
             let items = page.get_mut("items").map(Value::take).unwrap_or_default();
             for item in items.as_array().into_iter().flatten() {
                 if self.policy.load().leave_incomplete || !may_write() {
                     return Ok(());
                 }
                 scan.seen += 1;
-                self.look_at(item, &format!("/apis/{group}/v1/namespaces"), plural, scan).await;
+                let (namespace, name) = (text(item, "namespace"), text(item, "name"));
+                self.look_at(item, &address(group, plural, namespace, name), scan).await;
             }
             match page.pointer("/metadata/continue").and_then(Value::as_str) {
                 Some(token) if !token.is_empty() => rest = format!("&continue={token}"),
@@ -114,16 +141,25 @@ impl Completer {
         }
     }
 
-    async fn look_at(&self, stored: &Value, namespaces: &str, plural: &str, scan: &mut Scan) {
-        let (namespace, name) = (text(stored, "namespace"), text(stored, "name"));
-        // The API server's own names need no care in an address.
-        let path = format!("{namespaces}/{namespace}/{plural}/{name}");
-        match self.complete(stored, &path).await {
+    /// Looks at one network, as it is now.
+    async fn look_again(&self, network: &NetworkId) {
+        let path = address(NETWORK_GROUP, network.kind.plural(), &network.namespace, &network.name);
+        match self.informed.cluster.read(&path).await {
+            Ok(Some(stored)) if !self.policy.load().leave_incomplete => {
+                self.look_at(&stored, &path, &mut Scan::default()).await;
+            }
+            Ok(_) => {}
+            Err(error) => warn!(%network, %error, "could not look at a network whose namespace has come"),
+        }
+    }
+
+    async fn look_at(&self, stored: &Value, path: &str, scan: &mut Scan) {
+        match self.complete(stored, path).await {
             Ok(None) => {}
             Ok(Some(Written::Stored(_))) => {
                 scan.completed += 1;
                 self.completions.count("completed");
-                info!(namespace, name, plural, "what was stored without nadmit is completed");
+                info!(path, "what was stored without nadmit is completed");
                 sleep(PACE).await;
             }
             // Whoever wrote it went through admission.
@@ -131,7 +167,7 @@ impl Completer {
             Err(error) => {
                 scan.failed += 1;
                 self.completions.count("failed");
-                warn!(namespace, name, plural, %error, "what was stored without nadmit stays incomplete");
+                warn!(path, %error, "what was stored without nadmit stays incomplete");
             }
         }
     }
@@ -143,14 +179,14 @@ impl Completer {
         let Ok(Some(object)) = Object::read(&json) else { return Ok(None) };
         let subject = Subject { object: &object, old: None, writer: None, is_final: false };
         let policy = self.policy.load_full();
-        let verdict = judged(&*self.facts, &subject, &policy, WITHIN).await;
+        let verdict = judged(&*self.informed, &subject, &policy, WITHIN).await;
         let verdict = verdict.map_err(|unavailable| CompletionError::Unknown(unavailable.to_string()))?;
         if verdict.patch.is_empty() || self.is_spared(&object.meta().namespace).await? {
             return Ok(None);
         }
         let mut completed = stored.clone();
         json_patch::patch(&mut completed, &verdict.patch)?;
-        Ok(Some(self.cluster.replace(path, &completed).await?))
+        Ok(Some(self.informed.cluster.replace(path, &completed).await?))
     }
 
     /// Whether admission is not asked about a namespace, so that what is in it is nobody's business here either.
@@ -159,7 +195,7 @@ impl Completer {
             return Ok(true);
         }
         let Some(namespace) = segment(namespace) else { return Ok(true) };
-        let found = self.cluster.read(&format!("/api/v1/namespaces/{namespace}")).await?;
+        let found = self.informed.cluster.read(&format!("/api/v1/namespaces/{namespace}")).await?;
         let labels = found.as_ref().and_then(|found| found.pointer("/metadata/labels"));
         Ok(labels.and_then(|labels| labels.get(EXEMPT)).and_then(Value::as_str) == Some("true"))
     }
@@ -174,6 +210,11 @@ enum CompletionError {
     Failed(#[from] Failed),
     #[error("the repair does not fit: {0}")]
     Patch(#[from] json_patch::PatchError),
+}
+
+/// The address of an object. The API server's own names need no care in it.
+fn address(group: &str, plural: &str, namespace: &str, name: &str) -> String {
+    format!("/apis/{group}/v1/namespaces/{namespace}/{plural}/{name}")
 }
 
 fn text<'v>(stored: &'v Value, key: &str) -> &'v str {

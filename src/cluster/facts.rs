@@ -18,6 +18,11 @@ pub trait Source: Send + Sync {
     /// What is known without asking anybody: at once, and for every review.
     fn known(&self, object: &Object<'_>) -> Facts;
 
+    /// The operator's namespace, where it was discovered.
+    fn operator_namespace(&self) -> Option<String> {
+        None
+    }
+
     /// Adds what the judgement wants to know and has to be asked for, within that time.
     fn find<'a>(&'a self, facts: Facts, question: Question<'a>, within: Duration) -> Found<'a>;
 }
@@ -50,20 +55,30 @@ pub async fn judged(
     let is_asked = !subject.is_final && !subject.object.meta().deleting;
     let Some(wanted) = verdict.wanted.as_ref().filter(|_| is_asked) else { return Ok(verdict) };
     let question = Question { subject, wanted, policy };
-    match source.find(facts, question, within).await {
+    match source.find(facts.clone(), question, within).await {
         Ok(Some(facts)) => Ok(judge(subject, &facts, policy)),
         Ok(None) => Ok(verdict),
         Err(unavailable) if wanted.is_vital() => Err(unavailable),
         Err(unavailable) => {
             warn!(%unavailable, "judged without what the cluster would have said; what was written stays as it is");
-            Ok(verdict)
+            let mut facts = facts;
+            facts.unreachable.push(unavailable.to_string());
+            Ok(judge(subject, &facts, policy))
         }
     }
 }
 
 fn known(source: &dyn Source, subject: &Subject<'_>) -> Facts {
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    Facts { today: Some(today), ..source.known(subject.object) }
+    Facts { today: Some(today()), ..source.known(subject.object) }
+}
+
+/// What is known whatever object is written.
+pub fn about_everything(source: &dyn Source) -> Facts {
+    Facts { today: Some(today()), operator_namespace: source.operator_namespace(), ..Facts::default() }
+}
+
+fn today() -> jiff::civil::Date {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
 }
 
 /// Nobody knows anything: there is no cluster.

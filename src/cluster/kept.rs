@@ -1,79 +1,13 @@
-//! What is kept of each kind of object, and how it is found again.
+//! What is kept of namespaces, policies, NADs and whatever shows where the operator is, and how it is found again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use super::collection::{Id, key, members};
+use super::collection::{Id, members};
 use super::watch::Keep;
-use crate::policy::{Lookup, NadFact, NamespaceState, NetworkFact};
+use crate::policy::{Lookup, NadFact, NamespaceState};
 use crate::resources::raw::Fields;
-use crate::resources::{NetworkId, NetworkKind, Object};
-
-/// How many networks that render to one place are told of: to rules, more of them make no difference.
-pub(super) const MOST_HERE: usize = 4;
-
-/// The networks of one kind.
-#[derive(Debug, Default)]
-pub(super) struct Networks {
-    rendered: HashMap<Box<str>, Rendered>,
-    /// The namespaces of the networks that render a NAD, by its place.
-    here: HashMap<Box<str>, Vec<Box<str>>>,
-}
-
-/// Where a network renders to, and for which devices.
-#[derive(Debug, PartialEq)]
-pub(super) struct Rendered {
-    target: Box<str>,
-    resource: Box<str>,
-}
-
-impl Networks {
-    /// Those that render a NAD there.
-    pub(super) fn at(&self, kind: NetworkKind, target: &str, name: &str) -> impl Iterator<Item = NetworkFact> {
-        let here = self.here.get(&key(target, name)).into_iter().flatten().take(MOST_HERE);
-        here.filter_map(move |namespace| {
-            let rendered = self.rendered.get(&key(namespace, name))?;
-            let id = NetworkId { kind, namespace: namespace.to_string(), name: name.to_owned() };
-            let (target_namespace, resource_name) = (rendered.target.to_string(), rendered.resource.to_string());
-            Some(NetworkFact { id, target_namespace, resource_name })
-        })
-    }
-}
-
-impl Keep for Networks {
-    type Fact = Rendered;
-
-    fn read(object: &str) -> Option<Rendered> {
-        match Object::read(object) {
-            Ok(Some(Object::Network(network))) => Some(Rendered {
-                target: network.target_namespace().into(),
-                resource: network.text("resourceName").into(),
-            }),
-            _ => None,
-        }
-    }
-
-    fn put(&mut self, id: &Id<'_>, fact: Rendered) {
-        self.remove(id);
-        self.here.entry(key(&fact.target, &id.name)).or_default().push(id.namespace.as_ref().into());
-        self.rendered.insert(id.key(), fact);
-    }
-
-    fn remove(&mut self, id: &Id<'_>) {
-        let Some(before) = self.rendered.remove(&id.key()) else { return };
-        let place = key(&before.target, &id.name);
-        if let Some(namespaces) = self.here.get_mut(&place) {
-            namespaces.retain(|namespace| **namespace != *id.namespace);
-            if namespaces.is_empty() {
-                self.here.remove(&place);
-            }
-        }
-    }
-
-    fn count(&self) -> usize {
-        self.rendered.len()
-    }
-}
+use crate::resources::{NetworkId, Object};
 
 /// The namespaces, and how they are.
 #[derive(Debug, Default)]
@@ -218,73 +152,8 @@ impl Keep for Places {
 
 #[cfg(test)]
 mod tests {
+    use super::super::watch::tests::{kept, put};
     use super::*;
-
-    /// Puts objects, given as text, into a new cache.
-    fn kept<K: Keep>(objects: &[String]) -> K {
-        let mut kept = K::default();
-        put(&mut kept, objects);
-        kept
-    }
-
-    fn put<K: Keep>(kept: &mut K, objects: &[String]) {
-        for object in objects {
-            kept.put(&Id::of(object).unwrap(), K::read(object).unwrap());
-        }
-    }
-
-    fn network(namespace: &str, name: &str, spec: &str) -> String {
-        format!(
-            r#"{{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork",
-            "metadata":{{"name":"{name}","namespace":"{namespace}"}},"spec":{spec}}}"#
-        )
-    }
-
-    fn namespaces(networks: &Networks, target: &str, name: &str) -> Vec<String> {
-        networks.at(NetworkKind::Sriov, target, name).map(|fact| fact.id.namespace).collect()
-    }
-
-    #[test]
-    fn of_a_network_its_place_and_its_devices_are_kept() {
-        let table = [
-            (r#"{"resourceName":"r","networkNamespace":"apps"}"#, ("apps", "r")),
-            (r#"{"resourceName":"r"}"#, ("op", "r")),
-            (r#"{"resourceName":"r","networkNamespace":""}"#, ("op", "r")),
-            (r#"{"resourceName":5,"networkNamespace":["apps"],"mtu":-1,"other":{"deep":[[]]}}"#, ("op", "")),
-            ("{}", ("op", "")),
-            ("null", ("op", "")),
-            ("[]", ("op", "")),
-        ];
-        for (spec, (target, resource)) in table {
-            let want = Rendered { target: target.into(), resource: resource.into() };
-            assert_eq!(Networks::read(&network("op", "n", spec)), Some(want), "{spec}");
-        }
-        for other in ["", "5", "{}", r#"{"apiVersion":"v1","kind":"Pod"}"#] {
-            assert_eq!(Networks::read(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn networks_are_found_where_they_render_to() {
-        let to = |target: &str| format!(r#"{{"resourceName":"r","networkNamespace":"{target}"}}"#);
-        let mut networks: Networks =
-            kept(&[network("op", "a", &to("apps")), network("apps", "a", "{}"), network("op", "b", &to("apps"))]);
-        assert_eq!(namespaces(&networks, "apps", "a"), ["op", "apps"]);
-        assert_eq!(namespaces(&networks, "apps", "b"), ["op"]);
-        assert!(namespaces(&networks, "op", "a").is_empty());
-        let fact = networks.at(NetworkKind::Ovs, "apps", "b").next().unwrap();
-        assert_eq!((fact.id.to_string().as_str(), fact.target_namespace.as_str()), ("OVSNetwork op/b", "apps"));
-        assert_eq!(fact.resource_name, "r");
-        // It moves, and it goes.
-        put(&mut networks, &[network("op", "a", &to("next"))]);
-        assert_eq!(namespaces(&networks, "apps", "a"), ["apps"]);
-        assert_eq!(namespaces(&networks, "next", "a"), ["op"]);
-        networks.remove(&Id::of(&network("op", "a", "{}")).unwrap());
-        networks.remove(&Id::of(&network("apps", "a", "{}")).unwrap());
-        networks.remove(&Id::of(&network("op", "never", "{}")).unwrap());
-        assert!(namespaces(&networks, "next", "a").is_empty());
-        assert_eq!((networks.count(), networks.here.len()), (1, 1));
-    }
 
     #[test]
     fn of_a_namespace_its_state_is_kept() {

@@ -11,6 +11,7 @@ pub mod complete;
 pub mod facts;
 mod kept;
 pub mod lease;
+mod networks;
 mod owner;
 mod prefix;
 mod probe;

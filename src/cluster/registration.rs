@@ -18,6 +18,7 @@ use super::{Cluster, Failed, Written, bundle};
 use crate::deploy::webhooks::{Address, Phase, configuration};
 use crate::deploy::{NAME, set};
 use crate::policy::Policy;
+use crate::telemetry::metrics::Registered;
 
 /// How often the configurations are looked at.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -56,6 +57,8 @@ pub struct Registration {
     pub bundle: watch::Receiver<String>,
     /// The bundle that all entries carry.
     pub registered: watch::Sender<Option<String>>,
+    /// Where everybody can see whether nadmit is registered.
+    pub metric: Registered,
 }
 
 impl Registration {
@@ -66,6 +69,7 @@ impl Registration {
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_fed = true;
+        self.metric.is(false);
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
@@ -89,6 +93,7 @@ impl Registration {
                 }
                 Err(error) => error.to_string(),
             };
+            self.metric.is(problem.is_empty());
             // The same trouble is told once, however long it lasts.
             if problem != trouble && !problem.is_empty() {
                 warn!(problem, "not registered as it should be; tried again");
@@ -218,9 +223,10 @@ fn carried(stored: &[Option<Value>]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deploy::Home;
 
     fn wanted(bundle: &str) -> Vec<Value> {
-        let address = Address::Url("https://a.example".to_owned());
+        let address = Address { home: Home { namespace: "n".to_owned(), service: "s".to_owned() }, at: None };
         Phase::ALL.iter().map(|phase| configuration(*phase, &address, &Policy::default(), bundle)).collect()
     }
 

@@ -8,9 +8,10 @@ use crate::deploy::{Certificates, Home, NAME, Options, objects};
 
 /// Why nadmit is still there.
 #[derive(Debug, thiserror::Error)]
-#[error("{path} cannot be deleted: {cause}")]
+#[error("{path} cannot be deleted")]
 pub struct UninstallError {
     path: String,
+    #[source]
     cause: Failed,
 }
 
@@ -21,6 +22,16 @@ impl Cluster {
         for path in paths(&home) {
             let gone = if path == namespace { self.delete_if_ours(&path).await } else { self.delete(&path).await };
             gone.map_err(|cause| UninstallError { path, cause })?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the webhook configurations, and the ClusterRole without which nobody makes them again. What a replica may write in
+    /// that moment belongs to a ClusterRole that is gone, and is collected.
+    pub async fn unregister(&self) -> Result<(), UninstallError> {
+        let role = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}");
+        for path in configurations().chain([role]).chain(configurations()) {
+            self.delete(&path).await.map_err(|cause| UninstallError { path, cause })?;
         }
         Ok(())
     }
@@ -36,7 +47,6 @@ impl Cluster {
 /// What is deleted, in this order. A replica that still runs mends the configurations as long as it may, so they are deleted once
 /// more when it may not.
 fn paths(home: &Home) -> Vec<String> {
-    let configurations = || Phase::ALL.into_iter().map(|phase| format!("{}/{NAME}", phase.collection()));
     let mut all: Vec<String> = Vec::new();
     for certificates in Certificates::ALL {
         let options =
@@ -49,6 +59,11 @@ fn paths(home: &Home) -> Vec<String> {
     }
     let (rights, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|path| path.contains("/clusterrole"));
     configurations().chain(rights).chain(configurations()).chain(rest.into_iter().rev()).collect()
+}
+
+/// Where the webhook configurations are.
+fn configurations() -> impl Iterator<Item = String> {
+    Phase::ALL.into_iter().map(|phase| format!("{}/{NAME}", phase.collection()))
 }
 
 /// Where an object is.

@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures_util::{AsyncBufReadExt, StreamExt};
 use http::Request;
 use http::header::ACCEPT_ENCODING;
+use tokio::sync::broadcast;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -36,6 +37,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// What was known so long ago, with nobody to ask since, is not known any more.
 const STALE: Duration = Duration::from_secs(60);
+/// How many new objects wait for whoever wants to hear of them. Whoever is slower has to look at all.
+const MOST_NEWS: usize = 256;
 /// How many objects that cannot be read are remembered as logged.
 const MOST_LOGGED: usize = 1000;
 
@@ -84,14 +87,15 @@ pub(super) struct Cache<K> {
     selector: &'static str,
     held: RwLock<Held<K>>,
     listed: CancellationToken,
+    news: broadcast::Sender<Box<str>>,
     metrics: CacheMetrics,
 }
 
 impl<K: Keep> Cache<K> {
     pub(super) fn new(kind: &'static str, address: String, selector: &'static str, metrics: &CacheMetrics) -> Self {
         metrics.is(kind, CacheState::Unknown);
-        let (held, listed) = (RwLock::default(), CancellationToken::new());
-        Self { kind, address, selector, held, listed, metrics: metrics.clone() }
+        let (held, listed, news) = (RwLock::default(), CancellationToken::new(), broadcast::Sender::new(MOST_NEWS));
+        Self { kind, address, selector, held, listed, news, metrics: metrics.clone() }
     }
 
     /// What is known now.
@@ -102,6 +106,11 @@ impl<K: Keep> Cache<K> {
     /// Waits until the first list is complete, or the kind turned out not to be there.
     pub(super) async fn listed(&self) {
         self.listed.cancelled().await;
+    }
+
+    /// The names of the objects that come from now on, as the watch tells them.
+    pub(super) fn news(&self) -> broadcast::Receiver<Box<str>> {
+        self.news.subscribe()
     }
 
     /// Follows the collection for ever.
@@ -205,7 +214,9 @@ impl<K: Keep> Cache<K> {
             let line = line.map_err(|_| Failed::Ended)?;
             let object = match Event::read(&line)? {
                 Event::There(object) => {
-                    self.change(|kept| self.keep(kept, object, logged));
+                    if self.change(|kept| self.keep(kept, object, logged)) {
+                        self.tell(object);
+                    }
                     object
                 }
                 Event::Gone(object) => {
@@ -239,11 +250,23 @@ impl<K: Keep> Cache<K> {
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut K)) {
+    /// Whether there is more than before.
+    fn change(&self, change: impl FnOnce(&mut K)) -> bool {
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        if let Held::Known(kept) = &mut *held {
-            change(kept);
-            self.metrics.is(self.kind, CacheState::Known(kept.count()));
+        let Held::Known(kept) = &mut *held else { return false };
+        let before = kept.count();
+        change(kept);
+        self.metrics.is(self.kind, CacheState::Known(kept.count()));
+        kept.count() > before
+    }
+
+    /// Tells whoever wants to hear of it.
+    fn tell(&self, object: &str) {
+        if self.news.receiver_count() > 0
+            && let Some(id) = Id::of(object)
+        {
+            // That the last one has just gone is no loss.
+            let _ = self.news.send(id.name.as_ref().into());
         }
     }
 
@@ -301,8 +324,21 @@ impl Logged {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Puts objects, given as text, into a new cache.
+    pub(in super::super) fn kept<K: Keep>(objects: &[String]) -> K {
+        let mut kept = K::default();
+        put(&mut kept, objects);
+        kept
+    }
+
+    pub(in super::super) fn put<K: Keep>(kept: &mut K, objects: &[String]) {
+        for object in objects {
+            kept.put(&Id::of(object).unwrap(), K::read(object).unwrap());
+        }
+    }
 
     #[test]
     fn pauses_grow_to_half_a_minute_and_differ() {

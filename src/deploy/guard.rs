@@ -11,13 +11,15 @@ use crate::resources::RESOURCE_NAME;
 
 /// The policy and its binding.
 pub(super) fn objects() -> Vec<Value> {
-    let named = format!(
-        "has(object.metadata.annotations) && '{RESOURCE_NAME}' in object.metadata.annotations && \
-         object.metadata.annotations['{RESOURCE_NAME}'] != ''"
-    );
     let message = format!(
         "a plugin in this NAD needs a device, and the annotation {RESOURCE_NAME} does not say which; pods would hang with \"VF pci \
          addr is required\""
+    );
+    let named = named("object");
+    // Nobody is locked out of what was there before.
+    let spoils = format!(
+        "request.operation == 'CREATE' || !has(oldObject.spec) || object.spec != oldObject.spec || ({})",
+        self::named("oldObject")
     );
     vec![
         json!({
@@ -27,11 +29,13 @@ pub(super) fn objects() -> Vec<Value> {
             "spec": {
                 "failurePolicy": "Ignore",
                 "matchConstraints": { "namespaceSelector": everywhere_else(), "resourceRules": [nads()] },
-                "matchConditions": [stays(), device(&Policy::default()), {
-                    // Nobody is locked out of what was there before.
-                    "name": "changes",
-                    "expression": "request.operation == 'CREATE' || object.spec != oldObject.spec",
-                }],
+                "matchConditions": [
+                    stays(),
+                    device(&Policy::default()),
+                    // A device that is fixed in the config needs no name.
+                    { "name": "not-fixed", "expression": "!object.spec.config.lowerAscii().contains('deviceid')" },
+                    { "name": "spoils", "expression": spoils },
+                ],
                 "validations": [{ "expression": named, "message": message, "reason": "Invalid" }],
             },
         }),
@@ -42,4 +46,12 @@ pub(super) fn objects() -> Vec<Value> {
             "spec": { "policyName": NAME, "validationActions": ["Deny"] },
         }),
     ]
+}
+
+/// Whether an object has the annotation.
+fn named(object: &str) -> String {
+    format!(
+        "has({object}.metadata.annotations) && '{RESOURCE_NAME}' in {object}.metadata.annotations && \
+         {object}.metadata.annotations['{RESOURCE_NAME}'] != ''"
+    )
 }

@@ -5,8 +5,10 @@
 mod access;
 mod certificates;
 mod conditions;
+mod dashboard;
 pub mod files;
 mod guard;
+mod hook;
 mod monitoring;
 pub mod webhooks;
 mod workload;
@@ -80,7 +82,7 @@ pub struct Options {
     pub certificates: Certificates,
     /// The policy file.
     pub policy: String,
-    /// Whether the Prometheus operator's kinds are there.
+    /// Whether the Prometheus operator's kinds are there, and Grafana.
     pub monitoring: bool,
     /// Whether the API server itself refuses incomplete NADs while nadmit is away.
     pub backstop: bool,

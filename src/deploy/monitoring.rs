@@ -1,10 +1,10 @@
-//! What Prometheus is told: where the metrics are, and what in them is worth waking somebody.
+//! What Prometheus is told: where the metrics are, and what in them is worth waking somebody. And what Grafana shows of them.
 
 use serde_json::{Value, json};
 
-use super::{NAME, Options, here, selector};
+use super::{NAME, Options, dashboard, here, selector};
 
-/// The ServiceMonitor and the alerts.
+/// The ServiceMonitor, the alerts and the dashboard.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
     vec![
         json!({
@@ -19,6 +19,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
             "metadata": here(options, NAME),
             "spec": { "groups": [{ "name": NAME, "rules": alerts() }] },
         }),
+        dashboard::object(options),
     ]
 }
 
@@ -41,11 +42,18 @@ fn alerts() -> Vec<Value> {
             "No nadmit is running: NADs with a device plugin cannot be written",
         ),
         alert(
+            "NadmitNotRegistered",
+            "min(nadmit_registered) == 0",
+            "5m",
+            "critical",
+            "The API server does not ask nadmit as it should: broken networks are stored as they come. The log says why",
+        ),
+        alert(
             "NadmitUnanswered",
             "sum by (reason) (rate(nadmit_reviews_unanswered_total[5m])) > 0",
             "5m",
             "warning",
-            "nadmit answers reviews with errors, and failurePolicy decides instead",
+            "nadmit answers reviews with errors ({{ $labels.reason }}), and failurePolicy decides instead",
         ),
         alert(
             "NadmitSlow",
@@ -59,7 +67,7 @@ fn alerts() -> Vec<Value> {
             "min by (certificate) (nadmit_certificate_expiry_timestamp_seconds) - time() < 3 * 24 * 3600",
             "10m",
             "critical",
-            "A certificate of nadmit expires within three days and was not renewed",
+            "A certificate of nadmit expires within three days and was not renewed; after that no review is answered",
         ),
         alert(
             "NadmitPolicyRefused",
@@ -68,34 +76,87 @@ fn alerts() -> Vec<Value> {
             "warning",
             "The policy file is broken; the last good policy is in force",
         ),
+        alert(
+            "NadmitCacheUnknown",
+            "min by (kind) (nadmit_cache_ready) == 0",
+            "15m",
+            "warning",
+            "Nothing is known of the cluster's {{ $labels.kind }} objects: warnings that need them are missing",
+        ),
+        alert(
+            "NadmitCompletionsFail",
+            "sum(increase(nadmit_completions_total{result=\"failed\"}[30m])) > 0",
+            "15m",
+            "warning",
+            "NADs or networks that were stored without nadmit cannot be completed: pods that use them hang",
+        ),
     ]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::telemetry::metrics::{Answered, Metrics, Reload};
+    use std::collections::BTreeSet;
 
-    /// Each name in an alert is one that the server shows.
-    #[test]
-    fn alerts_are_about_real_metrics() {
+    use super::*;
+    use crate::telemetry::metrics::{Answered, CacheState, Metrics, Reload};
+
+    /// The names of all series that a server may show.
+    fn shown() -> BTreeSet<String> {
         let metrics = Metrics::default();
         let review = Answered { endpoint: "m", kind: "n", operation: "c", decision: "allow", dry_run: "no" };
         metrics.answered(&review, 0.001);
+        metrics.found("rule", "warn");
         metrics.unanswered("x");
+        metrics.refused("x");
         metrics.expires("serving", 1);
+        metrics.certificate_reloaded(Reload::Taken);
         metrics.policy_reloaded(Reload::Taken);
+        metrics.completions.count("failed");
+        metrics.registered.is(true);
+        metrics.caches.is("n", CacheState::Known(1));
+        metrics.caches.missed("n");
+        metrics.caches.skipped("n");
         let text = metrics.text();
-        let mut checked = 0;
-        for alert in alerts() {
-            let expression = alert["expr"].as_str().unwrap();
-            let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
-            for name in expression.split(|character| !is_word(character)).filter(|word| word.starts_with("nadmit_")) {
-                let is_shown = text.lines().any(|line| line.split(['{', ' ']).next() == Some(name));
-                assert!(is_shown, "{name} is no metric of ours:\n{text}");
-                checked += 1;
-            }
+        let series = text.lines().filter(|line| !line.starts_with('#'));
+        series.filter_map(|line| line.split(['{', ' ']).next()).map(str::to_owned).collect()
+    }
+
+    fn names(expression: &str) -> BTreeSet<String> {
+        let is_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
+        let words = expression.split(|character| !is_word(character));
+        words.filter(|word| word.starts_with("nadmit_")).map(str::to_owned).collect()
+    }
+
+    /// Each name in an alert and on the dashboard is one that the server shows.
+    #[test]
+    fn alerts_and_dashboard_are_about_real_metrics() {
+        let shown = shown();
+        let alerts = alerts();
+        let mut expressions: Vec<String> =
+            alerts.iter().map(|alert| alert["expr"].as_str().unwrap().to_owned()).collect();
+        expressions.extend(dashboard::queries());
+        let mut seen = BTreeSet::new();
+        for expression in &expressions {
+            let names = names(expression);
+            assert!(
+                !names.is_empty() && names.is_subset(&shown),
+                "{expression}: not all are metrics of ours: {shown:?}"
+            );
+            seen.extend(names);
         }
-        assert_eq!(checked, alerts().len());
+        // And the other way round: whatever is counted can be seen.
+        let is_part = |name: &&String| name.ends_with("_sum") || name.ends_with("_count");
+        let unseen: Vec<_> = shown.difference(&seen).filter(|name| !is_part(name)).collect();
+        assert!(unseen.is_empty(), "{unseen:?}");
+    }
+
+    #[test]
+    fn the_readme_has_every_metric() {
+        let readme = include_str!("../../README.md");
+        for name in shown() {
+            let parts = ["_bucket", "_sum", "_count"];
+            let name = parts.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(&name);
+            assert!(readme.contains(&format!("`{name}`")), "README.md does not have {name}");
+        }
     }
 }

@@ -1,24 +1,43 @@
 //! What the API server is told of nadmit: which writes it is asked about, and what becomes of them while it is away.
 
+use std::net::SocketAddr;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::conditions::{device, no_device, stays, wedged};
+use super::conditions::{device, may_patch, no_device, stays, wedged};
 use super::{EXEMPT, Home, NAME, SPARED_NAMESPACE, labels, set};
 use crate::policy::{FailurePolicy, Policy};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind};
 
+/// The entry for writes to statuses.
+const STATUS: &str = "status";
 /// The longest the API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 5;
 
+/// Both kinds of configurations, as rights name them.
+pub(super) const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+
 /// How the API server reaches nadmit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// By the Service.
-    Service(Home),
-    /// By `https://<host>:<port>`: an API server of the tests has no Service network.
-    Url(String),
+pub struct Address {
+    /// Its Service.
+    pub home: Home,
+    /// Where the Service leads, for whoever has no Service network: the tests, whose Service is an external name.
+    pub at: Option<SocketAddr>,
+}
+
+impl Address {
+    /// The Service's name, as its certificate has it.
+    pub fn name(&self) -> String {
+        format!("{}.{}.svc", self.home.service, self.home.namespace)
+    }
+
+    /// The Service's port.
+    pub fn port(&self) -> u16 {
+        self.at.map_or(443, |at| at.port())
+    }
 }
 
 /// One of the two configurations.
@@ -49,23 +68,21 @@ impl Phase {
             Self::Validating => "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
         }
     }
-
-    fn path(self) -> &'static str {
-        match self {
-            Self::Mutating => "/mutate",
-            Self::Validating => "/validate",
-        }
-    }
 }
 
 /// The configuration of a phase. The bundle is PEM. Everything that the API server would add by itself is said, so that what is
 /// stored can be compared with it.
 pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &str) -> Value {
     let entry = |name: &str, what: Value, failure: FailurePolicy, conditions: Value| {
+        let (path, rules) = match phase {
+            _ if name == STATUS => ("/status", what),
+            Phase::Mutating => ("/mutate", json!([what])),
+            Phase::Validating => ("/validate", json!([what])),
+        };
         let mut entry = json!({
             "name": format!("{name}.nadmit.io"),
-            "clientConfig": client(address, phase.path(), bundle),
-            "rules": [what],
+            "clientConfig": client(address, path, bundle),
+            "rules": rules,
             "failurePolicy": failure.name(),
             "matchConditions": conditions,
             "matchPolicy": "Equivalent",
@@ -76,17 +93,25 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
             "admissionReviewVersions": ["v1"],
         });
         if phase == Phase::Mutating {
-            set(&mut entry, "reinvocationPolicy", "IfNeeded".into());
+            // What others make of a status afterwards says nothing about its writer.
+            let again = if name == STATUS { "Never" } else { "IfNeeded" };
+            set(&mut entry, "reinvocationPolicy", again.into());
         }
         entry
     };
     let failure = &policy.failure_policy;
     let or_ignore = |chosen: Option<FailurePolicy>| chosen.unwrap_or(FailurePolicy::Ignore);
     let webhooks = match phase {
-        Phase::Mutating => vec![
-            entry("nads", nads(), policy.failure_of_repairs(), json!([stays(), device(policy)])),
-            entry("networks", networks(), or_ignore(failure.mutate_networks), json!([stays(), wedged()])),
-        ],
+        Phase::Mutating => {
+            let mut entries = vec![
+                entry("nads", nads(), policy.failure_of_repairs(), json!([stays(), device(policy)])),
+                entry("networks", networks(), or_ignore(failure.mutate_networks), json!([stays(), wedged()])),
+            ];
+            if !policy.status.resources.is_empty() {
+                entries.push(entry(STATUS, statuses(policy), or_ignore(failure.status), json!([stays(), may_patch()])));
+            }
+            entries
+        }
         Phase::Validating => vec![
             entry("nads", nads(), or_ignore(failure.validate_nads), json!([stays(), device(policy)])),
             entry("other-nads", nads(), FailurePolicy::Ignore, json!([stays(), no_device(policy)])),
@@ -118,6 +143,21 @@ fn networks() -> Value {
     rule(NETWORK_GROUP, &NetworkKind::ALL.map(NetworkKind::plural))
 }
 
+/// Writes to the guarded statuses: in the mutating phase, as only there the client's own resourceVersion is seen.
+fn statuses(policy: &Policy) -> Value {
+    let rule = |(group, resources): (&str, Vec<&str>)| {
+        let resources: Vec<String> = resources.iter().map(|resource| format!("{resource}/status")).collect();
+        json!({
+            "apiGroups": [group],
+            "apiVersions": ["*"],
+            "operations": ["UPDATE"],
+            "resources": resources,
+            "scope": "*",
+        })
+    };
+    policy.status.by_group().into_iter().map(rule).collect()
+}
+
 fn rule(group: &str, resources: &[&str]) -> Value {
     json!({
         "apiGroups": [group],
@@ -129,14 +169,11 @@ fn rule(group: &str, resources: &[&str]) -> Value {
 }
 
 fn client(address: &Address, path: &str, bundle: &str) -> Value {
-    let bundle = BASE64_STANDARD.encode(bundle);
-    match address {
-        Address::Service(Home { namespace, service }) => json!({
-            "caBundle": bundle,
-            "service": { "namespace": namespace, "name": service, "path": path, "port": 443 },
-        }),
-        Address::Url(url) => json!({ "caBundle": bundle, "url": format!("{url}{path}") }),
-    }
+    let Home { namespace, service } = &address.home;
+    json!({
+        "caBundle": BASE64_STANDARD.encode(bundle),
+        "service": { "namespace": namespace, "name": service, "path": path, "port": address.port() },
+    })
 }
 
 #[cfg(test)]
@@ -145,7 +182,7 @@ mod tests {
 
     fn entries(policy: &str) -> Vec<(Phase, Value)> {
         let policy = Policy::parse(policy).unwrap();
-        let address = Address::Service(Home { namespace: "n".to_owned(), service: "s".to_owned() });
+        let address = Address { home: Home { namespace: "n".to_owned(), service: "s".to_owned() }, at: None };
         let of = |phase| configuration(phase, &address, &policy, "PEM")["webhooks"].as_array().unwrap().clone();
         Phase::ALL.iter().flat_map(|phase| of(*phase).into_iter().map(|entry| (*phase, entry))).collect()
     }
@@ -154,13 +191,20 @@ mod tests {
     fn every_entry_keeps_the_promises() {
         for (phase, entry) in entries("{}") {
             let rule = &entry["rules"][0];
-            assert_eq!(rule["operations"], json!(["CREATE", "UPDATE"]));
+            let is_status = entry["name"] == "status.nadmit.io";
+            let (operations, part) =
+                if is_status { (json!(["UPDATE"]), "/status") } else { (json!(["CREATE", "UPDATE"]), "") };
+            assert_eq!(rule["operations"], operations);
             let resources = rule["resources"].as_array().unwrap();
-            assert!(!resources.iter().any(|resource| resource.as_str().unwrap().contains(['*', '/'])), "{rule}");
+            let is_plain = |resource: &Value| {
+                let name = resource.as_str().unwrap().strip_suffix(part).unwrap();
+                !name.contains(['*', '/'])
+            };
+            assert!(resources.iter().all(is_plain), "{rule}");
             assert_eq!(entry["matchConditions"][0], stays());
             assert_eq!((&entry["matchPolicy"], &entry["sideEffects"]), (&json!("Equivalent"), &json!("None")));
             assert!(entry["timeoutSeconds"].as_u64().unwrap() <= 5);
-            assert_eq!(entry["reinvocationPolicy"] == "IfNeeded", phase == Phase::Mutating);
+            assert_eq!(entry["reinvocationPolicy"] == "IfNeeded", phase == Phase::Mutating && !is_status);
             assert_eq!(entry["clientConfig"]["caBundle"], "UEVN");
             assert!(entry["namespaceSelector"].to_string().contains("kube-system"));
             assert!(entry["namespaceSelector"].to_string().contains(EXEMPT));
@@ -175,9 +219,29 @@ mod tests {
         };
         assert_eq!(failing("{}"), ["Mutating nads.nadmit.io"]);
         assert_eq!(failing("mode: audit"), [] as [&str; 0]);
-        let all = "{mutateNads: Fail, validateNads: Fail, mutateNetworks: Fail, validateNetworks: Fail}";
+        let all = "{mutateNads: Fail, validateNads: Fail, mutateNetworks: Fail, validateNetworks: Fail, status: Fail}";
         let fails = failing(&format!("failurePolicy: {all}"));
-        assert_eq!(fails.len(), 4);
+        assert_eq!(fails.len(), 5);
         assert!(!fails.iter().any(|name| name.contains("other")), "{fails:?}");
+    }
+
+    #[test]
+    fn statuses_are_asked_about_as_the_policy_says() {
+        let of = |policy: &str| {
+            let mut entries = entries(policy).into_iter().filter(|(_, entry)| entry["name"] == "status.nadmit.io");
+            entries.next().map(|(phase, entry)| {
+                assert_eq!((phase, &entry["clientConfig"]["service"]["path"]), (Phase::Mutating, &json!("/status")));
+                assert!(entry["matchConditions"].to_string().contains("check('patch').allowed()"));
+                entry["rules"].clone()
+            })
+        };
+        assert_eq!(of("{}").unwrap()[0]["resources"].as_array().unwrap().len(), 7);
+        let two = of("status: {resources: {b.io/plans: {}, a.io/x: {}, b.io/notes: {}}}").unwrap();
+        assert_eq!((&two[0]["apiGroups"], &two[0]["resources"]), (&json!(["a.io"]), &json!(["x/status"])));
+        assert_eq!(
+            (&two[1]["apiGroups"], &two[1]["resources"]),
+            (&json!(["b.io"]), &json!(["notes/status", "plans/status"]))
+        );
+        assert_eq!(of("status: {resources: {}}"), None);
     }
 }

@@ -73,11 +73,6 @@ fn deployment(options: &Options) -> Value {
         "livenessProbe": probe("/healthz", 10),
         "readinessProbe": probe("/readyz", 2),
         "resources": { "requests": { "cpu": "50m", "memory": "64Mi" }, "limits": { "memory": "128Mi" } },
-        "securityContext": {
-            "allowPrivilegeEscalation": false,
-            "capabilities": { "drop": ["ALL"] },
-            "readOnlyRootFilesystem": true,
-        },
         "volumeMounts": mounts,
     });
     let spread = |key: &str| {
@@ -99,18 +94,30 @@ fn deployment(options: &Options) -> Value {
             "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } },
             "template": {
                 "metadata": { "labels": labels() },
-                "spec": {
-                    "serviceAccountName": NAME,
-                    "priorityClassName": "system-cluster-critical",
-                    "securityContext": { "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } },
+                "spec": hardened(NAME, container, json!({
                     "terminationGracePeriodSeconds": 30,
                     "topologySpreadConstraints": [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
-                    "containers": [container],
                     "volumes": volumes,
-                },
+                })),
             },
         },
     })
+}
+
+/// A pod with one container that has no more rights than its account: what the pod security standard `restricted` asks for.
+pub(super) fn hardened(account: &str, mut container: Value, more: Value) -> Value {
+    let confined = json!({
+        "allowPrivilegeEscalation": false,
+        "capabilities": { "drop": ["ALL"] },
+        "readOnlyRootFilesystem": true,
+    });
+    set(&mut container, "securityContext", confined);
+    let mut pod = more;
+    set(&mut pod, "serviceAccountName", account.into());
+    set(&mut pod, "priorityClassName", "system-cluster-critical".into());
+    set(&mut pod, "securityContext", json!({ "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } }));
+    set(&mut pod, "containers", json!([container]));
+    pod
 }
 
 /// Only what nadmit offers can be reached. From where is left open: an API server is no pod, and no selector finds it.

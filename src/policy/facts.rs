@@ -112,6 +112,8 @@ pub struct Facts {
     pub prefix: Option<Prefix>,
     /// The operator's namespace, where it was discovered; the policy's word goes first.
     pub operator_namespace: Option<String>,
+    /// What should be known and is not, since the cluster did not say: in words, such as `the namespaces are not known`.
+    pub unreachable: Vec<String>,
     /// The date, for exceptions that end.
     pub today: Option<Date>,
 }

@@ -41,6 +41,9 @@ pub struct FailurePolicies {
     /// The judgement of networks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validate_networks: Option<FailurePolicy>,
+    /// The judgement of writes to guarded statuses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<FailurePolicy>,
 }
 
 impl Policy {

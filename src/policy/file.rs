@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::failure::FailurePolicies;
+use super::status::GuardedStatus;
 use super::{Action, Facts, Rule, rules};
 use crate::yaml::Documents;
 
@@ -101,6 +102,8 @@ pub struct Policy {
     pub device_plugins: Vec<String>,
     /// What becomes of a write while nadmit cannot be asked, by webhook.
     pub failure_policy: FailurePolicies,
+    /// Whose statuses are guarded.
+    pub status: GuardedStatus,
     /// Objects that a rule leaves alone for a while.
     pub exceptions: Vec<Exception>,
     /// Whether NADs that were stored incomplete, while nadmit was away, are left so. The leader completes them otherwise.
@@ -279,6 +282,10 @@ impl Policy {
                 let pointer = format!("/namespaces/{index}/defaultResourceName");
                 return Err(fail(&pointer, "defaultResourceName".to_owned(), format!("`{name}` {problem}")));
             }
+        }
+        if let Some((key, problem)) = self.status.wrong_key() {
+            let pointer = format!("/status/resources/{}", crate::json::escape(key));
+            return Err(fail(&pointer, key.to_owned(), problem.to_owned()));
         }
         for (index, exception) in self.exceptions.iter().enumerate() {
             if rules::find(&exception.rule).is_none() {

@@ -66,18 +66,22 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
         ratchet(&mut findings, &inspect(&before, facts, &scope).0);
     }
     let is_operators = subject.writer.is_some_and(|user| policy.is_operator(user, facts.operator_namespace.as_deref()));
-    excuse(&mut findings, subject, is_operators, facts, policy);
+    let about = About {
+        kind: subject.object.kind(),
+        namespace: &meta.namespace,
+        name: &meta.name,
+        is_deleting: meta.deleting,
+        writer: subject.writer,
+        // It cannot mend what its network's author wrote, and a refusal can wedge it.
+        spares_operator: &|finding| is_operators && finding.action != Action::Patch,
+    };
+    excuse(&mut findings, &about, facts, policy);
     let mut patch = if meta.deleting { Patch::default() } else { repair(subject.object, &findings) };
     let mut would_patch = Patch::default();
     if scope.mode() == Mode::Audit {
         would_patch = std::mem::take(&mut patch);
-        for finding in &mut findings {
-            if finding.action > Action::Warn {
-                finding.would = Some(finding.action);
-                finding.action = Action::Warn;
-            }
-        }
     }
+    hold_back(scope.mode(), &mut findings);
     Verdict { mode: scope.mode(), findings, patch, would_patch, wanted, is_operators }
 }
 
@@ -119,18 +123,35 @@ fn ratchet(findings: &mut [Finding], before: &[Finding]) {
     }
 }
 
+/// In audit mode nothing has consequences; what would have had some is said.
+pub(super) fn hold_back(mode: Mode, findings: &mut [Finding]) {
+    for finding in findings.iter_mut().filter(|finding| mode == Mode::Audit && finding.action > Action::Warn) {
+        finding.would = Some(finding.action);
+        finding.action = Action::Warn;
+    }
+}
+
+/// What a judgement is about, as far as excuses go.
+pub(super) struct About<'a> {
+    pub(super) kind: &'a str,
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) is_deleting: bool,
+    pub(super) writer: Option<&'a str>,
+    /// Whether the operator wrote it, and must not suffer from this finding.
+    pub(super) spares_operator: &'a dyn Fn(&Finding) -> bool,
+}
+
 /// Takes back what must not have consequences here.
-fn excuse(findings: &mut [Finding], subject: &Subject<'_>, operator: bool, facts: &Facts, policy: &Policy) {
-    let meta = subject.object.meta();
-    let exempt = subject.writer.is_some_and(|user| matches_any(&policy.exempt.users, user))
-        || matches_any(&policy.exempt.namespaces, &meta.namespace);
+pub(super) fn excuse(findings: &mut [Finding], about: &About<'_>, facts: &Facts, policy: &Policy) {
+    let exempt = about.writer.is_some_and(|user| matches_any(&policy.exempt.users, user))
+        || matches_any(&policy.exempt.namespaces, about.namespace);
     for finding in findings.iter_mut() {
-        let (action, because) = if meta.deleting {
+        let (action, because) = if about.is_deleting {
             (Action::Audit, Because::Deleting)
-        } else if let Some(reason) = exception(finding, subject.object, facts, policy) {
+        } else if let Some(reason) = exception(finding, about, facts, policy) {
             (Action::Audit, Because::Exception(reason))
-        } else if operator && finding.action != Action::Patch {
-            // It cannot mend what its network's author wrote, and a refusal can wedge it.
+        } else if (about.spares_operator)(finding) {
             (Action::Audit, Because::Operator)
         } else if exempt && finding.action == Action::Deny {
             (Action::Warn, Because::Exempt)
@@ -144,13 +165,12 @@ fn excuse(findings: &mut [Finding], subject: &Subject<'_>, operator: bool, facts
     }
 }
 
-fn exception(finding: &Finding, object: &Object<'_>, facts: &Facts, policy: &Policy) -> Option<String> {
-    let meta = object.meta();
+fn exception(finding: &Finding, about: &About<'_>, facts: &Facts, policy: &Policy) -> Option<String> {
     let holds = |exception: &&super::Exception| {
         exception.rule == finding.rule.id
-            && exception.namespace == meta.namespace
-            && exception.name == meta.name
-            && exception.kind.as_deref().is_none_or(|kind| kind == object.kind())
+            && exception.namespace == about.namespace
+            && exception.name == about.name
+            && exception.kind.as_deref().is_none_or(|kind| kind == about.kind)
             && facts.today.is_none_or(|today| today <= exception.expires)
     };
     policy.exceptions.iter().find(holds).map(|exception| exception.reason.clone())

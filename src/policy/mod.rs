@@ -13,6 +13,7 @@ mod resource_name;
 mod rule;
 pub mod rules;
 mod similar;
+mod status;
 
 pub use facts::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix, Wanted};
 pub use failure::{FailurePolicies, FailurePolicy};
@@ -24,3 +25,5 @@ pub use file::{
 pub use finding::{Because, ConfigPlace, Finding};
 pub use judge::{Subject, Verdict, judge};
 pub use rule::{Action, Rule};
+pub(crate) use status::is_cured_by_retry;
+pub use status::{Class, Guarded, GuardedStatus, STATED, StatusVerdict, StatusWrite, Writer, WriterKind, judge_status};

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::words::{cause, denial, field, warnings};
 use super::{Endpoint, NoSubject, Review};
 use crate::json::write::push_quoted;
-use crate::policy::{Action, Because, Finding, Mode, Verdict};
+use crate::policy::{Action, Because, Class, Finding, Mode, StatusVerdict, Verdict, Writer, is_cured_by_retry};
 
 /// What came of a request.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub enum Outcome {
     Nothing(NoSubject, Mode),
     /// It was judged.
     Judged(Verdict),
+    /// A write to a status was judged.
+    Status(StatusVerdict),
 }
 
 /// The decision, in one word.
@@ -45,27 +47,39 @@ impl Decision {
 impl Outcome {
     /// What is decided at an endpoint.
     fn decision(&self, endpoint: Endpoint) -> Decision {
-        match (self, endpoint) {
-            (Self::Judged(verdict), Endpoint::Mutate) if !verdict.patch.0.is_empty() => Decision::Patch,
-            (Self::Judged(verdict), Endpoint::Validate) if verdict.denies() => Decision::Deny,
+        match (self.verdict(), endpoint) {
+            (Some(verdict), Endpoint::Mutate) if !verdict.patch.0.is_empty() => Decision::Patch,
+            (Some(verdict), Endpoint::Validate | Endpoint::Status) if verdict.denies() => Decision::Deny,
             _ => Decision::Allow,
+        }
+    }
+
+    fn verdict(&self) -> Option<&Verdict> {
+        match self {
+            Self::Judged(verdict) | Self::Status(StatusVerdict { verdict, .. }) => Some(verdict),
+            Self::Nothing(..) => None,
+        }
+    }
+
+    /// What a write to a status shows, and who makes it.
+    pub fn status(&self) -> Option<(Class, &Writer)> {
+        match self {
+            Self::Status(status) => Some((status.class, &status.writer)),
+            Self::Judged(_) | Self::Nothing(..) => None,
         }
     }
 
     /// What was found that is this endpoint's business: what is repaired at the first, everything else at the second, so that
     /// nothing is told twice about one write.
     pub fn findings(&self, endpoint: Endpoint) -> impl Iterator<Item = &Finding> {
-        let all = match self {
-            Self::Judged(verdict) => verdict.findings.as_slice(),
-            Self::Nothing(..) => &[],
-        };
-        all.iter().filter(move |finding| endpoint == Endpoint::Validate || finding.action == Action::Patch)
+        let all = self.verdict().map(|verdict| verdict.findings.as_slice()).unwrap_or_default();
+        all.iter().filter(move |finding| endpoint != Endpoint::Mutate || finding.action == Action::Patch)
     }
 
     /// The mode it was judged in.
     fn mode(&self) -> Mode {
         match self {
-            Self::Judged(verdict) => verdict.mode,
+            Self::Judged(verdict) | Self::Status(StatusVerdict { verdict, .. }) => verdict.mode,
             Self::Nothing(_, mode) => *mode,
         }
     }
@@ -144,6 +158,12 @@ pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Ans
         body.push_str(key);
         push_quoted(&mut body, value);
     }
+    if let Some((class, writer)) = outcome.status() {
+        for (key, value) in [(",\"class\":", class.name()), (",\"manager\":", &writer.manager)] {
+            body.push_str(key);
+            push_quoted(&mut body, value);
+        }
+    }
     body.push('}');
     let warnings = said(outcome, endpoint);
     if !warnings.is_empty() {
@@ -184,7 +204,8 @@ struct Cause {
     field: String,
 }
 
-/// `Invalid` with one cause for each finding is what kubectl lists line by line.
+/// `Invalid` with one cause for each finding is what kubectl lists line by line. `Conflict` is what makes a client read again and
+/// try again, so it is said where that helps.
 fn status<'r>(review: &'r Review<'_>, outcome: &Outcome) -> Status<'r> {
     let denied: Vec<&Finding> =
         outcome.findings(Endpoint::Validate).filter(|finding| finding.action == Action::Deny).collect();
@@ -194,10 +215,11 @@ fn status<'r>(review: &'r Review<'_>, outcome: &Outcome) -> Status<'r> {
         field: field(finding),
     });
     let request = &review.request;
+    let is_conflict = denied.iter().all(|finding| is_cured_by_retry(finding.rule));
     Status {
         status: "Failure",
-        code: 422,
-        reason: "Invalid",
+        code: if is_conflict { 409 } else { 422 },
+        reason: if is_conflict { "Conflict" } else { "Invalid" },
         message: denial(&denied),
         details: Details { name: &request.name, group: &request.group, kind: &request.kind, causes: causes.collect() },
     }
@@ -207,9 +229,9 @@ fn status<'r>(review: &'r Review<'_>, outcome: &Outcome) -> Status<'r> {
 fn said(outcome: &Outcome, endpoint: Endpoint) -> Vec<String> {
     match (outcome, endpoint) {
         // The operator reads no warnings; its log would only fill with them.
-        (Outcome::Judged(verdict), _) if verdict.is_operators => Vec::new(),
+        _ if outcome.verdict().is_some_and(|verdict| verdict.is_operators) => Vec::new(),
         (Outcome::Judged(_), Endpoint::Mutate) => warnings(outcome.findings(endpoint)),
-        (Outcome::Judged(_), Endpoint::Validate) => {
+        (Outcome::Judged(_), Endpoint::Validate) | (Outcome::Status(_), _) => {
             warnings(outcome.findings(endpoint).filter(|finding| finding.action == Action::Warn))
         }
         (Outcome::Nothing(NoSubject::Unreadable, _), Endpoint::Validate) => {

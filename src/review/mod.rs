@@ -12,7 +12,7 @@ use std::borrow::Cow;
 pub use answer::{Answer, Decision, Outcome, answer};
 
 use crate::json::{self, Reader};
-use crate::policy::Subject;
+use crate::policy::{StatusWrite, Subject};
 use crate::resources::Object;
 
 /// What is asked for.
@@ -22,6 +22,9 @@ pub enum Endpoint {
     Mutate,
     /// Deny or warn about what will be stored; never repair.
     Validate,
+    /// Deny or warn about a write to a status, of which the answer must be had before the client's own resourceVersion is lost;
+    /// never repair.
+    Status,
 }
 
 impl Endpoint {
@@ -30,6 +33,7 @@ impl Endpoint {
         match self {
             Self::Mutate => "mutate",
             Self::Validate => "validate",
+            Self::Status => "status",
         }
     }
 }
@@ -134,10 +138,18 @@ pub struct Request<'a> {
     pub user: Cow<'a, str>,
     /// Whether nothing will be stored, whatever the answer.
     pub is_dry_run: bool,
+    /// The API group of the resource that is written.
+    resource_group: Cow<'a, str>,
+    /// That resource, in the plural.
+    resource: Cow<'a, str>,
     /// The part of the object that is written, `status` for one; empty for the object itself.
     sub_resource: Cow<'a, str>,
+    /// The field manager, where the writer named one.
+    manager: Cow<'a, str>,
     object: Carried<'a>,
     old: Carried<'a>,
+    /// The text of both, for those who judge objects of any kind.
+    texts: [Option<&'a str>; 2],
 }
 
 /// An object as it came.
@@ -153,12 +165,15 @@ enum Carried<'a> {
 }
 
 impl<'a> Carried<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self, json::Error> {
+    /// What comes next, and its text.
+    fn read(reader: &mut Reader<'a>) -> Result<(Self, Option<&'a str>), json::Error> {
         if reader.peek() != Some(b'{') {
-            return reader.skip().map(|_| Self::Unreadable);
+            return reader.skip().map(|_| (Self::Unreadable, None));
         }
+        let start = reader.at();
         let object = Object::read_next(reader)?;
-        Ok(object.map_or(Self::OtherKind, |object| Self::Object(Box::new(object))))
+        let carried = object.map_or(Self::OtherKind, |object| Self::Object(Box::new(object)));
+        Ok((carried, Some(reader.text_from(start))))
     }
 }
 
@@ -172,10 +187,14 @@ struct Parts<'a> {
     namespace: Cow<'a, str>,
     operation: Cow<'a, str>,
     user: Cow<'a, str>,
+    resource_group: Cow<'a, str>,
+    resource: Cow<'a, str>,
     sub_resource: Cow<'a, str>,
+    manager: Cow<'a, str>,
     is_dry_run: bool,
     object: Carried<'a>,
     old: Carried<'a>,
+    texts: [Option<&'a str>; 2],
 }
 
 impl<'a> Parts<'a> {
@@ -193,8 +212,10 @@ impl<'a> Parts<'a> {
                 "namespace" => parts.namespace = reader.text()?.unwrap_or_default(),
                 "operation" => parts.operation = reader.text()?.unwrap_or_default(),
                 "userInfo" => [parts.user] = texts(reader, ["username"])?,
-                "object" => parts.object = Carried::read(reader)?,
-                "oldObject" => parts.old = Carried::read(reader)?,
+                "resource" => [parts.resource_group, parts.resource] = texts(reader, ["group", "resource"])?,
+                "options" => [parts.manager] = texts(reader, ["fieldManager"])?,
+                "object" => (parts.object, parts.texts[0]) = Carried::read(reader)?,
+                "oldObject" => (parts.old, parts.texts[1]) = Carried::read(reader)?,
                 "dryRun" => parts.is_dry_run = reader.skip()? == "true",
                 _ => drop(reader.skip()?),
             }
@@ -243,9 +264,25 @@ impl<'a> Review<'a> {
         let parts = request.filter(|request| !request.uid.is_empty()).ok_or(ReviewError::NoRequest)?;
         let operation = Operation::parse(&parts.operation);
         let operation = operation.ok_or_else(|| ReviewError::Operation(short(&parts.operation)))?;
-        let Parts { uid, group, kind, name, namespace, user, sub_resource, is_dry_run, object, old, .. } = parts;
-        let request =
-            Request { uid, group, kind, name, namespace, operation, user, is_dry_run, sub_resource, object, old };
+        let Parts { uid, group, kind, name, namespace, user, is_dry_run, object, old, texts, .. } = parts;
+        let Parts { resource_group, resource, sub_resource, manager, .. } = parts;
+        let request = Request {
+            uid,
+            group,
+            kind,
+            name,
+            namespace,
+            operation,
+            user,
+            is_dry_run,
+            resource_group,
+            resource,
+            sub_resource,
+            manager,
+            object,
+            old,
+            texts,
+        };
         Ok(Self { version, request })
     }
 }
@@ -272,6 +309,27 @@ impl<'a> Request<'a> {
             _ => None,
         };
         Ok(Subject { object, old, writer: Some(&self.user), is_final: endpoint == Endpoint::Validate })
+    }
+}
+
+impl Request<'_> {
+    /// The write to a status that there is to judge.
+    pub fn status_write(&self) -> Result<StatusWrite<'_>, NoSubject> {
+        if self.operation != Operation::Update || self.sub_resource != "status" {
+            return Err(NoSubject::NotJudged);
+        }
+        let [Some(object), Some(old)] = self.texts else { return Err(NoSubject::Unreadable) };
+        Ok(StatusWrite {
+            group: &self.resource_group,
+            resource: &self.resource,
+            kind: &self.kind,
+            namespace: &self.namespace,
+            name: &self.name,
+            user: &self.user,
+            manager: &self.manager,
+            object,
+            old,
+        })
     }
 }
 

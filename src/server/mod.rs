@@ -32,7 +32,7 @@ use reload::{Certificates, Watched};
 
 use crate::cluster::facts::Source;
 use crate::policy::Policy;
-use crate::telemetry::metrics::Completions;
+use crate::telemetry::metrics::{Completions, Registered};
 use crate::telemetry::{Logs, Metrics};
 use crate::tls::Tls;
 
@@ -51,6 +51,9 @@ impl State {
     fn take_policy(&self, policy: Policy) {
         if let Some(logs) = &self.logs {
             logs.refilter(policy.log_level);
+        }
+        for warning in policy.warnings() {
+            warn!(warning, "the policy is in force, and may not do what was meant");
         }
         self.policy.store(Arc::new(policy));
     }
@@ -137,6 +140,11 @@ impl Server {
     /// Where it is counted what became of NADs that were stored incomplete.
     pub fn completions(&self) -> Completions {
         self.state.metrics.completions.clone()
+    }
+
+    /// Where it is told whether nadmit is registered.
+    pub fn registered(&self) -> Registered {
+        self.state.metrics.registered.clone()
     }
 
     /// Where reviews are answered.

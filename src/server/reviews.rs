@@ -9,7 +9,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::{error, info, warn};
 
 use super::State;
-use crate::cluster::facts::{Unavailable, judged};
+use crate::cluster::facts::{Unavailable, about_everything, judged};
+use crate::policy::judge_status;
 use crate::review::{Answer, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
 use crate::telemetry::metrics::{Answered, Counted};
 
@@ -105,9 +106,20 @@ async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Re
     let within = within.saturating_sub(started - arrived);
     let review = Review::read(&body)?;
     let policy = state.policy.load_full();
-    let outcome = match review.request.subject(endpoint) {
-        Err(nothing) => Outcome::Nothing(nothing, policy.mode_in(&review.request.namespace)),
-        Ok(subject) => Outcome::Judged(judged(&*state.facts, &subject, &policy, within).await?),
+    let nothing = |why| Outcome::Nothing(why, policy.mode_in(&review.request.namespace));
+    let outcome = match endpoint {
+        Endpoint::Status => match review.request.status_write() {
+            Err(why) => nothing(why),
+            // The policy may have changed a moment ago, and the registration not yet.
+            Ok(write) => {
+                let judged = judge_status(&write, &about_everything(&*state.facts), &policy);
+                judged.map_or_else(|| nothing(NoSubject::NotJudged), Outcome::Status)
+            }
+        },
+        Endpoint::Mutate | Endpoint::Validate => match review.request.subject(endpoint) {
+            Err(why) => nothing(why),
+            Ok(subject) => Outcome::Judged(judged(&*state.facts, &subject, &policy, within).await?),
+        },
     };
     let answer = answer(&review, endpoint, &outcome);
     tell(state, &review, endpoint, &outcome, &answer, started.elapsed());
@@ -157,6 +169,10 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
         "SriovNetwork" => "SriovNetwork",
         "SriovIBNetwork" => "SriovIBNetwork",
         "OVSNetwork" => "OVSNetwork",
+        "SriovNetworkNodeState" => "SriovNetworkNodeState",
+        "SriovNetworkNodePolicy" => "SriovNetworkNodePolicy",
+        "SriovNetworkPoolConfig" => "SriovNetworkPoolConfig",
+        "SriovOperatorConfig" => "SriovOperatorConfig",
         _ => "other",
     };
     let answered = Answered {
@@ -169,6 +185,10 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
     state.metrics.answered(&answered, took.as_secs_f64());
     for finding in outcome.findings(endpoint) {
         state.metrics.found(finding.rule.id, finding.action.name());
+    }
+    let status = outcome.status();
+    if let Some((class, writer)) = status {
+        state.metrics.status_written(class.name(), writer.kind().name());
     }
     if matches!(outcome, Outcome::Nothing(NoSubject::Unreadable, _)) {
         error!(uid = short(&request.uid), "the review has no object that can be read");
@@ -184,6 +204,8 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
         user = short(&request.user),
         rules = answer.rules.as_str(),
         would = answer.would.as_str(),
+        class = status.map(|(class, _)| class.name()),
+        manager = status.map(|(_, writer)| short(&writer.manager)),
         uid = short(&request.uid),
         micros = took.as_micros() as u64,
         "reviewed"

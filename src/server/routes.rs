@@ -29,6 +29,7 @@ pub(super) fn https(state: Arc<State>) -> Router {
     Router::new()
         .route("/mutate", post(|Shared(state), request| async { review(state, Endpoint::Mutate, request).await }))
         .route("/validate", post(|Shared(state), request| async { review(state, Endpoint::Validate, request).await }))
+        .route("/status", post(|Shared(state), request| async { review(state, Endpoint::Status, request).await }))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .with_state(state)

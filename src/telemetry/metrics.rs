@@ -1,9 +1,12 @@
 //! Metrics for Prometheus. Every label has a closed set of values: nothing that a client sends becomes a series.
 
+use std::fmt;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -30,6 +33,12 @@ pub struct Answered {
 struct Found {
     rule: &'static str,
     action: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StatusWritten {
+    class: &'static str,
+    manager: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -83,6 +92,31 @@ impl Completions {
     /// One more.
     pub fn count(&self, result: &'static str) {
         self.0.get_or_create(&Result { result }).inc();
+    }
+}
+
+/// Whether nadmit is registered. A server that does not register itself does not show it.
+#[derive(Clone, Debug, Default)]
+pub struct Registered(Arc<OnceLock<Gauge>>);
+
+impl Registered {
+    /// Whether it is now.
+    pub fn is(&self, registered: bool) {
+        self.0.get_or_init(Gauge::default).set(registered.into());
+    }
+}
+
+impl EncodeMetric for Registered {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        self.0.get().map_or(Ok(()), |gauge| gauge.encode(encoder))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.get().is_none()
     }
 }
 
@@ -165,6 +199,7 @@ pub struct Metrics {
     registry: Registry,
     reviews: Family<Answered, Counter>,
     findings: Family<Found, Counter>,
+    status_writes: Family<StatusWritten, Counter>,
     duration: Family<At, Histogram, fn() -> Histogram>,
     /// Reviews that are being answered.
     pub in_flight: Gauge,
@@ -179,6 +214,8 @@ pub struct Metrics {
     policy_current: Gauge,
     /// NADs that were stored incomplete.
     pub completions: Completions,
+    /// Whether nadmit is registered.
+    pub registered: Registered,
     /// What is known of the cluster.
     pub caches: CacheMetrics,
 }
@@ -192,6 +229,7 @@ impl Default for Metrics {
             registry,
             reviews: Family::default(),
             findings: Family::default(),
+            status_writes: Family::default(),
             duration: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             in_flight: Gauge::default(),
             connections: Gauge::default(),
@@ -202,6 +240,7 @@ impl Default for Metrics {
             policy_reloads: Family::default(),
             policy_current: Gauge::default(),
             completions: Completions::default(),
+            registered: Registered::default(),
             caches: CacheMetrics::default(),
         };
         metrics.policy_current.set(1);
@@ -215,6 +254,11 @@ impl Metrics {
         let registry = &mut self.registry;
         registry.register("reviews", "Reviews that were answered", self.reviews.clone());
         registry.register("findings", "Findings, by what is done about them", self.findings.clone());
+        registry.register(
+            "status_writes",
+            "Writes to guarded statuses, by what they show and what kind of field manager makes them",
+            self.status_writes.clone(),
+        );
         registry.register_with_unit(
             "review_duration",
             "From the last byte of a review to its answer",
@@ -258,6 +302,11 @@ impl Metrics {
             "NADs that were stored incomplete, by what became of them",
             self.completions.0.clone(),
         );
+        registry.register(
+            "registered",
+            "1 while both webhook configurations are as they should be, 0 while they are not or nobody can tell",
+            self.registered.clone(),
+        );
         self.caches.register(registry);
     }
 
@@ -270,6 +319,11 @@ impl Metrics {
     /// A rule found something.
     pub fn found(&self, rule: &'static str, action: &'static str) {
         self.findings.get_or_create(&Found { rule, action }).inc();
+    }
+
+    /// A write to a status was judged.
+    pub fn status_written(&self, class: &'static str, manager: &'static str) {
+        self.status_writes.get_or_create(&StatusWritten { class, manager }).inc();
     }
 
     /// A review got an HTTP error.

@@ -38,7 +38,8 @@ impl Api {
         Self { client }
     }
 
-    fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, Refused> {
+    /// Any request.
+    pub fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, Refused> {
         self.send_as("", method, path, kind, body)
     }
 

@@ -16,7 +16,6 @@ use crate::certificates::{Authority, Identity};
 use crate::harness::{Server, run};
 use crate::objects::{Kind, OPERATOR};
 use crate::processes::{Process, free_port, wait};
-use crate::registration::register;
 use crate::service::Service;
 
 /// The prefix the operator is told to put in front of resource names.
@@ -35,10 +34,11 @@ pub enum Template {
 const AUDIT_POLICY: &str = "audit-policy.yaml";
 
 /// Who is who: a token is the user's short name.
-const USERS: [(&str, &str, &str); 4] = [
+const USERS: [(&str, &str, &str); 5] = [
     ("admin", "admin", "system:masters"),
     ("operator", "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator", "system:masters"),
     ("jane", "jane", "people"),
+    ("putter", "putter", "people"),
     ("nadmit", "system:serviceaccount:nadmit:nadmit", "system:authenticated"),
 ];
 
@@ -63,18 +63,18 @@ pub fn alone() -> Alone {
 pub struct Cluster {
     // Dropped in this order: who asks goes before who is asked.
     operator: Option<Process>,
-    nadmits: Vec<Server>,
+    pub(crate) nadmits: Vec<Server>,
     _controllers: Process,
     /// `None` only while it is being started again.
     api_server: Option<Process>,
     _etcd: Process,
-    service: Service,
-    authority: Authority,
-    identity: Identity,
+    pub(crate) service: Service,
+    pub(crate) authority: Authority,
+    pub(crate) identity: Identity,
     bin: PathBuf,
     etcd_url: String,
     port: u16,
-    directory: TempDir,
+    pub(crate) directory: TempDir,
     /// `None` for a test that is alone anyway.
     _share: Option<RwLockReadGuard<'static, ()>>,
     /// Everything is allowed to this one.
@@ -130,7 +130,7 @@ impl Cluster {
             api_server: Some(api_server),
             _etcd: etcd,
             service: Service::start(),
-            identity: authority.issue("nadmit", &["127.0.0.1"]),
+            identity: authority.issue("nadmit", &["127.0.0.1", "nadmit.nadmit.svc"]),
             authority,
             jane: Api::new(&dir.join("jane.kubeconfig")),
             admin,
@@ -144,11 +144,10 @@ impl Cluster {
         cluster
     }
 
-    /// With the operator, and nadmit registered.
+    /// With the operator, and nadmit.
     pub fn with_nadmit(template: Template) -> Self {
         let mut cluster = Self::start();
-        cluster.start_nadmit();
-        cluster.register();
+        cluster.deploy();
         cluster.start_operator(template);
         cluster
     }
@@ -204,6 +203,11 @@ impl Cluster {
         self.count(kind, name, "Reconciling")
     }
 
+    /// How often the operator failed on a network.
+    pub fn failures(&self, kind: Kind, name: &str) -> usize {
+        self.count(kind, name, "Reconciler error")
+    }
+
     /// How often the operator's write of a NAD came too late.
     pub fn conflicts(&self, kind: Kind, name: &str) -> usize {
         self.count(kind, name, "Couldn't update NetworkAttachmentDefinition")
@@ -217,52 +221,6 @@ impl Cluster {
         self.operator_log().iter().filter(|line| is_one(line)).count()
     }
 
-    /// Starts a nadmit behind the service; its number.
-    pub fn start_nadmit(&mut self) -> usize {
-        let number = self.start_aside(&[]);
-        self.join_service(number);
-        number
-    }
-
-    /// Starts one that registers itself, with a policy; it is not behind the service yet.
-    pub fn start_registering(&mut self, policy: &str) -> usize {
-        let url = format!("https://{}", self.service.address);
-        let ca = self.directory.path().join("ca.crt");
-        fs::write(&ca, self.authority.pem()).unwrap();
-        let file = self.policy_file();
-        fs::write(&file, policy).unwrap();
-        let (ca, file) = (ca.to_str().unwrap(), file.to_str().unwrap());
-        self.start_aside(&["--register", "--register-url", &url, "--ca-bundle", ca, "--policy", file])
-    }
-
-    /// The policy of those that register themselves.
-    pub fn policy_file(&self) -> PathBuf {
-        self.directory.path().join("policy.yaml")
-    }
-
-    /// Puts a nadmit behind the service.
-    pub fn join_service(&self, number: usize) {
-        self.service.add(self.nadmits[number].https);
-    }
-
-    fn start_aside(&mut self, more: &[&str]) -> usize {
-        let kubeconfig = self.kubeconfig("nadmit").to_str().unwrap().to_owned();
-        let identity = self.identity.clone();
-        let server = Server::start_with(|directory| {
-            let file = |name: &str, text: &str| {
-                let path = directory.join(name);
-                fs::write(&path, text).unwrap();
-                path.to_str().unwrap().to_owned()
-            };
-            let (cert, key) = (file("tls.crt", &identity.chain), file("tls.key", &identity.key));
-            let files = ["--tls-cert", &cert, "--tls-key", &key, "--kubeconfig", &kubeconfig];
-            let arguments = files.into_iter().chain(["--shutdown-grace", "1s"]).chain(more.iter().copied());
-            arguments.map(str::to_owned).collect()
-        });
-        self.nadmits.push(server);
-        self.nadmits.len() - 1
-    }
-
     /// Kills the API server, does that, and starts the API server again.
     pub fn without_api_server(&mut self, meanwhile: impl FnOnce(&Self)) {
         self.api_server = None;
@@ -274,29 +232,6 @@ impl Cluster {
             api_server.check();
             is_ready(&self.bin, dir).then_some(())
         });
-    }
-
-    /// Kills all nadmits, as a node that dies does.
-    pub fn kill_nadmit(&mut self) {
-        for server in self.nadmits.drain(..) {
-            self.service.remove(server.https);
-        }
-    }
-
-    /// Ends the oldest nadmit as a rollout does: taken out of the service, told to end, and waited for.
-    pub fn end_oldest_nadmit(&mut self) {
-        let mut server = self.nadmits.remove(0);
-        self.service.remove(server.https);
-        server.signal("TERM");
-        assert!(server.ended().success(), "{}", server.log_text());
-    }
-
-    pub fn nadmit(&self) -> &Server {
-        self.nadmits.last().unwrap()
-    }
-
-    pub fn register(&self) {
-        register(&self.admin, &self.service.address.to_string(), &self.authority.pem());
     }
 
     /// Creates a namespace.
@@ -317,6 +252,11 @@ impl Cluster {
     /// The kubeconfig of one of the users.
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.directory.path().join(format!("{user}.kubeconfig"))
+    }
+
+    /// One of the users.
+    pub fn user(&self, name: &str) -> Api {
+        Api::new(&self.kubeconfig(name))
     }
 
     /// Runs kubectl as one of the users, with that on its standard input.

@@ -25,8 +25,7 @@ fn what_was_bad_before_can_be_updated_and_deleted() {
     for (name, config) in broken {
         cluster.jane.create(&nads("apps"), &nad(name, config));
     }
-    cluster.start_nadmit();
-    cluster.register();
+    cluster.deploy();
     cluster.start_operator(Template::Upstream);
 
     for (name, fields, is_rendered) in &bad {

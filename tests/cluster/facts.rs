@@ -25,9 +25,8 @@ const POLICIES: &str = "sriovnetworknodepolicies.sriovnetwork.openshift.io";
 
 fn cluster() -> Cluster {
     let mut cluster = Cluster::start();
-    cluster.start_nadmit();
+    cluster.deploy();
     knows_all(cluster.nadmit());
-    cluster.register();
     cluster.namespace("apps");
     cluster
 }
@@ -183,9 +182,8 @@ fn odd_objects_do_not_stop_a_watch() {
     cluster.admin.create("/api/v1/namespaces", &strange);
     // The operator's own watch on all OVSNetworks would end here.
     cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "net", "strange", &json!({ "mtu": -1 })));
-    cluster.start_nadmit();
+    cluster.deploy();
     knows_all(cluster.nadmit());
-    cluster.register();
     let net = network(Kind::Sriov, "net", "strange", &json!({}));
     warns(&cluster, &net, &format!("OVSNetwork {OPERATOR}/net renders the NAD strange/net too"));
     assert!(!warnings(&cluster, &net).contains("network/namespace-absent"));

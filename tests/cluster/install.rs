@@ -1,68 +1,100 @@
 //! What `nadmit install` prints is taken by a real API server, gives nadmit the rights it needs, and goes away again.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nadmit::deploy::{Certificates, yaml};
 use nadmit::yaml::Documents;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::harness::{nadmit, run};
 use crate::processes::wait;
 
-/// Kinds that come with others' software, which is not here.
-const THEIRS: [&str; 4] = ["Issuer", "Certificate", "ServiceMonitor", "PrometheusRule"];
-
-fn printed(arguments: &[&str]) -> Vec<Value> {
+/// What it prints.
+pub fn printed(arguments: &[&str]) -> Vec<Value> {
     let out = run(nadmit(&[&["install"], arguments].concat()));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     read(&String::from_utf8(out.stdout).unwrap())
 }
 
-fn read(text: &str) -> Vec<Value> {
+pub fn read(text: &str) -> Vec<Value> {
     Documents::new(text).map(|document| serde_json::from_str(&document.node.unwrap().to_json()).unwrap()).collect()
 }
 
-fn without_theirs(objects: Vec<Value>) -> Vec<Value> {
-    objects.into_iter().filter(|object| !THEIRS.contains(&object["kind"].as_str().unwrap())).collect()
-}
-
 impl Cluster {
+    /// There is no network of Services: nadmit's own gets this machine's address.
+    pub fn lead_the_service_here(&self) {
+        let here = json!({ "spec": { "type": "ExternalName", "externalName": "127.0.0.1", "clusterIP": null,
+            "clusterIPs": null, "selector": null } });
+        self.admin.patch("/api/v1/namespaces/nadmit/services/nadmit", &here);
+    }
+
+    /// Creates objects, each field of which the API server must know.
+    pub fn create_strictly(&self, objects: &[Value], more: &[&str]) {
+        let create = [&["create", "--validate=strict", "-f", "-"], more].concat();
+        let out = self.kubectl("admin", &create, &yaml::stream(objects));
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert_eq!(String::from_utf8_lossy(&out.stdout).lines().count(), objects.len());
+    }
+
     /// Installs nadmit, but for the pods, which nobody here runs: above all, it gets exactly the rights it gets everywhere.
     pub fn install(&self) {
-        let objects = without_theirs(printed(&[]));
-        let create = ["create", "--validate=strict", "-f", "-"];
-        let out = self.kubectl("admin", &create, &yaml::stream(&objects));
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        self.create_strictly(&printed(&[]), &[]);
+        self.lead_the_service_here();
         let may = ["auth", "can-i", "update", "mutatingwebhookconfigurations/nadmit"];
         wait("the rights of nadmit", || self.kubectl("nadmit", &may, "").status.success().then_some(()));
     }
+
+    /// Takes away what every cluster of the tests has already.
+    pub fn empty(&self) {
+        let out = self.kubectl("admin", &["delete", "-f", "-"], &yaml::stream(&printed(&[])));
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    }
+
+    /// The kinds of cert-manager and of Prometheus, whose software is not here.
+    pub fn know_others(&self) {
+        let crds = bin().join("crds-of-others");
+        let out = self.kubectl("admin", &["create", "-f", crds.to_str().unwrap()], "");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let out = self.kubectl("admin", &["wait", "--for=condition=Established", "crd", "--all"], "");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        for kind in ["cert-manager.io/v1/issuers", "cert-manager.io/v1/certificates"] {
+            self.admin.wait(&format!("/apis/{kind}"), |_| true);
+        }
+        for kind in ["monitoring.coreos.com/v1/servicemonitors", "monitoring.coreos.com/v1/prometheusrules"] {
+            self.admin.wait(&format!("/apis/{kind}"), |_| true);
+        }
+    }
+}
+
+/// Where the programs are.
+pub fn bin() -> PathBuf {
+    PathBuf::from(std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it"))
 }
 
 #[test]
 fn every_object_is_accepted_and_goes_away_again() {
     let cluster = Cluster::start();
     cluster.namespace("elsewhere");
-    // What every cluster of the tests has already.
-    let out = cluster.kubectl("admin", &["delete", "-f", "-"], &yaml::stream(&without_theirs(printed(&[]))));
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    cluster.know_others();
+    cluster.empty();
     for certificates in Certificates::ALL {
         let arguments =
             ["--namespace", "elsewhere", "--monitoring", "--backstop", "--certificates", certificates.name()];
-        let objects = printed(&arguments);
-        let is_ours = |object: &&Value| object["kind"] != "Namespace";
-        let objects: Vec<_> = without_theirs(objects).iter().filter(is_ours).cloned().collect();
-        assert!(objects.len() > 12, "{objects:#?}");
-        let create = ["create", "--validate=strict", "--dry-run=server", "-f", "-"];
-        let out = cluster.kubectl("admin", &create, &yaml::stream(&objects));
-        assert!(out.status.success(), "{certificates:?}: {}", String::from_utf8_lossy(&out.stderr));
-        assert_eq!(String::from_utf8_lossy(&out.stdout).lines().count(), objects.len());
+        let objects: Vec<_> = printed(&arguments).into_iter().filter(|object| object["kind"] != "Namespace").collect();
+        assert!(objects.len() > 16, "{objects:#?}");
+        cluster.create_strictly(&objects, &["--dry-run=server"]);
     }
 
-    let objects = without_theirs(printed(&["--backstop"]));
-    let out = cluster.kubectl("admin", &["create", "--validate=strict", "-f", "-"], &yaml::stream(&objects));
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let objects = printed(&["--backstop", "--monitoring", "--certificates", "cert-manager"]);
+    cluster.create_strictly(&objects, &[]);
+    // What the documents have people write.
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/README.md")).unwrap();
+    let shown: Vec<&str> = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(shown.len(), 1);
+    cluster.create_strictly(&read(shown[0]), &["--dry-run=server"]);
     let left =
         || cluster.kubectl("admin", &["get", "-f", "-", "--ignore-not-found", "-o", "name"], &yaml::stream(&objects));
     assert_eq!(String::from_utf8_lossy(&left().stdout).lines().count(), objects.len());
@@ -78,10 +110,17 @@ fn every_object_is_accepted_and_goes_away_again() {
 /// The manifests and the binary are one.
 #[test]
 fn kustomize_builds_what_install_prints() {
-    let bin = std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kustomize");
+    let copy = tempfile::tempdir().unwrap();
+    let mut command = Command::new("cp");
+    command.arg("-R").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kustomize")).arg(copy.path());
+    assert!(run(command).status.success());
+    let root = copy.path().join("kustomize");
+    // As somebody who wants everything writes it.
+    fs::create_dir(root.join("all")).unwrap();
+    let all = "resources: [../base]\ncomponents: [../components/monitoring, ../components/backstop]\n";
+    fs::write(root.join("all/kustomization.yaml"), all).unwrap();
     let built = |directory: &str| {
-        let mut command = Command::new(Path::new(&bin).join("kubectl"));
+        let mut command = Command::new(bin().join("kubectl"));
         command.arg("kustomize").arg(root.join(directory));
         let out = run(command);
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -91,12 +130,14 @@ fn kustomize_builds_what_install_prints() {
         ("base", &[] as &[_]),
         ("overlays/cert-manager", &["--certificates", "cert-manager"]),
         ("overlays/openshift", &["--certificates", "openshift"]),
+        ("all", &["--monitoring", "--backstop"]),
     ] {
         assert_eq!(built(directory), sorted(printed(arguments)), "{directory}");
     }
 }
 
-fn sorted(mut objects: Vec<Value>) -> Vec<Value> {
+/// In an order that does not depend on who printed them.
+pub fn sorted(mut objects: Vec<Value>) -> Vec<Value> {
     objects.sort_by_key(ToString::to_string);
     objects
 }

@@ -21,8 +21,7 @@ fn texts(output: &Output) -> (bool, String, String) {
 
 fn cluster() -> Cluster {
     let mut cluster = Cluster::start();
-    cluster.start_nadmit();
-    cluster.register();
+    cluster.deploy();
     cluster.namespace("apps");
     cluster
 }

@@ -30,8 +30,7 @@ fn bare(object: &Value) -> Value {
 #[test]
 fn others_are_untouched_also_while_nadmit_is_down() {
     let mut cluster = Cluster::start();
-    cluster.start_nadmit();
-    cluster.register();
+    cluster.deploy();
     cluster.namespace("apps");
     for state in ["up", "down"] {
         if state == "down" {

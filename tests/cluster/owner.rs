@@ -1,10 +1,12 @@
 //! The network's word, and never yesterday's.
 
-use serde_json::json;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
 
 use crate::api::Event;
-use crate::cluster::{Cluster, Template};
-use crate::objects::{Kind, annotated, configured, nads, network};
+use crate::cluster::{Cluster, Template, alone};
+use crate::objects::{Kind, RESOURCE_NAME, annotated, configured, nad, nads, network};
 
 const CHANGES: usize = 100;
 
@@ -45,5 +47,50 @@ fn a_new_resource_name_is_followed_and_an_old_one_never_comes_back() {
             newest = number;
         }
         assert_eq!(newest, 2 * CHANGES);
+    }
+}
+
+/// Prints what it costs to ask for the owner, beside what the API server takes for the same question from anybody:
+/// `cargo test --test cluster what_asking_costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "it measures"]
+fn what_asking_costs() {
+    const TIMES: usize = 1000;
+    let _alone = alone();
+    let mut cluster = Cluster::start();
+    cluster.deploy();
+    cluster.namespace("apps");
+    let operator = cluster.user("operator");
+    let at = Kind::Sriov.at("net");
+    operator.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
+    let dry_run = format!("{}?dryRun=All", nads("apps"));
+    let bare = nad("net", r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","vlan":0}"#);
+    let mut said = nad("net", r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","resourceName":"a.io/b"}"#);
+    said["metadata"]["annotations"] = json!({ RESOURCE_NAME: "a.io/b" });
+    let timed = |what: &dyn Fn()| {
+        let began = Instant::now();
+        what();
+        began.elapsed()
+    };
+    let each = |what: &dyn Fn()| (0..TIMES).map(|_| timed(what)).collect::<Vec<_>>();
+    let seen = |cluster: &Cluster| {
+        let micros = |line: &str| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            (line["endpoint"] == "mutate" && line["name"] == "net").then(|| line["micros"].as_u64())?
+        };
+        cluster.nadmit().log_text().lines().filter_map(micros).map(Duration::from_micros).collect::<Vec<_>>()
+    };
+    let rows = [
+        ("GET of the network, by anybody", each(&|| drop(operator.get(&at).unwrap()))),
+        ("create of a NAD that says it all", each(&|| drop(operator.try_create(&dry_run, &said).unwrap()))),
+        ("create of a NAD whose owner is asked", each(&|| drop(operator.try_create(&dry_run, &bare).unwrap()))),
+    ];
+    let all = seen(&cluster);
+    assert_eq!(all.len(), 2 * TIMES);
+    let (without, with) = all.split_at(TIMES);
+    let reviews = [("review without asking", without.to_vec()), ("review with the owner asked", with.to_vec())];
+    for (what, mut times) in rows.into_iter().chain(reviews) {
+        times.sort_unstable();
+        println!("| {what} | {:.2?} | {:.2?} |", times[TIMES / 2], times[TIMES * 99 / 100]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nadmit::cni::Config;
 use nadmit::json::Document;
@@ -10,44 +11,31 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::harness::put;
+use crate::nadmits::await_effect;
 use crate::objects::{Kind, LAST_NAMESPACE, annotated, nad, nads, network, version};
 use crate::processes::wait;
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
+/// How long a registration may be wrong: replicas look every two seconds.
+const MENDED: Duration = Duration::from_secs(10);
+
 fn at(collection: &str) -> String {
     format!("{collection}/nadmit")
-}
-
-/// A cluster in which a nadmit has registered itself, and is asked.
-fn registered(policy: &str) -> Cluster {
-    let mut cluster = Cluster::start();
-    let number = cluster.start_registering(policy);
-    cluster.join_service(number);
-    await_effect(&cluster);
-    cluster
-}
-
-fn await_effect(cluster: &Cluster) {
-    let dry_run = format!("{}?dryRun=All", nads("default"));
-    let repairable = nad("probe", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"probe.io/x"}"#);
-    let is_repaired = |nad: &Value| annotated(nad) == Some("probe.io/x");
-    wait("a repair", || cluster.admin.try_create(&dry_run, &repairable).ok().filter(is_repaired));
-    wait("a refusal", || cluster.admin.try_create(&dry_run, &nad("probe", "not JSON")).err());
 }
 
 #[test]
 fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
     let mut cluster = Cluster::start();
-    let first = cluster.start_registering("{}");
+    let first = cluster.start_supplied();
     // Nobody is behind the service: whoever registered now would stop every write.
     wait("the probe", || cluster.nadmit().log_text().contains("before nadmit can be reached").then_some(()));
     assert!(cluster.admin.get(&at(MUTATING)).is_none() && cluster.admin.get(&at(VALIDATING)).is_none());
     cluster.join_service(first);
-    let second = cluster.start_registering("{}");
+    let second = cluster.start_supplied();
     cluster.join_service(second);
-    await_effect(&cluster);
+    await_effect(&cluster.admin);
     let good = [MUTATING, VALIDATING].map(|collection| cluster.admin.get(&at(collection)).unwrap());
     let role = cluster.admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit").unwrap();
     for configuration in &good {
@@ -68,13 +56,20 @@ fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
         patched(&good[1], "/webhooks/0/matchConditions", json!([])),
         json!({ "metadata": { "ownerReferences": null }, "webhooks": [] }),
     ];
+    let mut longest = Duration::ZERO;
     for change in vandalism {
         cluster.admin.patch(&at(VALIDATING), &change);
+        let changed = Instant::now();
         let mended = cluster.admin.wait(&at(VALIDATING), is_mended(&good[1]));
+        longest = longest.max(changed.elapsed());
         assert_eq!(mended["metadata"]["ownerReferences"], good[1]["metadata"]["ownerReferences"], "{change}");
     }
     cluster.admin.delete(&at(VALIDATING));
+    let deleted = Instant::now();
     cluster.admin.wait(&at(VALIDATING), is_mended(&good[1]));
+    longest = longest.max(deleted.elapsed());
+    println!("mended within {longest:.1?}");
+    assert!(longest < MENDED, "{longest:?}");
     assert_eq!(version(&cluster.admin.get(&at(MUTATING)).unwrap()), version(&good[0]), "it was written for nothing");
 
     // Another CA is no CA of ours.
@@ -83,7 +78,7 @@ fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
     cluster.admin.wait(&at(MUTATING), is_mended(&good[0]));
     cluster.admin.delete(&at(MUTATING));
     cluster.admin.wait(&at(MUTATING), is_mended(&good[0]));
-    await_effect(&cluster);
+    await_effect(&cluster.admin);
 
     // A policy that names a plugin more has it asked about.
     let mine = nad("mine", r#"{"cniVersion":"1.0.0","type":"my-sriov","resourceName":"probe.io/x"}"#);
@@ -127,7 +122,8 @@ fn base64(text: &str) -> String {
 /// While nadmit is down, a NAD is refused exactly where it has a device plugin, as the judge reads it.
 #[test]
 fn only_nads_with_a_device_plugin_wait_for_nadmit() {
-    let mut cluster = registered("devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n");
+    let mut cluster = Cluster::start();
+    cluster.deploy_with("devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n");
     cluster.kill_nadmit();
     let dry_run = format!("{}?dryRun=All", nads("default"));
     let mut seen = [0, 0];

@@ -17,8 +17,10 @@ use crate::api::Api;
 use crate::client::{Client, Http, Trust, block_on};
 use crate::cluster::{Cluster, alone};
 use crate::harness::{Server, nadmit};
+use crate::nadmits::await_effect;
 use crate::objects::version;
 use crate::processes::wait;
+use crate::writers::Writers;
 
 const SECRETS: &str = "/api/v1/namespaces/nadmit/secrets";
 const SECRET: &str = "/api/v1/namespaces/nadmit/secrets/nadmit-tls";
@@ -147,12 +149,15 @@ fn replicas_that_start_at_once_agree_on_one_ca() {
 #[test]
 fn six_rotations_refuse_nobody() {
     let _alone = alone();
-    let cluster = Cluster::start();
+    let mut cluster = Cluster::start();
     let watch = cluster.admin.watch(SECRETS);
     // A CA each ten seconds, and between two of them a certificate of the same CA.
-    let short: &[&str] = &["--ca-lifetime", "15s", "--leaf-lifetime", "12s", "--settle", "1500ms"];
-    let (servers, _) = start_at_once(&cluster, &[short, short, short]);
-    let callers = Callers::start(&cluster.admin, &servers);
+    for _ in 0..3 {
+        cluster.start_replica(&["--ca-lifetime", "15s", "--leaf-lifetime", "12s", "--settle", "1500ms"]);
+    }
+    await_effect(&cluster.admin);
+    let writers = Writers::start(&cluster.jane);
+    let callers = Callers::start(&cluster.admin, &cluster.nadmits);
     let until = Instant::now() + Duration::from_secs(150);
     let signers = || {
         let events = watch.of(NAME);
@@ -163,18 +168,23 @@ fn six_rotations_refuse_nobody() {
         assert!(Instant::now() < until, "only {} CAs", signers());
         thread::sleep(Duration::from_millis(100));
     }
-    let asked = callers.end();
+    let (asked, written) = (callers.end(), writers.end());
     assert!(asked > 1_000, "only {asked} handshakes");
     let events = watch.of(NAME);
     let leaves: BTreeSet<_> = events.iter().map(|event| text(&event.object, "tls.crt")).collect();
-    println!("{} CAs and {} certificates in {} writes; {asked} handshakes", signers(), leaves.len(), events.len());
+    println!(
+        "{} CAs and {} certificates in {} writes; {asked} handshakes, {written} admissions, none failed",
+        signers(),
+        leaves.len(),
+        events.len()
+    );
     // A CA joins, then the certificate changes, then the old CA goes: never two of these in one write.
     for pair in events.windows(2) {
         let [before, after] =
             [&pair[0], &pair[1]].map(|event| (text(&event.object, "ca.crt"), text(&event.object, "tls.crt")));
         assert!(before.0 == after.0 || before.1 == after.1, "bundle and certificate changed at once");
     }
-    for server in &servers {
+    for server in &cluster.nadmits {
         let expiry = server.metric("nadmit_certificate_expiry_timestamp_seconds{certificate=\"serving\"}");
         assert!(expiry > jiff::Timestamp::now().as_second() as f64, "{}", server.metrics_text());
         assert!(!server.log_text().contains("PRIVATE KEY") && !server.log_text().contains("\"ERROR\""));

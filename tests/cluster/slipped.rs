@@ -42,14 +42,12 @@ fn is_completed_when_it_comes_back_and_left_alone_where_the_policy_says_so() {
     let looked = |cluster: &Cluster| {
         wait("a look", || cluster.nadmit().log_text().contains("looked for what was stored").then_some(()));
     };
-    let number = cluster.start_registering("leaveIncomplete: true");
-    cluster.join_service(number);
+    cluster.deploy_with("leaveIncomplete: true");
     looked(&cluster);
     assert_eq!(annotated(&cluster.jane.get(&nad_at("apps", "own")).unwrap()), None);
     cluster.kill_nadmit();
 
-    let number = cluster.start_registering("{}");
-    cluster.join_service(number);
+    cluster.deploy_with("{}");
     let has = |want: &'static str| move |nad: &Value| annotated(nad) == Some(want);
     for number in 0..NETWORKS {
         let nad = cluster.jane.wait(&nad_at("apps", &name(number)), has(COMPLETE));

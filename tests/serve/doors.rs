@@ -76,6 +76,10 @@ fn through_server(policy: Option<&str>, cases: &[Case], seen: &Seen) {
 
 async fn through_connection(case: &Case, client: &mut Client, seen: &Seen) {
     for object in &case.documents() {
+        if case.is_status() {
+            status_written(case, object, client).await;
+            continue;
+        }
         if !Object::read(object).is_ok_and(|object| object.is_some()) {
             continue;
         }
@@ -89,6 +93,28 @@ async fn through_connection(case: &Case, client: &mut Client, seen: &Seen) {
             seen.like_check.fetch_add(1, Ordering::Relaxed);
         }
         seen.objects.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A write to a status, at its own door; the others have nothing to say about it.
+async fn status_written(case: &Case, object: &str, client: &mut Client) {
+    let asked = Question { sub_resource: "status".to_owned(), ..question(case, object) };
+    let verdict = case.judge_status(object);
+    let reply = asked.ask(client, Endpoint::Status).await;
+    assert_eq!((reply.allowed, &reply.patch), (!verdict.denies(), &None), "{}: {reply:?}", case.name);
+    let rules: Vec<String> =
+        verdict.findings.iter().map(|found| format!("{}={}", found.rule.id, found.action.name())).collect();
+    let told: Vec<&str> =
+        reply.rules.split(',').map(|rule| rule.split('(').next().unwrap()).filter(|rule| !rule.is_empty()).collect();
+    assert_eq!(told, rules, "{}", case.name);
+    if let Some(denied) = verdict.findings.iter().find(|finding| finding.action == Action::Deny) {
+        let is_conflict = ["status/stale", "status/contradicted", "status/regressed"].contains(&denied.rule.id);
+        let want = if is_conflict { (409, "Conflict") } else { (422, "Invalid") };
+        assert_eq!((&reply.status["code"], &reply.status["reason"]), (&want.0.into(), &want.1.into()), "{}", case.name);
+    }
+    for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+        let reply = asked.ask(client, endpoint).await;
+        assert_eq!((reply.allowed, &reply.patch, reply.rules.as_str()), (true, &None, ""), "{}", case.name);
     }
 }
 

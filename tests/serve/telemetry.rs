@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nadmit::policy::rules;
+use nadmit::policy::{Class, rules};
 use nadmit::review::Endpoint::{Mutate, Validate};
 
 use super::client::{Http, block_on};
@@ -149,8 +149,23 @@ fn closed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let rules = rules::RULES.iter().map(|rule| rule.id).collect();
     let set = |values: &[&'static str]| values.iter().copied().collect();
     BTreeMap::from([
-        ("endpoint", set(&["mutate", "validate"])),
-        ("kind", set(&["NetworkAttachmentDefinition", "SriovNetwork", "SriovIBNetwork", "OVSNetwork", "other"])),
+        ("endpoint", set(&["mutate", "validate", "status"])),
+        ("class", Class::ALL.map(Class::name).into_iter().collect()),
+        ("manager", set(&["operator", "daemon", "kubectl", "other", "unknown"])),
+        (
+            "kind",
+            set(&[
+                "NetworkAttachmentDefinition",
+                "SriovNetwork",
+                "SriovIBNetwork",
+                "OVSNetwork",
+                "SriovNetworkNodeState",
+                "SriovNetworkNodePolicy",
+                "SriovNetworkPoolConfig",
+                "SriovOperatorConfig",
+                "other",
+            ]),
+        ),
         ("operation", set(&["create", "update", "delete", "connect"])),
         ("decision", set(&["allow", "patch", "deny"])),
         ("dry_run", set(&["true", "false"])),

@@ -1,5 +1,6 @@
 //! All the rules, and the order in which they run.
 
+pub(crate) mod cluster;
 pub(crate) mod ib_sriov;
 pub(crate) mod ipam;
 pub(crate) mod meta;
@@ -12,6 +13,7 @@ pub(crate) mod ovs;
 pub(crate) mod rendering;
 pub(crate) mod sriov;
 pub(crate) mod sriov_vlan;
+pub(crate) mod status;
 
 use super::file::Scope;
 use super::finding::Findings;
@@ -88,6 +90,14 @@ pub static RULES: &[&Rule] = &[
     &network::MOVES_TO_NOWHERE,
     &network::SCHEMA,
     &network::UNKNOWN_FIELD,
+    &status::STALE,
+    &status::CONTRADICTED,
+    &status::REGRESSED,
+    &status::UNVERSIONED,
+    &status::TAKEOVER,
+    &status::UNPROVEN,
+    &status::AHEAD,
+    &cluster::UNKNOWN,
 ];
 
 /// The rule with that id.
@@ -108,6 +118,7 @@ pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> (V
             let mut out = Findings::new(None);
             network::check(network, subject, facts, scope, &mut out);
             rendering::check(network, scope, facts, &mut out);
+            cluster::check(facts, &mut out);
             out.into_parts()
         }
     }
@@ -133,6 +144,7 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
         },
     }
     nad_device::check_owner(nad, subject, facts, operator, &mut out);
+    cluster::check(facts, &mut out);
     out.into_parts()
 }
 

@@ -1,0 +1,160 @@
+//! What is kept of networks: enough to know who renders where.
+
+use std::collections::HashMap;
+
+use super::collection::{Id, key};
+use super::watch::Keep;
+use crate::policy::NetworkFact;
+use crate::resources::{LAST_NAMESPACE, NetworkId, NetworkKind, Object};
+
+/// How many networks that render to one place are told of: to rules, more of them make no difference.
+pub(super) const MOST_HERE: usize = 4;
+
+/// The networks of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Networks {
+    rendered: HashMap<Box<str>, Rendered>,
+    /// The namespaces of the networks that render a NAD, by its place.
+    here: HashMap<Box<str>, Vec<Box<str>>>,
+}
+
+/// Where a network renders to, and for which devices.
+#[derive(Debug, PartialEq)]
+pub(super) struct Rendered {
+    target: Box<str>,
+    resource: Box<str>,
+    /// Whether the operator has still to do with where it rendered to before.
+    is_moving: bool,
+}
+
+impl Networks {
+    /// Those that render a NAD there.
+    pub(super) fn at(&self, kind: NetworkKind, target: &str, name: &str) -> impl Iterator<Item = NetworkFact> {
+        let here = self.here.get(&key(target, name)).into_iter().flatten().take(MOST_HERE);
+        here.filter_map(move |namespace| {
+            let rendered = self.rendered.get(&key(namespace, name))?;
+            let id = NetworkId { kind, namespace: namespace.to_string(), name: name.to_owned() };
+            let (target_namespace, resource_name) = (rendered.target.to_string(), rendered.resource.to_string());
+            Some(NetworkFact { id, target_namespace, resource_name })
+        })
+    }
+
+    /// The namespaces and names of those that have moved to a namespace, as far as the operator is concerned not yet.
+    pub(super) fn moving_to(&self, target: &str) -> impl Iterator<Item = (&str, &str)> {
+        let here = self.rendered.iter().filter(move |(_, rendered)| rendered.is_moving && *rendered.target == *target);
+        here.filter_map(|(place, _)| place.split_once('/'))
+    }
+}
+
+impl Keep for Networks {
+    type Fact = Rendered;
+
+    fn read(object: &str) -> Option<Rendered> {
+        match Object::read(object) {
+            Ok(Some(Object::Network(network))) => {
+                let (target, last) = (network.target_namespace(), network.meta.annotation(LAST_NAMESPACE));
+                let is_moving = last.is_some_and(|last| last != target);
+                Some(Rendered { target: target.into(), resource: network.text("resourceName").into(), is_moving })
+            }
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, id: &Id<'_>, fact: Rendered) {
+        self.remove(id);
+        self.here.entry(key(&fact.target, &id.name)).or_default().push(id.namespace.as_ref().into());
+        self.rendered.insert(id.key(), fact);
+    }
+
+    fn remove(&mut self, id: &Id<'_>) {
+        let Some(before) = self.rendered.remove(&id.key()) else { return };
+        let place = key(&before.target, &id.name);
+        if let Some(namespaces) = self.here.get_mut(&place) {
+            namespaces.retain(|namespace| **namespace != *id.namespace);
+            if namespaces.is_empty() {
+                self.here.remove(&place);
+            }
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.rendered.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::watch::tests::{kept, put};
+    use super::*;
+
+    fn network(namespace: &str, name: &str, spec: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork",
+            "metadata":{{"name":"{name}","namespace":"{namespace}"}},"spec":{spec}}}"#
+        )
+    }
+
+    fn namespaces(networks: &Networks, target: &str, name: &str) -> Vec<String> {
+        networks.at(NetworkKind::Sriov, target, name).map(|fact| fact.id.namespace).collect()
+    }
+
+    #[test]
+    fn of_a_network_its_place_and_its_devices_are_kept() {
+        let table = [
+            (r#"{"resourceName":"r","networkNamespace":"apps"}"#, ("apps", "r")),
+            (r#"{"resourceName":"r"}"#, ("op", "r")),
+            (r#"{"resourceName":"r","networkNamespace":""}"#, ("op", "r")),
+            (r#"{"resourceName":5,"networkNamespace":["apps"],"mtu":-1,"other":{"deep":[[]]}}"#, ("op", "")),
+            ("{}", ("op", "")),
+            ("null", ("op", "")),
+            ("[]", ("op", "")),
+        ];
+        for (spec, (target, resource)) in table {
+            let want = Rendered { target: target.into(), resource: resource.into(), is_moving: false };
+            assert_eq!(Networks::read(&network("op", "n", spec)), Some(want), "{spec}");
+        }
+        for other in ["", "5", "{}", r#"{"apiVersion":"v1","kind":"Pod"}"#] {
+            assert_eq!(Networks::read(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn networks_are_found_where_they_render_to() {
+        let to = |target: &str| format!(r#"{{"resourceName":"r","networkNamespace":"{target}"}}"#);
+        let mut networks: Networks =
+            kept(&[network("op", "a", &to("apps")), network("apps", "a", "{}"), network("op", "b", &to("apps"))]);
+        assert_eq!(namespaces(&networks, "apps", "a"), ["op", "apps"]);
+        assert_eq!(namespaces(&networks, "apps", "b"), ["op"]);
+        assert!(namespaces(&networks, "op", "a").is_empty());
+        let fact = networks.at(NetworkKind::Ovs, "apps", "b").next().unwrap();
+        assert_eq!((fact.id.to_string().as_str(), fact.target_namespace.as_str()), ("OVSNetwork op/b", "apps"));
+        assert_eq!(fact.resource_name, "r");
+        // It moves, and it goes.
+        put(&mut networks, &[network("op", "a", &to("next"))]);
+        assert_eq!(namespaces(&networks, "apps", "a"), ["apps"]);
+        assert_eq!(namespaces(&networks, "next", "a"), ["op"]);
+        networks.remove(&Id::of(&network("op", "a", "{}")).unwrap());
+        networks.remove(&Id::of(&network("apps", "a", "{}")).unwrap());
+        networks.remove(&Id::of(&network("op", "never", "{}")).unwrap());
+        assert!(namespaces(&networks, "next", "a").is_empty());
+        assert_eq!((networks.count(), networks.here.len()), (1, 1));
+    }
+
+    #[test]
+    fn who_has_moved_is_known_by_what_the_operator_remembers() {
+        let table = [
+            ("null", "apps", false),
+            (r#""apps""#, "apps", false),
+            (r#""""#, "apps", true),
+            (r#""old""#, "apps", true),
+            ("5", "apps", false),
+            (r#""old""#, "other", false),
+        ];
+        for (last, asked, want) in table {
+            let text = network("op", "n", r#"{"networkNamespace":"apps"}"#);
+            let annotations = format!(r#""annotations":{{"{LAST_NAMESPACE}":{last}}},"namespace":"#);
+            let networks: Networks = kept(&[text.replacen(r#""namespace":"#, &annotations, 1)]);
+            assert_eq!(networks.moving_to(asked).collect::<Vec<_>>() == [("op", "n")], want, "{last} {asked}");
+        }
+    }
+}

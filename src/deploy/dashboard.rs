@@ -1,0 +1,228 @@
+//! The Grafana dashboard: what nadmit decides, how fast, and whether it can do its work.
+
+use serde_json::{Value, json};
+
+use super::{NAME, Options, here, set};
+
+/// The ConfigMap with the dashboard.
+const DASHBOARD: &str = "nadmit-dashboard";
+/// The dashboard is this wide.
+const WIDTH: usize = 24;
+/// How high a graph is, and a single number.
+const HEIGHTS: (usize, usize) = (8, 4);
+
+/// The ConfigMap in which Grafana's sidecar finds the dashboard.
+pub(super) fn object(options: &Options) -> Value {
+    let mut metadata = here(options, DASHBOARD);
+    if let Some(labels) = metadata.get_mut("labels") {
+        set(labels, "grafana_dashboard", "1".into());
+    }
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "nadmit.json": text() } })
+}
+
+/// The dashboard, as Grafana imports it.
+pub(super) fn text() -> String {
+    format!("{:#}\n", dashboard())
+}
+
+/// A query and how its curves are called.
+type Query = (&'static str, &'static str);
+
+/// What is shown as one number now.
+const NUMBERS: [(&str, &str, &str, &str); 6] = [
+    (
+        "Registered",
+        "1: the API server asks nadmit. 0: a webhook configuration is missing or wrong, or a replica cannot tell",
+        "min(nadmit_registered{job=~\"$job\"})",
+        "short",
+    ),
+    ("Replicas", "Those that Prometheus can reach", "count(nadmit_build_info{job=~\"$job\"})", "short"),
+    (
+        "Certificate expires in",
+        "Of the replica whose certificate is the oldest",
+        "min(nadmit_certificate_expiry_timestamp_seconds{job=~\"$job\"}) - time()",
+        "s",
+    ),
+    (
+        "Policy file in force",
+        "0: the file is broken, and the last good policy is in force",
+        "min(nadmit_policy_current{job=~\"$job\"})",
+        "short",
+    ),
+    (
+        "Refused in an hour",
+        "Writes that were denied; dry runs do not count",
+        "sum(increase(nadmit_reviews_total{job=~\"$job\",decision=\"deny\",dry_run=\"false\"}[1h])) or vector(0)",
+        "short",
+    ),
+    (
+        "Unanswered in an hour",
+        "Reviews that got an HTTP error, so that failurePolicy decided",
+        "sum(increase(nadmit_reviews_unanswered_total{job=~\"$job\"}[1h])) or vector(0)",
+        "short",
+    ),
+];
+
+/// What is shown over time.
+const GRAPHS: [(&str, &str, &[Query], &str); 10] = [
+    (
+        "Reviews by decision",
+        "What became of the writes that nadmit was asked about",
+        &[(
+            "sum by (endpoint, decision) (rate(nadmit_reviews_total{job=~\"$job\"}[$__rate_interval]))",
+            "{{endpoint}} {{decision}}",
+        )],
+        "reqps",
+    ),
+    (
+        "Findings by rule",
+        "What was found, and what was done about it; docs/rules.md explains each rule",
+        &[(
+            "topk(15, sum by (rule, action) (increase(nadmit_findings_total{job=~\"$job\"}[$__rate_interval])))",
+            "{{rule}} {{action}}",
+        )],
+        "short",
+    ),
+    (
+        "Time for an answer",
+        "From the last byte of a review to its answer. The API server waits for it",
+        &[
+            (
+                "histogram_quantile(0.5, sum by (le, endpoint) (rate(nadmit_review_duration_seconds_bucket{job=~\"$job\"}[$__rate_interval])))",
+                "{{endpoint}} p50",
+            ),
+            (
+                "histogram_quantile(0.99, sum by (le, endpoint) (rate(nadmit_review_duration_seconds_bucket{job=~\"$job\"}[$__rate_interval])))",
+                "{{endpoint}} p99",
+            ),
+        ],
+        "s",
+    ),
+    (
+        "Unanswered reviews",
+        "Reviews that got an HTTP error, so that failurePolicy decided",
+        &[("sum by (reason) (rate(nadmit_reviews_unanswered_total{job=~\"$job\"}[$__rate_interval]))", "{{reason}}")],
+        "reqps",
+    ),
+    (
+        "Completions",
+        "NADs and networks that were stored without nadmit, and what became of them",
+        &[("sum by (result) (increase(nadmit_completions_total{job=~\"$job\"}[$__rate_interval]))", "{{result}}")],
+        "short",
+    ),
+    (
+        "Registration",
+        "1 for each replica that finds nadmit registered as it should be",
+        &[("nadmit_registered{job=~\"$job\"}", "{{pod}}")],
+        "short",
+    ),
+    (
+        "Objects that are known",
+        "What warnings about the rest of the cluster rest on",
+        &[("max by (kind) (nadmit_cache_objects{job=~\"$job\"})", "{{kind}}")],
+        "short",
+    ),
+    (
+        "Caches: unknown, missed and skipped",
+        "Replicas that know nothing of a kind; networks that were judged without it; objects that could not be read",
+        &[
+            ("sum by (kind) (1 - nadmit_cache_ready{job=~\"$job\"}) > 0", "{{kind}} unknown"),
+            ("sum by (kind) (increase(nadmit_cache_missed_total{job=~\"$job\"}[$__rate_interval]))", "{{kind}} missed"),
+            (
+                "sum by (kind) (increase(nadmit_cache_skipped_total{job=~\"$job\"}[$__rate_interval]))",
+                "{{kind}} skipped",
+            ),
+        ],
+        "short",
+    ),
+    (
+        "Connections and reviews in flight",
+        "Each replica takes 1024 connections and 256 reviews at once",
+        &[
+            ("sum(nadmit_connections{job=~\"$job\"})", "connections"),
+            ("sum(nadmit_reviews_in_flight{job=~\"$job\"})", "reviews"),
+            (
+                "sum by (reason) (rate(nadmit_connections_refused_total{job=~\"$job\"}[$__rate_interval]))",
+                "refused per second: {{reason}}",
+            ),
+        ],
+        "short",
+    ),
+    (
+        "New certificates and policies",
+        "Whether a new file or a new certificate was taken",
+        &[
+            (
+                "sum by (result) (increase(nadmit_certificate_reloads_total{job=~\"$job\"}[$__rate_interval]))",
+                "certificate {{result}}",
+            ),
+            (
+                "sum by (result) (increase(nadmit_policy_reloads_total{job=~\"$job\"}[$__rate_interval]))",
+                "policy {{result}}",
+            ),
+        ],
+        "short",
+    ),
+];
+
+fn dashboard() -> Value {
+    let source = json!({ "type": "prometheus", "uid": "${datasource}" });
+    let mut panels = Vec::new();
+    let width = WIDTH / NUMBERS.len();
+    for (index, (title, description, query, unit)) in NUMBERS.into_iter().enumerate() {
+        let place = json!({ "x": index * width, "y": 0, "w": width, "h": HEIGHTS.1 });
+        panels.push(panel("stat", title, description, &[(query, "")], unit, &place));
+    }
+    for (index, (title, description, queries, unit)) in GRAPHS.into_iter().enumerate() {
+        let (column, row) = (index % 2, index / 2);
+        let (width, height) = (WIDTH / 2, HEIGHTS.0);
+        let place = json!({ "x": column * width, "y": HEIGHTS.1 + row * height, "w": width, "h": height });
+        panels.push(panel("timeseries", title, description, queries, unit, &place));
+    }
+    for (index, panel) in panels.iter_mut().enumerate() {
+        set(panel, "id", (index + 1).into());
+        set(panel, "datasource", source.clone());
+    }
+    let jobs = "label_values(nadmit_build_info, job)";
+    json!({
+        "title": "nadmit",
+        "uid": NAME,
+        "tags": [NAME, "sriov"],
+        "schemaVersion": 39,
+        "editable": true,
+        "refresh": "1m",
+        "time": { "from": "now-6h", "to": "now" },
+        "templating": { "list": [
+            { "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus" },
+            {
+                "name": "job", "label": "Job", "type": "query", "datasource": source, "definition": jobs,
+                "query": { "query": jobs, "refId": "job" }, "refresh": 2, "includeAll": true, "multi": true,
+                "current": { "text": "All", "value": "$__all" },
+            },
+        ] },
+        "panels": panels,
+    })
+}
+
+fn panel(kind: &str, title: &str, description: &str, queries: &[Query], unit: &str, place: &Value) -> Value {
+    let targets: Vec<Value> = ('A'..)
+        .zip(queries)
+        .map(|(letter, (query, legend))| json!({ "refId": letter, "expr": query, "legendFormat": legend }))
+        .collect();
+    json!({
+        "type": kind,
+        "title": title,
+        "description": description,
+        "gridPos": place,
+        "targets": targets,
+        "fieldConfig": { "defaults": { "unit": unit, "min": 0 }, "overrides": [] },
+    })
+}
+
+/// Every query of the dashboard, as Prometheus gets it.
+#[cfg(test)]
+pub(super) fn queries() -> Vec<String> {
+    let panels = dashboard()["panels"].as_array().cloned().unwrap_or_default();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().cloned().unwrap_or_default());
+    targets.map(|target| target["expr"].as_str().unwrap_or_default().replace("$__rate_interval", "5m")).collect()
+}

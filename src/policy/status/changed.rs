@@ -1,0 +1,240 @@
+//! Which fields of a status a write changes.
+//!
+//! Both objects come from one encoder of the API server, so that equal texts are equal values. Below a value that is
+//! equal nothing is looked at; what differs is followed as far down as anybody owns a part of it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::fields::{Owned, Step};
+use crate::json::Reader;
+use crate::resources::raw::Fields;
+
+/// How many ways to tell the items of one list apart are tried. A list has one; hostile texts may have thousands.
+const MOST_KEYS: usize = 4;
+/// How many members may tell an item.
+const MOST_KEY_FIELDS: usize = 8;
+
+/// A field whose value is not what it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Its place in the tree of what is owned.
+    pub(super) node: u32,
+    /// Whether it had a value before.
+    pub(crate) was_there: bool,
+    /// Whether it has one now.
+    pub(crate) is_there: bool,
+}
+
+/// All of them, in the order of the fields' owners.
+pub(crate) type Changes = Vec<Change>;
+
+/// Compares two statuses along everything that somebody owns.
+pub(super) fn changes<'a>(owned: &Owned<'a>, old: Option<&'a str>, new: Option<&'a str>) -> Changes {
+    let mut changes = Vec::new();
+    follow(owned, Owned::STATUS, old, new, &mut changes);
+    changes
+}
+
+/// The tree is no deeper than it was read, so that this ends soon.
+fn follow<'a>(owned: &Owned<'a>, at: u32, old: Option<&'a str>, new: Option<&'a str>, changes: &mut Changes) {
+    let Some(node) = owned.node(at).filter(|_| old != new) else { return };
+    let change = Change { node: at, was_there: old.is_some(), is_there: new.is_some() };
+    let comes_or_goes = change.was_there != change.is_there;
+    if !node.whole.is_empty() || comes_or_goes && !node.itself.is_empty() {
+        changes.push(change);
+    }
+    if node.children.is_empty() {
+        return;
+    }
+    let (mut old, mut new) = (Inside::of(old), Inside::of(new));
+    for child in &node.children {
+        let Some(step) = owned.node(*child).map(|child| child.step()) else { continue };
+        follow(owned, *child, old.get(step), new.get(step), changes);
+    }
+}
+
+/// What is in a value, one level deep.
+enum Inside<'a> {
+    Nothing,
+    Object(HashMap<Cow<'a, str>, &'a str>),
+    List(List<'a>),
+}
+
+#[derive(Default)]
+struct List<'a> {
+    items: Vec<&'a str>,
+    /// The items by what tells them apart, for each way of doing so.
+    by_keys: Vec<(Vec<String>, HashMap<String, &'a str>)>,
+    /// The items by their values.
+    by_value: Option<HashMap<String, &'a str>>,
+}
+
+impl<'a> Inside<'a> {
+    fn of(value: Option<&'a str>) -> Self {
+        let value = value.unwrap_or_default();
+        match value.as_bytes().first() {
+            Some(b'{') => Self::Object(members(value)),
+            Some(b'[') => {
+                let mut list = List::default();
+                // What the server wrote can be read; a part of anything else is as good as nothing.
+                let _ = Reader::whole(value, |reader| {
+                    reader.elements(|reader| {
+                        list.items.push(reader.skip()?);
+                        Ok(())
+                    })
+                });
+                Self::List(list)
+            }
+            _ => Self::Nothing,
+        }
+    }
+
+    fn get(&mut self, step: Step<'_>) -> Option<&'a str> {
+        match (self, step) {
+            (Self::Object(members), Step::Field(name)) => members.get(name).copied(),
+            (Self::List(list), Step::Item(keys)) => list.with_keys(keys),
+            (Self::List(list), Step::Value(value)) => list.with_value(value),
+            (Self::List(list), Step::Index(index)) => list.items.get(index).copied(),
+            _ => None,
+        }
+    }
+}
+
+/// The members of an object that are not null, which counts as absent.
+fn members(value: &str) -> HashMap<Cow<'_, str>, &str> {
+    let mut members = HashMap::new();
+    let _ = Reader::whole(value, |reader| {
+        reader.members(|reader, key, _| {
+            let raw = reader.skip()?;
+            if raw == "null" {
+                members.remove(&key);
+            } else {
+                members.insert(key, raw);
+            }
+            Ok(())
+        })
+    });
+    members
+}
+
+impl<'a> List<'a> {
+    fn with_keys(&mut self, keys: &str) -> Option<&'a str> {
+        let keys = Fields::parse(keys).ok()?;
+        let mut names: Vec<String> = keys.keys().map(str::to_owned).collect();
+        if names.is_empty() || names.len() > MOST_KEY_FIELDS {
+            return None;
+        }
+        names.sort();
+        let wanted = identity(&keys, &names)?;
+        if let Some((_, items)) = self.by_keys.iter().find(|(known, _)| *known == names) {
+            return items.get(&wanted).copied();
+        }
+        if self.by_keys.len() >= MOST_KEYS {
+            return None;
+        }
+        let items = self.items.iter().filter_map(|item| Some((identity(&Fields::parse(item).ok()?, &names)?, *item)));
+        let items: HashMap<_, _> = items.collect();
+        let found = items.get(&wanted).copied();
+        self.by_keys.push((names, items));
+        found
+    }
+
+    fn with_value(&mut self, value: &str) -> Option<&'a str> {
+        let items = &self.items;
+        let by_value = self.by_value.get_or_insert_with(|| items.iter().map(|item| (plain(item), *item)).collect());
+        by_value.get(&plain(value)).copied()
+    }
+}
+
+/// What tells an item from the others: the values of these members.
+fn identity(fields: &Fields<'_>, names: &[String]) -> Option<String> {
+    let mut identity = String::new();
+    for name in names {
+        identity += &plain(fields.raw(name)?);
+        identity.push('\0');
+    }
+    Some(identity)
+}
+
+/// A value in a form in which equal ones look alike: two encoders may escape different letters of a string.
+fn plain(raw: &str) -> String {
+    match Reader::whole(raw, Reader::text) {
+        Ok(Some(text)) => format!("\"{text}"),
+        _ => raw.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fields::Side;
+    use super::*;
+
+    fn told(fields: &str, old: Option<&str>, new: Option<&str>) -> Vec<String> {
+        let fields = format!(r#"{{"f:status":{fields}}}"#);
+        let mut owned = Owned::default();
+        owned.add(&fields, 0, Side::New).unwrap();
+        let word = |change: &Change| {
+            let sign = match (change.was_there, change.is_there) {
+                (true, true) => '~',
+                (true, false) => '-',
+                (false, _) => '+',
+            };
+            format!("{sign}{}", owned.words(change.node))
+        };
+        changes(&owned, old, new).iter().map(word).collect()
+    }
+
+    #[test]
+    fn changes_are_found_where_they_are_owned() {
+        let conditions = r#"{"f:conditions":{"k:{\"type\":\"A\"}":{".":{},"f:type":{},"f:status":{}},"k:{\"type\":\"B\"}":{".":{},"f:type":{},"f:status":{}}}}"#;
+        let list = |items: &str| format!(r#"{{"conditions":[{items}]}}"#);
+        let (a, b) = (r#"{"type":"A","status":"x"}"#, r#"{"type":"B","status":"x"}"#);
+        let changed = r#"{"type":"B","status":"y"}"#;
+        let both = list(&format!("{a},{b}"));
+        let swapped = list(&format!("{b},{a}"));
+        let other = list(&format!("{changed},{a}"));
+        for (fields, old, new, want) in [
+            (r#"{"f:a":{}}"#, r#"{"a":1}"#, r#"{"a":1}"#, &[] as &[&str]),
+            (r#"{"f:a":{}}"#, r#"{"a":1}"#, r#"{"a":2}"#, &["~status.a"]),
+            (r#"{"f:a":{}}"#, r#"{"a":1}"#, "{}", &["-status.a"]),
+            (r#"{"f:a":{}}"#, r#"{"a":null}"#, r#"{"a":2}"#, &["+status.a"]),
+            (r#"{"f:a":{"f:b":{}}}"#, r#"{"a":{"b":1,"c":1}}"#, r#"{"a":{"b":1,"c":2}}"#, &[]),
+            (r#"{"f:a":{"f:b":{},"f:c":{}}}"#, r#"{"a":{"b":1,"c":1}}"#, r#"{"a":{"b":1,"c":2}}"#, &["~status.a.c"]),
+            (r#"{"f:a":{}}"#, r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#, &["~status.a"]),
+            (r#"{"f:a":{".":{},"f:b":{}}}"#, "{}", r#"{"a":{"b":1}}"#, &["+status.a", "+status.a.b"]),
+            (r#"{"f:a":{"v:\"x\"":{},"v:\"y\"":{}}}"#, r#"{"a":["x"]}"#, r#"{"a":["y","x"]}"#, &["+status.a[\"y\"]"]),
+            (r#"{"f:a":{"v:\"\\u003c\"":{}}}"#, r#"{"a":["<"]}"#, r#"{"a":["<",">"]}"#, &[]),
+            (r#"{"f:a":{"i:1":{}}}"#, r#"{"a":[1,2]}"#, r#"{"a":[1,3]}"#, &["~status.a[1]"]),
+            (conditions, &both, &swapped, &[]),
+            (conditions, &both, &other, &["~status.conditions[type=B].status"]),
+            (
+                conditions,
+                &both,
+                &list(a),
+                &["-status.conditions[type=B]", "-status.conditions[type=B].type", "-status.conditions[type=B].status"],
+            ),
+        ] {
+            assert_eq!(told(fields, Some(old), Some(new)), want, "{fields} {old} {new}");
+        }
+        assert_eq!(told(r#"{".":{},"f:a":{}}"#, None, Some(r#"{"a":1}"#)), ["+status", "+status.a"]);
+    }
+
+    /// Texts that have nothing to do with each other: whatever is said of them, it is said soon.
+    #[test]
+    fn hostile_lists_take_no_longer_than_long_ones() {
+        let each = |make: &dyn Fn(usize) -> String| (0..10_000).map(make).collect::<Vec<_>>().join(",");
+        let items = each(&|n| format!(r#"{{"k{n}":{n},"type":"{n}"}}"#));
+        let (old, new) = (format!(r#"{{"a":[{items}]}}"#), format!(r#"{{"a":[{items},{{"type":"x"}}]}}"#));
+        for member in [
+            (&|n| format!(r#""k:{{\"k{n}\":{n}}}":{{".":{{}}}}"#)) as &dyn Fn(usize) -> String,
+            &|n| format!(r#""k:{{\"type\":\"{n}\"}}":{{".":{{}},"f:type":{{}}}}"#),
+            &|n| format!(r#""v:{n}":{{}}"#),
+            &|n| format!(r#""i:{n}":{{}}"#),
+            &|n| format!(r#""f:{n}":{{}}"#),
+        ] {
+            let fields = format!(r#"{{"f:a":{{{}}}}}"#, each(member));
+            assert!(told(&fields, Some(&old), Some(&new)).is_empty());
+        }
+    }
+}

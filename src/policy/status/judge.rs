@@ -1,0 +1,286 @@
+//! From a write to its class, and from that to a verdict.
+
+use std::cmp::Ordering;
+
+use json_patch::Patch;
+
+use super::STATED;
+use super::changed::{Change, changes};
+use super::fields::Owners;
+use super::generation::{self, Regress};
+use super::managers::{Entry, Managers};
+use super::object::Seen;
+use super::version::compare;
+use super::writer::Writer;
+use crate::policy::finding::Findings;
+use crate::policy::judge::{About, excuse, hold_back};
+use crate::policy::rules::status as rules;
+use crate::policy::{Action, Facts, Policy, Rule, Verdict};
+
+/// A write to the status of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct StatusWrite<'a> {
+    /// The API group of the resource.
+    pub group: &'a str,
+    /// The resource, in the plural.
+    pub resource: &'a str,
+    /// The object's kind.
+    pub kind: &'a str,
+    /// The object's namespace.
+    pub namespace: &'a str,
+    /// The object's name.
+    pub name: &'a str,
+    /// The user that writes it.
+    pub user: &'a str,
+    /// The field manager that the request names; empty where it names none.
+    pub manager: &'a str,
+    /// The object as it would be stored, as JSON.
+    pub object: &'a str,
+    /// The object as it is stored, as JSON.
+    pub old: &'a str,
+}
+
+/// What a write shows about what it was computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// It was computed from an older version.
+    Stale,
+    /// It was computed from a newer version than the one the API server offers: the server will look again.
+    ServerLag,
+    /// It does not say what it was computed from, and is not even a patch.
+    Unversioned,
+    /// It says that it was computed from an older spec.
+    Regressed,
+    /// It states the version that is stored.
+    Guarded,
+    /// It states another one.
+    Contradicted,
+    /// It changes nothing.
+    Unchanged,
+    /// A server-side apply of fields that are the writer's own, or nobody's.
+    OwnedApply,
+    /// A server-side apply of somebody else's fields.
+    Takeover,
+    /// Nothing.
+    Unproven,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Stale,
+        Self::ServerLag,
+        Self::Unversioned,
+        Self::Regressed,
+        Self::Guarded,
+        Self::Contradicted,
+        Self::Unchanged,
+        Self::OwnedApply,
+        Self::Takeover,
+        Self::Unproven,
+    ];
+
+    /// As annotations, metrics and logs spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stale => "stale",
+            Self::ServerLag => "server_lag",
+            Self::Unversioned => "unversioned",
+            Self::Regressed => "regressed",
+            Self::Guarded => "guarded",
+            Self::Contradicted => "contradicted",
+            Self::Unchanged => "unchanged",
+            Self::OwnedApply => "owned_apply",
+            Self::Takeover => "takeover",
+            Self::Unproven => "unproven",
+        }
+    }
+}
+
+/// What comes of a write to a status.
+#[derive(Clone, Debug)]
+pub struct StatusVerdict {
+    /// What was found; nothing is ever repaired.
+    pub verdict: Verdict,
+    /// What the write shows.
+    pub class: Class,
+    /// Who writes.
+    pub writer: Writer,
+}
+
+/// What a class is concluded from, for the rules to tell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evidence {
+    /// The version that was sent.
+    pub(crate) sent: String,
+    /// The version that is stored.
+    pub(crate) stored: String,
+    /// The annotation that states another version, and that version.
+    pub(crate) stated: Option<(String, String)>,
+    /// What goes back.
+    pub(crate) back: Vec<Regress>,
+    /// What runs ahead.
+    pub(crate) ahead: Vec<Regress>,
+    /// The first field that counts, and how many more there are.
+    pub(crate) field: Option<Field>,
+    /// Whether it is a server-side apply.
+    pub(crate) is_apply: bool,
+    /// The writer's field manager, where it is known.
+    pub(crate) manager: String,
+}
+
+/// A field that a write changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// Where, as a JSON pointer.
+    pub(crate) pointer: String,
+    /// Where, in words.
+    pub(crate) words: String,
+    /// Another manager that owned it.
+    pub(crate) owner: Option<String>,
+    /// How many others there are like it.
+    pub(crate) more: usize,
+}
+
+/// Judges a write to a status; `None` where the policy does not guard that resource, or there is nothing that can be read.
+pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> Option<StatusVerdict> {
+    let guarded = policy.status.of(write.group, write.resource)?;
+    let (new, old) = (Seen::read(write.object).ok()?, Seen::read(write.old).ok()?);
+    let (class, evidence) = classify(write, &new, &old, guarded.strict);
+    let mut out = Findings::new(None);
+    rules::check(class, &evidence, &mut out);
+    let (mut findings, wanted) = out.into_parts();
+    let scope = policy.scope(write.namespace);
+    for finding in &mut findings {
+        let is_denied = is_refused_where_strict(finding.rule)
+            && guarded.strict
+            && !(class == Class::Takeover && guarded.owners.contains(&evidence.manager));
+        let default = if is_denied { Action::Deny } else { finding.rule.default };
+        finding.action = scope.action(finding.rule).unwrap_or(default).min(finding.ceiling);
+    }
+    findings.retain(|finding| finding.action != Action::Off);
+    let is_operators = policy.is_operator(write.user, facts.operator_namespace.as_deref());
+    let about = About {
+        kind: write.kind,
+        namespace: write.namespace,
+        name: write.name,
+        is_deleting: old.deleting || new.deleting,
+        writer: Some(write.user),
+        // It can try again; to write in another way it would have to be another program, and a refusal can wedge it.
+        spares_operator: &|finding| is_operators && !is_cured_by_retry(finding.rule),
+    };
+    excuse(&mut findings, &about, facts, policy);
+    let mode = scope.mode();
+    hold_back(mode, &mut findings);
+    let (patch, would_patch) = (Patch::default(), Patch::default());
+    let verdict = Verdict { mode, findings, patch, would_patch, wanted, is_operators };
+    Some(StatusVerdict { verdict, class, writer: Writer { manager: evidence.manager } })
+}
+
+/// Whether a writer that reads again, decides again and writes again has done what is needed.
+pub(crate) fn is_cured_by_retry(rule: &Rule) -> bool {
+    [&rules::STALE, &rules::CONTRADICTED, &rules::REGRESSED].contains(&rule)
+}
+
+fn is_refused_where_strict(rule: &Rule) -> bool {
+    [&rules::TAKEOVER, &rules::UNPROVEN].contains(&rule)
+}
+
+fn classify(write: &StatusWrite<'_>, new: &Seen<'_>, old: &Seen<'_>, is_strict: bool) -> (Class, Evidence) {
+    let mut evidence = Evidence {
+        sent: new.version.to_string(),
+        stored: old.version.to_string(),
+        manager: write.manager.to_owned(),
+        ..Evidence::default()
+    };
+    if new.version.is_empty() {
+        return (Class::Unversioned, evidence);
+    }
+    match compare(&new.version, &old.version) {
+        Some(Ordering::Equal) => {}
+        Some(Ordering::Less) => return (Class::Stale, evidence),
+        // Whatever was sent and differs, the server compares by itself.
+        Some(Ordering::Greater) | None => return (Class::ServerLag, evidence),
+    }
+    // Metadata in a status write is never stored; what is stored was not stated by this write.
+    let mut stated = new.stated.iter().filter(|statement| !old.stated.contains(statement)).peekable();
+    let is_stated = stated.peek().is_some();
+    let wrong = stated.find(|(_, value)| compare(value, &old.version) != Some(Ordering::Equal));
+    if evidence.manager.is_empty()
+        && let Some((key, _)) = new.stated.first()
+    {
+        evidence.manager = key.strip_prefix(STATED).unwrap_or_default().to_owned();
+    }
+    if let Some((key, value)) = wrong {
+        evidence.stated = Some((key.to_string(), value.to_string()));
+        return (Class::Contradicted, evidence);
+    }
+    [evidence.back, evidence.ahead] = generation::compare(old.status, new.status, old.generation);
+    if is_stated {
+        return (Class::Guarded, evidence);
+    }
+    let class = by_ownership(new, old, is_strict, &mut evidence);
+    (if evidence.back.is_empty() { class } else { Class::Regressed }, evidence)
+}
+
+/// What the owners of the changed fields tell, before and after.
+fn by_ownership(new: &Seen<'_>, old: &Seen<'_>, is_strict: bool, evidence: &mut Evidence) -> Class {
+    if new.status == old.status {
+        return Class::Unchanged;
+    }
+    // Lists that cannot be read prove nothing.
+    let Ok(managers) = Managers::read(old.managed, new.managed) else { return Class::Unproven };
+    let changes = changes(&managers.owned, old.status, new.status);
+    let (applied, updated) = writers(&managers, &changes);
+    if let Some(entry) = applied.or(updated) {
+        evidence.manager = entry.manager.to_string();
+    }
+    let others = |change: &Change| {
+        let entries =
+            owners(&managers, change).flat_map(|owners| &owners.old).filter_map(|entry| managers.entry(*entry));
+        entries.map(|entry| entry.manager.as_ref()).find(|manager| *manager != evidence.manager).map(str::to_owned)
+    };
+    let field = |change: &Change, more: usize| Field {
+        pointer: managers.owned.pointer(change.node),
+        words: managers.owned.words(change.node),
+        owner: others(change),
+        more,
+    };
+    let first = |counts: &dyn Fn(&Change) -> bool| {
+        let mut those = changes.iter().filter(|change| counts(change));
+        those.next().map(|change| field(change, those.count()))
+    };
+    // A patch or a PUT makes every field that it changes the writer's, by an entry `Update`.
+    let is_apply = applied.is_some() && updated.is_none();
+    let taken = first(&|change| is_apply && others(change).is_some());
+    let changed = first(&|change| change.was_there && owners(&managers, change).next().is_some());
+    let (class, field) = match (taken, changed) {
+        (Some(taken), _) => (Class::Takeover, Some(taken)),
+        // Two reconciles of one controller are one manager: what it changes may be what its other half just wrote.
+        (None, Some(changed)) if is_apply && is_strict => (Class::Unproven, Some(changed)),
+        (None, _) if is_apply => (Class::OwnedApply, None),
+        (None, changed) => (Class::Unproven, changed.or_else(|| first(&|_| true))),
+    };
+    (evidence.field, evidence.is_apply) = (field, is_apply);
+    class
+}
+
+/// The entries that own, after the write, what it changed: one by server-side apply, and one by anything else.
+fn writers<'m, 'a>(managers: &'m Managers<'a>, changes: &[Change]) -> (Option<&'m Entry<'a>>, Option<&'m Entry<'a>>) {
+    let (mut applied, mut updated) = (None, None);
+    for change in changes.iter().filter(|change| change.is_there) {
+        for entry in owners(managers, change).flat_map(|owners| &owners.new).filter_map(|entry| managers.entry(*entry))
+        {
+            if entry.is_apply { &mut applied } else { &mut updated }.get_or_insert(entry);
+        }
+    }
+    (applied, updated)
+}
+
+/// Who owns a field that changed. That something is there at all is changed only by what brings it or takes it away.
+fn owners<'m>(managers: &'m Managers<'_>, change: &Change) -> impl Iterator<Item = &'m Owners> {
+    let comes_or_goes = change.was_there != change.is_there;
+    let node = managers.owned.node(change.node);
+    let of = move |node: &'m super::fields::Node<'_>| [Some(&node.whole), comes_or_goes.then_some(&node.itself)];
+    node.into_iter().flat_map(of).flatten()
+}

@@ -1,0 +1,238 @@
+//! The chart, by the real Helm: it renders what `nadmit install` prints, refuses values it does not know, and leaves nothing behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Instant;
+
+use nadmit::deploy::Certificates;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::cluster::Cluster;
+use crate::harness::{nadmit, run};
+use crate::install::{bin, printed, read, sorted};
+use crate::objects::{nad, nads};
+use crate::processes::{Process, wait};
+
+const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/nadmit";
+const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nadmit";
+const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit";
+
+fn chart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/chart")
+}
+
+/// Helm, which keeps what it keeps in that directory.
+fn helm(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(bin().join("helm"));
+    for kind in ["CACHE", "CONFIG", "DATA"] {
+        command.env(format!("HELM_{kind}_HOME"), home.join(kind));
+    }
+    command.args(arguments);
+    command
+}
+
+/// What Helm makes of the chart, or why it does not.
+fn rendered(home: &TempDir, arguments: &[&str]) -> Output {
+    let chart = chart();
+    let template = ["template", "nadmit", chart.to_str().unwrap(), "--kube-version", "1.34.0"];
+    run(helm(home.path(), &[&template, arguments].concat()))
+}
+
+#[test]
+fn it_renders_what_install_prints() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("policy.yaml");
+    let policies = [
+        "mode: audit\n\nrules:\n  nad/unknown-key: off\n",
+        "# {{ not a template }}: \"quotes\", 'more' and \\ too\nmode: audit\n",
+        "  rules:\n    nad/unknown-key: off\n",
+    ];
+    for certificates in Certificates::ALL {
+        for (policy, namespace) in policies.into_iter().zip(["here", "123", "null"]) {
+            fs::write(&file, policy).unwrap();
+            let file = file.to_str().unwrap();
+            let all = ["--namespace", namespace, "--set", "monitoring=true,backstop=true,replicas=3,service=hooks"];
+            let image = "registry.example:5000/nadmit@sha256:0";
+            let of_chart = [format!("certificates={}", certificates.name()), format!("policy={file}")];
+            let values = ["--set", &of_chart[0], "--set-file", &of_chart[1], "--set-string", &format!("image={image}")];
+            let out = rendered(&home, &[&all[..], &values].concat());
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+            // What is only there for `helm uninstall` is nobody else's.
+            let (hooks, chart): (Vec<_>, Vec<_>) = read(&String::from_utf8(out.stdout).unwrap())
+                .into_iter()
+                .partition(|object| object["metadata"]["annotations"]["helm.sh/hook"].is_string());
+            assert!(hooks.len() == 4 && hooks.iter().any(|hook| hook["kind"] == "Job"), "{hooks:#?}");
+
+            let flags = ["--monitoring", "--backstop", "--replicas", "3", "--service", "hooks", "--image", image];
+            let more = ["--namespace", namespace, "--certificates", certificates.name(), "--policy", file];
+            let mut install = printed(&[&flags[..], &more].concat());
+            // The namespace is Helm's to make.
+            install.retain(|object| object["kind"] != "Namespace");
+            assert_eq!(sorted(chart), sorted(install), "{certificates:?}");
+        }
+    }
+    // As it comes.
+    let chart = read(&String::from_utf8(rendered(&home, &["--no-hooks"]).stdout).unwrap());
+    let mut install = printed(&["--namespace", "default"]);
+    install.retain(|object| object["kind"] != "Namespace");
+    assert_eq!(sorted(chart), sorted(install));
+}
+
+#[test]
+fn it_is_tidy_and_refuses_what_it_does_not_know() {
+    let home = tempfile::tempdir().unwrap();
+    let out = run(helm(home.path(), &["lint", "--strict", chart().to_str().unwrap()]));
+    assert!(out.status.success(), "{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    for (values, about) in [
+        ("replicas=0", "replicas"),
+        ("replicas=many", "replicas"),
+        ("certificates=mine", "certificates"),
+        ("monitoring=perhaps", "monitoring"),
+        ("backstop=1", "backstop"),
+        ("service=Not_A_Name", "service"),
+        ("image=", "image"),
+        ("image=null", "image"),
+        ("policy.mode=audit", "policy"),
+        ("replica=3", "replica"),
+    ] {
+        let out = rendered(&home, &["--set", values]);
+        let words = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && words.contains("schema") && words.contains(about), "{values}: {words}");
+    }
+}
+
+impl Cluster {
+    fn helm(&self, arguments: &[&str]) -> Command {
+        let kubeconfig = self.kubeconfig("admin");
+        let mut command = helm(self.directory(), arguments);
+        command.args(["--namespace", "nadmit", "--kubeconfig", kubeconfig.to_str().unwrap()]);
+        command
+    }
+
+    fn run_helm(&self, arguments: &[&str]) {
+        let out = run(self.helm(arguments));
+        assert!(out.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+
+    /// Installs the chart, and has a nadmit register itself with the rights it gets.
+    fn install_chart(&mut self) {
+        let chart = chart();
+        self.run_helm(&["install", "nadmit", chart.to_str().unwrap(), "--create-namespace"]);
+        self.lead_the_service_here();
+        self.start_nadmit();
+        self.admin.wait(MUTATING, |_| true);
+        self.admin.wait(VALIDATING, |_| true);
+        wait("the metric", || (self.nadmit().metric("nadmit_registered") == 1.0).then_some(()));
+    }
+
+    /// Runs the pod of a Job as a kubelet would: its arguments, with the rights of its ServiceAccount.
+    fn run_job(&self, job: &Value) {
+        let pod = &job["spec"]["template"]["spec"];
+        let account = pod["serviceAccountName"].as_str().unwrap();
+        let out = self.kubectl("admin", &["create", "token", account, "--namespace", "nadmit"], "");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let token = String::from_utf8(out.stdout).unwrap();
+        let kubeconfig = fs::read_to_string(self.kubeconfig("admin")).unwrap();
+        let mut kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
+        kubeconfig["users"][0]["user"]["token"] = token.trim().into();
+        let file = self.directory().join("job.kubeconfig");
+        fs::write(&file, kubeconfig.to_string()).unwrap();
+        let arguments: Vec<&str> =
+            pod["containers"][0]["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+        let out = run(nadmit(&[&arguments[..], &["--kubeconfig", file.to_str().unwrap()]].concat()));
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    }
+
+    fn is_registered(&self) -> bool {
+        self.admin.get(MUTATING).is_some() || self.admin.get(VALIDATING).is_some()
+    }
+}
+
+#[test]
+fn it_is_installed_upgraded_and_leaves_nothing_behind() {
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    cluster.empty();
+    cluster.install_chart();
+
+    let role = cluster.admin.get(ROLE).unwrap();
+    let registered = [MUTATING, VALIDATING].map(|path| cluster.admin.get(path).unwrap());
+    let values = "replicas=3,monitoring=true,backstop=true,certificates=cert-manager";
+    let path = chart();
+    cluster.run_helm(&["upgrade", "nadmit", path.to_str().unwrap(), "--set", values]);
+    let arguments = ["--replicas", "3", "--monitoring", "--backstop", "--certificates", "cert-manager"];
+    let objects = nadmit::deploy::yaml::stream(&printed(&arguments));
+    let names = ["get", "-f", "-", "--ignore-not-found", "-o", "name"];
+    let there = |cluster: &Cluster| {
+        String::from_utf8(cluster.kubectl("admin", &names, &objects).stdout).unwrap().lines().count()
+    };
+    assert_eq!(there(&cluster), read(&objects).len());
+    let deployment = cluster.admin.get("/apis/apps/v1/namespaces/nadmit/deployments/nadmit").unwrap();
+    assert_eq!(deployment["spec"]["replicas"], 3);
+    // The owner is the same one, and what it owns is still there.
+    assert_eq!(cluster.admin.get(ROLE).unwrap()["metadata"]["uid"], role["metadata"]["uid"]);
+    for (path, before) in [MUTATING, VALIDATING].iter().zip(&registered) {
+        assert_eq!(&cluster.admin.get(path).unwrap(), before);
+    }
+
+    // Helm waits for the Job, which nobody here runs but this test. A nadmit still runs, and would register itself again.
+    let helm = Process::start("helm", cluster.directory(), &mut cluster.helm(&["uninstall", "nadmit"]));
+    let job = "/apis/batch/v1/namespaces/nadmit/jobs/nadmit-uninstall";
+    let found = cluster.admin.wait(job, |_| true);
+    for (what, may) in [
+        ("mutatingwebhookconfigurations/nadmit", true),
+        ("clusterroles/nadmit", true),
+        ("mutatingwebhookconfigurations/other", false),
+        ("clusterroles/other", false),
+        ("namespaces/nadmit", false),
+    ] {
+        let account = "--as=system:serviceaccount:nadmit:nadmit-uninstall";
+        let can = cluster.kubectl("admin", &["auth", "can-i", "delete", what, account], "");
+        assert_eq!(can.status.success(), may, "{what}");
+    }
+    assert!(cluster.is_registered() && cluster.admin.get(ROLE).is_some(), "Helm did not wait");
+    cluster.run_job(&found);
+    wait("the refusal to register", || (cluster.nadmit().metric("nadmit_registered") == 0.0).then_some(()));
+    assert!(!cluster.is_registered());
+    // Nothing that Helm has yet to delete is needed any more: writes pass without nadmit.
+    cluster.kill_nadmit();
+    let sriov = nad("one", r#"{"cniVersion":"1.0.0","type":"sriov","deviceID":"0000:03:02.0"}"#);
+    let dry_run = format!("{}?dryRun=All", nads("default"));
+    wait("writes without nadmit", || cluster.jane.try_create(&dry_run, &sriov).ok());
+    assert!(cluster.admin.get("/apis/apps/v1/namespaces/nadmit/deployments/nadmit").is_some());
+
+    let time = found["metadata"]["creationTimestamp"].clone();
+    let condition =
+        |kind: &str| json!({ "type": kind, "status": "True", "lastProbeTime": time, "lastTransitionTime": time });
+    let conditions = [condition("SuccessCriteriaMet"), condition("Complete")];
+    let status = json!({ "startTime": time, "completionTime": time, "succeeded": 1, "conditions": conditions });
+    cluster.admin.patch(&format!("{job}/status"), &json!({ "status": status }));
+    wait("the end of Helm", || helm.log().contains("uninstalled").then_some(()));
+    // Only the namespace, which Helm leaves alone.
+    wait("the end of everything", || (there(&cluster) == 1).then_some(()));
+    for path in [
+        job,
+        "/api/v1/namespaces/nadmit/serviceaccounts/nadmit-uninstall",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit-uninstall",
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/nadmit-uninstall",
+    ] {
+        cluster.admin.wait_gone(path);
+    }
+    assert!(!cluster.is_registered());
+}
+
+/// Where the hook does not run, as in Argo CD of old, the garbage collector does its work.
+#[test]
+fn without_the_hook_the_registration_goes_with_its_owner() {
+    let mut cluster = Cluster::start();
+    cluster.empty();
+    cluster.install_chart();
+    cluster.run_helm(&["uninstall", "nadmit", "--no-hooks"]);
+    let start = Instant::now();
+    cluster.kill_nadmit();
+    cluster.admin.wait_gone(MUTATING);
+    cluster.admin.wait_gone(VALIDATING);
+    println!("the webhook configurations outlived the rest by {:?}", start.elapsed());
+}

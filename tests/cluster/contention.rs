@@ -1,0 +1,244 @@
+//! Two controllers that both read "no plan yet", and both write one. Whoever comes second must hear of it.
+
+use std::sync::Barrier;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::api::{Api, Refused};
+use crate::cluster::Cluster;
+use crate::processes::wait;
+
+const ROUNDS: usize = 200;
+const PLANS: &str = "/apis/example.com/v1/namespaces/default/plans";
+
+/// How a status is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Put,
+    Merge,
+    Json,
+    Apply { force: bool },
+}
+
+/// A way to write, for two writers.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    name: &'static str,
+    verb: Verb,
+    /// Whether both are one controller, which reconciles twice at once.
+    share_manager: bool,
+    /// Whether they state what they have read.
+    states: bool,
+}
+
+const fn way(name: &'static str, verb: Verb, share_manager: bool, states: bool) -> Way {
+    Way { name, verb, share_manager, states }
+}
+
+const fn apply(force: bool) -> Verb {
+    Verb::Apply { force }
+}
+
+/// What the API server alone lets two writers do to each other.
+const BLIND: [Way; 5] = [
+    way("merge", Verb::Merge, false, false),
+    way("json", Verb::Json, false, false),
+    way("apply-force", apply(true), false, false),
+    way("apply-one-manager", apply(false), true, false),
+    way("apply-force-one-manager", apply(true), true, false),
+];
+
+/// What it guards by itself: a PUT by the version, an apply by who owns the field.
+const COMPARED: [Way; 2] = [way("put", Verb::Put, false, false), way("apply", apply(false), false, false)];
+
+/// What shows nadmit that it was computed from what is stored.
+const STATED: [Way; 7] = [
+    way("stated-merge", Verb::Merge, false, true),
+    way("stated-merge-one-manager", Verb::Merge, true, true),
+    way("stated-json", Verb::Json, false, true),
+    way("stated-apply", apply(false), false, true),
+    way("stated-apply-force", apply(true), false, true),
+    way("stated-apply-one-manager", apply(false), true, true),
+    way("stated-apply-force-one-manager", apply(true), true, true),
+];
+
+/// One of the two.
+struct Writer<'a> {
+    api: &'a Api,
+    way: Way,
+    name: &'static str,
+}
+
+impl Writer<'_> {
+    fn manager(&self) -> &str {
+        if self.way.share_manager { "planner" } else { self.name }
+    }
+
+    /// Writes a plan, computed from that object.
+    fn write(&self, read: &Value) -> Result<Value, Refused> {
+        let name = read["metadata"]["name"].as_str().unwrap();
+        let address = format!("{PLANS}/{name}/status?fieldManager={}", self.manager());
+        let version = &read["metadata"]["resourceVersion"];
+        let stated = format!("if-resource-version.nadmit.io/{}", self.manager());
+        let status = json!({ "plan": self.name });
+        let mut body = json!({ "status": status });
+        if self.way.states {
+            body["metadata"] = json!({ "annotations": { &stated: version } });
+        }
+        match self.way.verb {
+            Verb::Put => {
+                let mut whole = read.clone();
+                whole["status"] = status;
+                self.api.send("PUT", &address, "application/json", Some(&whole))
+            }
+            Verb::Merge => self.api.send("PATCH", &address, "application/merge-patch+json", Some(&body)),
+            Verb::Json => {
+                let mut steps = vec![json!({ "op": "add", "path": "/status", "value": status })];
+                if self.way.states {
+                    let annotations = &body["metadata"]["annotations"];
+                    steps.push(json!({ "op": "add", "path": "/metadata/annotations", "value": annotations }));
+                }
+                self.api.send("PATCH", &address, "application/json-patch+json", Some(&json!(steps)))
+            }
+            Verb::Apply { force } => {
+                body["apiVersion"] = "example.com/v1".into();
+                body["kind"] = "Plan".into();
+                body["metadata"]["name"] = name.into();
+                let address = format!("{address}&force={force}");
+                self.api.send("PATCH", &address, "application/apply-patch+yaml", Some(&body))
+            }
+        }
+    }
+}
+
+/// What became of all rounds.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    /// Plans that were stored, and overwritten by one who had not seen them.
+    lost: usize,
+    /// Objects that have a plan in the end.
+    planned: usize,
+    /// Writes that were refused as conflicts.
+    conflicts: usize,
+    /// Writes that were refused for another reason.
+    denied: usize,
+}
+
+fn plan(object: &Value) -> Option<&str> {
+    object["status"]["plan"].as_str()
+}
+
+/// Two hundred objects, which both find without a plan.
+fn contend(admin: &Api, api: &Api, way: Way, mode: &str) -> Outcome {
+    let names: Vec<_> = (0..ROUNDS).map(|round| format!("{}-{mode}-{round}", way.name)).collect();
+    for name in &names {
+        let plan = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": { "name": name } });
+        admin.create(PLANS, &plan);
+    }
+    let both_have_read = Barrier::new(2);
+    let run = |name: &'static str| {
+        let writer = Writer { api, way, name };
+        names.iter().map(|object| reconcile(&writer, object, &both_have_read)).collect::<Vec<_>>()
+    };
+    let (first, second) = thread::scope(|scope| {
+        let other = scope.spawn(|| run("beta"));
+        (run("alpha"), other.join().unwrap())
+    });
+    let mut outcome = Outcome::default();
+    for ((name, alpha), beta) in names.iter().zip(first).zip(second) {
+        let stored = admin.get(&format!("{PLANS}/{name}")).unwrap();
+        assert!(stored["metadata"]["annotations"].is_null(), "what was stated is not stored: {stored:#}");
+        outcome.planned += usize::from(plan(&stored).is_some());
+        for (writer, answer) in [("alpha", alpha), ("beta", beta)] {
+            match answer {
+                Ok(()) if plan(&stored) != Some(writer) => outcome.lost += 1,
+                Ok(()) => {}
+                Err(refused) if refused.code == 409 => outcome.conflicts += 1,
+                Err(_) => outcome.denied += 1,
+            }
+        }
+    }
+    println!("{mode} {}: {outcome:?}", way.name);
+    outcome
+}
+
+/// Reads; if there is no plan, writes one. After a conflict it reads again, and finds the other's.
+fn reconcile(writer: &Writer<'_>, object: &str, both_have_read: &Barrier) -> Result<(), Refused> {
+    let address = format!("{PLANS}/{object}");
+    let read = writer.api.get(&address).unwrap();
+    assert_eq!(plan(&read), None);
+    both_have_read.wait();
+    let answer = writer.write(&read).map(drop);
+    // Nobody reads the next before both are done with this one.
+    both_have_read.wait();
+    if let Err(refused) = &answer
+        && refused.code == 409
+    {
+        assert!(plan(&writer.api.get(&address).unwrap()).is_some(), "a conflict with nobody: {}", refused.message);
+    }
+    answer
+}
+
+fn each(admin: &Api, api: &Api, ways: &[Way], mode: &str, check: impl Fn(Way, Outcome) + Sync) {
+    thread::scope(|scope| {
+        for way in ways {
+            let check = &check;
+            scope.spawn(move || check(*way, contend(admin, api, *way, mode)));
+        }
+    });
+}
+
+impl Cluster {
+    /// Adds a kind with a status, and who may do what to it.
+    pub fn know_plans(&self) {
+        let out = self.kubectl("admin", &["create", "-f", "-"], include_str!("plans.yaml"));
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        wait("the kind", || self.admin.get(PLANS));
+        for (user, verb) in [("jane", "patch"), ("putter", "update")] {
+            let may = ["auth", "can-i", verb, "plans.example.com/x", "--subresource=status"];
+            wait("their rights", || self.kubectl(user, &may, "").status.success().then_some(()));
+        }
+    }
+}
+
+const ONE_EACH: Outcome = Outcome { lost: 0, planned: ROUNDS, conflicts: ROUNDS, denied: 0 };
+
+#[test]
+fn blind_writers_lose_plans_and_nadmit_lets_none_be_lost() {
+    let mut cluster = Cluster::start();
+    cluster.know_plans();
+    let putter = cluster.user("putter");
+    {
+        let (admin, jane) = (&cluster.admin, &cluster.jane);
+        each(admin, jane, &BLIND, "alone", |way, outcome| {
+            assert!(outcome.lost > 0 && outcome.conflicts == 0, "{way:?} {outcome:?}");
+        });
+        each(admin, jane, &COMPARED, "alone", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
+        // What nobody reads guards nothing.
+        each(admin, jane, &STATED[..1], "alone", |way, outcome| assert!(outcome.lost > 0, "{way:?}"));
+    }
+
+    cluster.deploy_with("status: {resources: {example.com/plans: {strict: true}}}\n");
+    let (admin, jane) = (&cluster.admin, &cluster.jane);
+    let probe = Writer { api: jane, way: BLIND[0], name: "alpha" };
+    let plan = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": { "name": "probe" } });
+    let made = admin.create(PLANS, &plan);
+    wait("the guard", || probe.write(&made).err());
+
+    each(admin, jane, &BLIND, "strict", |way, outcome| match way.verb {
+        // A patch shows nothing: it is refused, whoever is first.
+        Verb::Merge | Verb::Json | Verb::Put => {
+            assert_eq!(outcome, Outcome { denied: 2 * ROUNDS, ..Outcome::default() }, "{way:?}");
+        }
+        // The first to apply a field takes nothing from anybody.
+        Verb::Apply { .. } => {
+            assert_eq!(outcome, Outcome { planned: ROUNDS, denied: ROUNDS, ..Outcome::default() }, "{way:?}");
+        }
+    });
+    // One who may patch cannot be told from one who does.
+    each(admin, jane, &COMPARED[..1], "strict", |way, outcome| assert_eq!(outcome.denied, 2 * ROUNDS, "{way:?}"));
+    each(admin, &putter, &COMPARED[..1], "putter", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
+    each(admin, jane, &COMPARED[1..], "strict", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
+    each(admin, jane, &STATED, "strict", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
+}

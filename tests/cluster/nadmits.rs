@@ -1,0 +1,132 @@
+//! The replicas of nadmit in a cluster, run as the Deployment says.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use crate::api::Api;
+use crate::cluster::Cluster;
+use crate::harness::{Server, nadmit};
+use crate::objects::{self, annotated};
+use crate::processes::wait;
+
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/nadmit/deployments/nadmit";
+const POLICY: &str = "/api/v1/namespaces/nadmit/configmaps/nadmit-policy";
+
+impl Cluster {
+    /// Starts a nadmit, and waits until the API server asks it.
+    pub fn deploy(&mut self) {
+        self.start_nadmit();
+        await_effect(&self.admin);
+    }
+
+    /// The same with a policy.
+    pub fn deploy_with(&mut self, policy: &str) {
+        fs::write(self.policy_file(), policy).unwrap();
+        self.deploy();
+    }
+
+    /// Starts one more replica behind the service; its number.
+    pub fn start_nadmit(&mut self) -> usize {
+        self.start_replica(&[])
+    }
+
+    /// The same with more arguments.
+    pub fn start_replica(&mut self, more: &[&str]) -> usize {
+        let server = self.replica(more);
+        self.service.add(server.https);
+        self.nadmits.push(server);
+        self.nadmits.len() - 1
+    }
+
+    /// Runs what the Deployment runs: its very arguments, with the rights of its ServiceAccount. Only where it listens and what it
+    /// finds in its pod is of this machine.
+    pub fn replica(&self, more: &[&str]) -> Server {
+        let deployment = self.admin.get(DEPLOYMENT).unwrap();
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        assert!(container["command"].is_null() && container["env"].is_null(), "{container:#}");
+        let arguments = container["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap());
+        let policy = self.policy_file();
+        if !policy.exists() {
+            fs::write(&policy, self.admin.get(POLICY).unwrap()["data"]["policy.yaml"].as_str().unwrap()).unwrap();
+        }
+        let here = |argument: &str| match argument.split_once('=') {
+            Some((option @ ("--listen" | "--metrics-listen"), _)) => format!("{option}=127.0.0.1:0"),
+            Some(("--policy", "/etc/nadmit/policy/policy.yaml")) => format!("--policy={}", policy.display()),
+            _ => argument.to_owned(),
+        };
+        let mut command = nadmit(&arguments.map(here).collect::<Vec<_>>());
+        command.arg(format!("--kubeconfig={}", self.kubeconfig("nadmit").display()));
+        command.arg(format!("--service-address={}", self.service.address)).arg("--shutdown-grace=1s").args(more);
+        Server::launch(command, tempfile::tempdir().unwrap())
+    }
+
+    /// Starts one that registers itself with a certificate that others made; it is not behind the service yet.
+    pub fn start_supplied(&mut self) -> usize {
+        let (directory, service) = (TempDir::new().unwrap(), self.service.address);
+        let file = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (cert, key) = (file("tls.crt", &self.identity.chain), file("tls.key", &self.identity.key));
+        let ca = file("ca.crt", &self.authority.pem());
+        let policy = self.policy_file();
+        if !policy.exists() {
+            fs::write(&policy, "{}").unwrap();
+        }
+        let mut command = nadmit(&["serve", "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--register"]);
+        command.args(["--tls-cert", &cert, "--tls-key", &key, "--ca-bundle", &ca]);
+        command.arg("--policy").arg(policy).arg("--kubeconfig").arg(self.kubeconfig("nadmit"));
+        command.arg(format!("--service-address={service}")).arg("--shutdown-grace=1s");
+        self.nadmits.push(Server::launch(command, directory));
+        self.nadmits.len() - 1
+    }
+
+    /// The policy of all replicas.
+    pub fn policy_file(&self) -> PathBuf {
+        self.directory.path().join("policy.yaml")
+    }
+
+    /// Puts a nadmit behind the service.
+    pub fn join_service(&self, number: usize) {
+        self.service.add(self.nadmits[number].https);
+    }
+
+    /// Kills all nadmits, as a node that dies does.
+    pub fn kill_nadmit(&mut self) {
+        for server in self.nadmits.drain(..) {
+            self.service.remove(server.https);
+        }
+    }
+
+    /// Kills the one with that process id.
+    pub fn kill_one(&mut self, pid: u32) {
+        let number = self.nadmits.iter().position(|server| server.pid() == pid).unwrap();
+        let server = self.nadmits.remove(number);
+        self.service.remove(server.https);
+    }
+
+    /// Ends the oldest nadmit as a rollout does: taken out of the service, told to end, and waited for.
+    pub fn end_oldest_nadmit(&mut self) {
+        let mut server = self.nadmits.remove(0);
+        self.service.remove(server.https);
+        server.signal("TERM");
+        assert!(server.ended().success(), "{}", server.log_text());
+    }
+
+    /// The youngest.
+    pub fn nadmit(&self) -> &Server {
+        self.nadmits.last().unwrap()
+    }
+}
+
+/// Waits until the API server asks nadmit: configurations reach its admission some time after they are stored.
+pub fn await_effect(api: &Api) {
+    let dry_run = format!("{}?dryRun=All", objects::nads("default"));
+    let repairable = objects::nad("probe", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"probe.io/x"}"#);
+    wait("a repair", || api.try_create(&dry_run, &repairable).ok().filter(|nad| annotated(nad) == Some("probe.io/x")));
+    let is_ours = |refused: &crate::api::Refused| refused.message.contains("denied the request");
+    wait("a refusal", || api.try_create(&dry_run, &objects::nad("probe", "not JSON")).err().filter(is_ours));
+}

@@ -1,0 +1,323 @@
+//! What a webhook can know about a write to a status, row by row, and what becomes of each: without nadmit, in audit mode, by default,
+//! and where the resource is strict.
+
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "a table of calls reads better with values than with references to them"
+)]
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::api::{Api, Refused};
+use crate::cluster::Cluster;
+use crate::harness::put;
+use crate::objects::version;
+use crate::processes::wait;
+
+const PLANS: &str = "/apis/example.com/v1/namespaces/default/plans";
+const MERGE: &str = "application/merge-patch+json";
+const JSON: &str = "application/json-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+const FORCED: &str = "?fieldManager=second&force=true";
+
+/// A write: the object's address, and the object as it was read.
+type Write = fn(&Cluster, &str, &Value) -> Result<Value, Refused>;
+
+/// A way to write a status, and what is to come of it.
+struct Row {
+    name: &'static str,
+    write: Write,
+    /// What the server answers when it is alone.
+    alone: u16,
+    /// What nadmit takes it for, if it is asked at all: by default, and where the resource is strict.
+    class: [Option<&'static str>; 2],
+    /// What is answered with nadmit: by default, and where the resource is strict.
+    with: [u16; 2],
+}
+
+fn at(path: &str, query: &str) -> String {
+    format!("{path}/status{query}")
+}
+
+fn with_version(mut object: Value, version: Option<&str>) -> Value {
+    object["status"]["plan"] = "b".into();
+    match version {
+        Some(version) => object["metadata"]["resourceVersion"] = version.into(),
+        None => drop(object["metadata"].as_object_mut().unwrap().remove("resourceVersion")),
+    }
+    object
+}
+
+fn send(api: &Api, kind: &str, path: &str, body: &Value) -> Result<Value, Refused> {
+    api.send("PATCH", path, kind, Some(body))
+}
+
+fn replace(api: &Api, path: &str, object: &Value) -> Result<Value, Refused> {
+    api.send("PUT", &at(path, ""), "application/json", Some(object))
+}
+
+fn merge(cluster: &Cluster, path: &str, metadata: Value, status: Value) -> Result<Value, Refused> {
+    send(&cluster.admin, MERGE, &at(path, ""), &json!({ "metadata": metadata, "status": status }))
+}
+
+fn apply(cluster: &Cluster, path: &str, query: &str, metadata: Value, status: Value) -> Result<Value, Refused> {
+    let mut body = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": metadata, "status": status });
+    body["metadata"]["name"] = path.rsplit('/').next().unwrap().into();
+    send(&cluster.admin, APPLY, &at(path, query), &body)
+}
+
+fn stating(version: &str) -> Value {
+    json!({ "annotations": { "if-resource-version.nadmit.io/second": version } })
+}
+
+fn b() -> Value {
+    json!({ "plan": "b" })
+}
+
+const fn row(name: &'static str, write: Write, alone: u16, class: [Option<&'static str>; 2], with: [u16; 2]) -> Row {
+    Row { name, write, alone, class, with }
+}
+
+const fn both(class: &'static str) -> [Option<&'static str>; 2] {
+    [Some(class), Some(class)]
+}
+
+const ROWS: &[Row] = &[
+    row(
+        "put",
+        |c, p, o| replace(&c.admin, p, &with_version(o.clone(), Some(version(o)))),
+        200,
+        both("unproven"),
+        [200, 422],
+    ),
+    row(
+        "put-unversioned",
+        |c, p, o| replace(&c.admin, p, &with_version(o.clone(), None)),
+        422,
+        both("unversioned"),
+        [422, 422],
+    ),
+    row(
+        "put-stale",
+        |c, p, o| replace(&c.admin, p, &with_version(o.clone(), Some("1"))),
+        409,
+        both("stale"),
+        [409, 409],
+    ),
+    row(
+        "put-by-who-may-not-patch",
+        |c, p, o| replace(&c.user("putter"), p, &with_version(o.clone(), Some(version(o)))),
+        200,
+        [None, None],
+        [200, 200],
+    ),
+    row("merge", |c, p, _| merge(c, p, json!({}), b()), 200, both("unproven"), [200, 422]),
+    row(
+        "merge-current",
+        |c, p, o| merge(c, p, json!({ "resourceVersion": version(o) }), b()),
+        200,
+        both("unproven"),
+        [200, 422],
+    ),
+    row("merge-stale", |c, p, _| merge(c, p, json!({ "resourceVersion": "1" }), b()), 409, both("stale"), [409, 409]),
+    row("merge-stating", |c, p, o| merge(c, p, stating(version(o)), b()), 200, both("guarded"), [200, 200]),
+    row("merge-stating-another", |c, p, _| merge(c, p, stating("1"), b()), 200, both("contradicted"), [409, 409]),
+    row(
+        "json",
+        |c, p, _| send(&c.admin, JSON, &at(p, ""), &json!([{ "op": "replace", "path": "/status/plan", "value": "b" }])),
+        200,
+        both("unproven"),
+        [200, 422],
+    ),
+    row(
+        "json-stale-test",
+        |c, p, _| {
+            let test = json!({ "op": "test", "path": "/metadata/resourceVersion", "value": "1" });
+            send(&c.admin, JSON, &at(p, ""), &json!([test, { "op": "replace", "path": "/status/plan", "value": "b" }]))
+        },
+        422,
+        [None, None],
+        [422, 422],
+    ),
+    row("apply-conflict", |c, p, _| apply(c, p, "?fieldManager=second", json!({}), b()), 409, [None, None], [409, 409]),
+    row("apply-forced", |c, p, _| apply(c, p, FORCED, json!({}), b()), 200, both("takeover"), [200, 422]),
+    row(
+        "apply-forced-current",
+        |c, p, o| apply(c, p, FORCED, json!({ "resourceVersion": version(o) }), b()),
+        200,
+        both("takeover"),
+        [200, 422],
+    ),
+    row(
+        "apply-forced-stale",
+        |c, p, _| apply(c, p, FORCED, json!({ "resourceVersion": "1" }), b()),
+        409,
+        both("stale"),
+        [409, 409],
+    ),
+    row(
+        "apply-forced-stating",
+        |c, p, o| apply(c, p, FORCED, stating(version(o)), b()),
+        200,
+        both("guarded"),
+        [200, 200],
+    ),
+    row(
+        "apply-forced-stating-another",
+        |c, p, _| apply(c, p, FORCED, stating("1"), b()),
+        200,
+        both("contradicted"),
+        [409, 409],
+    ),
+    row(
+        "apply-new-field",
+        |c, p, _| apply(c, p, "?fieldManager=second", json!({}), json!({ "note": "x" })),
+        200,
+        both("owned_apply"),
+        [200, 200],
+    ),
+    row(
+        "apply-new-condition",
+        |c, p, _| {
+            let condition = json!({ "type": "Mine", "status": "True" });
+            apply(c, p, "?fieldManager=second", json!({}), json!({ "conditions": [condition] }))
+        },
+        200,
+        both("owned_apply"),
+        [200, 200],
+    ),
+    row(
+        "apply-own-condition",
+        |c, p, _| {
+            let condition = json!({ "type": "Ready", "status": "False" });
+            apply(c, p, "?fieldManager=applier", json!({}), json!({ "conditions": [condition] }))
+        },
+        200,
+        [Some("owned_apply"), Some("unproven")],
+        [200, 422],
+    ),
+    row(
+        "apply-anothers-condition",
+        |c, p, _| {
+            let condition = json!({ "type": "Ready", "status": "False" });
+            apply(c, p, FORCED, json!({}), json!({ "conditions": [condition] }))
+        },
+        200,
+        both("takeover"),
+        [200, 422],
+    ),
+    row(
+        "regress",
+        |c, p, _| merge(c, p, json!({}), json!({ "observedGeneration": 0 })),
+        200,
+        both("regressed"),
+        [409, 409],
+    ),
+    row("nothing", |c, p, _| merge(c, p, json!({}), json!({ "plan": "a" })), 200, both("unchanged"), [200, 200]),
+];
+
+/// A plan whose status was written by two managers, each of which stated what it read.
+fn plan(cluster: &Cluster, name: &str) -> Value {
+    let path = format!("{PLANS}/{name}");
+    let made = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": { "name": name } });
+    let made = cluster.admin.create(PLANS, &made);
+    let first = json!({ "metadata": stating(version(&made)), "status": { "plan": "a", "observedGeneration": 1 } });
+    let first = send(&cluster.admin, MERGE, &at(&path, "?fieldManager=first"), &first).unwrap();
+    let ready = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
+    apply(cluster, &path, "?fieldManager=applier", stating(version(&first)), ready).unwrap()
+}
+
+/// How many writes it takes to make a plan.
+const WRITES: usize = 2;
+
+fn write_all(cluster: &Cluster, setup: &str, want: impl Fn(&Row) -> u16) {
+    let mut wrong = Vec::new();
+    for row in ROWS {
+        let name = format!("{setup}-{}", row.name);
+        let read = plan(cluster, &name);
+        let answer = (row.write)(cluster, &format!("{PLANS}/{name}"), &read);
+        let (code, words) = answer.map_or_else(|refused| (refused.code, refused.message), |_| (200, String::new()));
+        if code != want(row) {
+            wrong.push(format!("{name}: {code} instead of {}: {words}", want(row)));
+        }
+        // Refused or not, nothing is stored of what is refused, and never an annotation.
+        let stored = cluster.admin.get(&format!("{PLANS}/{name}")).unwrap();
+        assert!(code == 200 || stored["status"] == read["status"], "{name}: {stored:#}");
+        assert!(stored["metadata"].get("annotations").is_none(), "{name}: {stored:#}");
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The classes that nadmit logged for each plan, after those of its making.
+fn classes(cluster: &Cluster, setup: &str) -> BTreeMap<String, Vec<String>> {
+    let marker = format!("{setup}-marker");
+    plan(cluster, &marker);
+    let lines =
+        |text: &str| -> Vec<Value> { text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect() };
+    let lines = wait("the log", || {
+        let lines = lines(&cluster.nadmit().log_text());
+        let is_marker = |line: &&Value| line["name"] == marker.as_str() && line["endpoint"] == "status";
+        (lines.iter().filter(is_marker).count() >= WRITES).then_some(lines)
+    });
+    let mut classes = BTreeMap::<String, Vec<String>>::new();
+    for line in lines.iter().filter(|line| line["endpoint"] == "status") {
+        let class = line["class"].as_str().unwrap().to_owned();
+        classes.entry(line["name"].as_str().unwrap().to_owned()).or_default().push(class);
+    }
+    classes
+}
+
+fn check_classes(cluster: &Cluster, setup: &str, which: usize) {
+    let mut classes = classes(cluster, setup);
+    for row in ROWS {
+        let seen = classes.remove(&format!("{setup}-{}", row.name)).unwrap();
+        // Where the server offered an old object from its cache, what was stated is newer; it reads again and asks again.
+        let last = seen.len() - 1;
+        let is_lag = |class: &str| class == "server_lag" || class == "contradicted";
+        let settled = seen.iter().enumerate().filter(|(number, class)| *number == last || !is_lag(class));
+        let settled: Vec<&str> = settled.map(|(_, class)| class.as_str()).collect();
+        assert_eq!(settled[..WRITES], ["guarded", "guarded"], "{setup}-{}: {seen:?}", row.name);
+        match row.class[which] {
+            None => assert_eq!(settled.len(), WRITES, "{setup}-{}: {seen:?}", row.name),
+            Some(class) => {
+                let is_class = settled[WRITES..].iter().all(|seen| *seen == class);
+                assert!(settled.len() > WRITES && is_class, "{setup}-{}: {seen:?}", row.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn each_way_to_write_a_status() {
+    let mut cluster = Cluster::start();
+    cluster.know_plans();
+    write_all(&cluster, "alone", |row| row.alone);
+
+    let policy = |mode: &str, strict: bool| {
+        format!("mode: {mode}\nstatus: {{resources: {{example.com/plans: {{strict: {strict}}}}}}}\n")
+    };
+    put(&cluster.policy_file(), policy("audit", false));
+    cluster.start_nadmit();
+    // A write that changes nothing, until nadmit is asked about it.
+    plan(&cluster, "probe");
+    wait("to be asked", || {
+        merge(&cluster, &format!("{PLANS}/probe"), json!({}), json!({ "plan": "a" })).unwrap();
+        cluster.nadmit().log_text().contains("\"class\":\"unchanged\"").then_some(())
+    });
+    write_all(&cluster, "audit", |row| row.alone);
+    check_classes(&cluster, "audit", 0);
+
+    for (setup, strict, which) in [("default", false, 0), ("strict", true, 1)] {
+        let before = cluster.nadmit().log_text().matches("the policy file changed, and is in force").count();
+        put(&cluster.policy_file(), policy("enforce", strict));
+        wait("the policy", || {
+            let now = cluster.nadmit().log_text().matches("the policy file changed, and is in force").count();
+            (now > before).then_some(())
+        });
+        write_all(&cluster, setup, |row| row.with[which]);
+        check_classes(&cluster, setup, which);
+    }
+    assert!(cluster.nadmit().metric(r#"nadmit_status_writes_total{class="unproven",manager="other"}"#) > 0.0);
+}

@@ -1,0 +1,63 @@
+//! People who write NADs all the time, and notice every admission that did not happen.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use crate::api::Api;
+use crate::objects::{annotated, nad, nads};
+
+const MANY: usize = 4;
+
+/// They write until they are told to stop. Nothing is stored.
+pub struct Writers {
+    stop: Arc<AtomicBool>,
+    written: Arc<AtomicUsize>,
+    failed: Arc<Mutex<Vec<String>>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Writers {
+    pub fn start(api: &Api) -> Self {
+        let (stop, written, failed) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default(), Arc::default());
+        let mut threads = Vec::new();
+        for _ in 0..MANY {
+            let (api, stop, written, failed): (_, _, _, Arc<Mutex<Vec<String>>>) =
+                (api.clone(), Arc::clone(&stop), Arc::clone(&written), Arc::clone(&failed));
+            threads.push(thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    if let Err(problem) = write(&api) {
+                        failed.lock().unwrap().push(problem);
+                    }
+                    written.fetch_add(2, Ordering::Relaxed);
+                }
+            }));
+        }
+        Self { stop, written, failed, threads }
+    }
+
+    /// How many admissions there were; none failed, closed or open.
+    pub fn end(self) -> usize {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(*self.failed.lock().unwrap(), [""; 0]);
+        self.written.load(Ordering::Relaxed)
+    }
+}
+
+/// One NAD is repaired, by an entry that fails closed, and one refused, by entries that fail open.
+fn write(api: &Api) -> Result<(), String> {
+    let dry_run = format!("{}?dryRun=All", nads("default"));
+    let repairable = nad("good", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"probe.io/x"}"#);
+    let repaired = api.try_create(&dry_run, &repairable).map_err(|refused| refused.message)?;
+    if annotated(&repaired) != Some("probe.io/x") {
+        return Err(format!("it was not repaired: {repaired}"));
+    }
+    match api.try_create(&dry_run, &nad("bad", "not JSON")) {
+        Err(refused) if refused.message.contains("denied the request") => Ok(()),
+        Err(refused) => Err(refused.message),
+        Ok(_) => Err("a bad one was let through".to_owned()),
+    }
+}

@@ -1,0 +1,40 @@
+//! The README is complete.
+
+use std::fs;
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
+use nadmit::cli::Cli;
+
+/// Every flag of every command stands in a section that is about this command, and so does its variable.
+#[test]
+fn every_flag_is_explained() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let sections: Vec<&str> = readme.split("\n## ").collect();
+    let mut checked = 0;
+    for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+        let name = format!("nadmit {}", command.get_name());
+        let about: String = sections.iter().filter(|section| section.contains(&name)).copied().collect();
+        assert!(!about.is_empty(), "README.md does not speak of `{name}`");
+        for word in words(command) {
+            let is_there = about.match_indices(&word).any(|(at, _)| {
+                let next = about[at + word.len()..].chars().next();
+                !next.is_some_and(|next| next.is_ascii_alphanumeric() || "-_".contains(next))
+            });
+            assert!(is_there, "README.md does not explain {word} of `{name}`");
+            checked += 1;
+        }
+    }
+    assert!(checked > 40, "only {checked} flags and variables");
+}
+
+/// Its flags and their variables, as the README writes them.
+fn words(command: &Command) -> Vec<String> {
+    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    let words = arguments.flat_map(|argument| {
+        let flag = argument.get_long().map(|long| format!("`--{long}"));
+        let variable = argument.get_env().map(|variable| format!("`{}", variable.to_string_lossy()));
+        [flag, variable]
+    });
+    words.flatten().filter(|word| word != "`--help").collect()
+}
