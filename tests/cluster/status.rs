@@ -319,5 +319,17 @@ fn each_way_to_write_a_status() {
         write_all(&cluster, setup, |row| row.with[which]);
         check_classes(&cluster, setup, which);
     }
+
+    // A dry run is judged like any other write.
+    let (path, blind) = (format!("{PLANS}/probe"), json!({ "status": { "plan": "dry" } }));
+    let dry_run = send(&cluster.admin, MERGE, &at(&path, "?dryRun=All"), &blind).unwrap_err();
+    assert_eq!(dry_run.code, 422, "{}", dry_run.message);
+    // A policy that guards nothing has the API server ask nobody.
+    put(&cluster.policy_file(), "status: {resources: {}}");
+    let asked = || cluster.nadmit().log_text().matches("\"endpoint\":\"status\"").count();
+    wait("not to be asked", || {
+        let before = asked();
+        send(&cluster.admin, MERGE, &at(&path, ""), &blind).ok().filter(|_| asked() == before)
+    });
     assert!(cluster.nadmit().metric(r#"nadmit_status_writes_total{class="unproven",manager="other"}"#) > 0.0);
 }

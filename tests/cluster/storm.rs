@@ -122,6 +122,14 @@ fn assert_never_incomplete(watch: &Watch) {
     }
 }
 
+/// Nobody's write to a status was refused.
+fn assert_no_status_refused(cluster: &Cluster) {
+    let metrics = cluster.nadmit().metrics_text();
+    let refused = |line: &&str| line.contains("endpoint=\"status\"") && line.contains("decision=\"deny\"");
+    let refused: Vec<_> = metrics.lines().filter(refused).filter(|line| !line.ends_with(" 0")).collect();
+    assert_eq!(refused, [""; 0]);
+}
+
 fn storm(cluster: &Cluster) -> (JoinHandle<Vec<Instant>>, Watch) {
     cluster.namespace("apps");
     let (jane, watch) = (cluster.jane.clone(), cluster.admin.watch(&nads("apps")));
@@ -136,6 +144,7 @@ fn undisturbed() {
     assert_soon(&watch, &writer.join().unwrap());
     assert_never_incomplete(&watch);
     assert_eq!(errors(&cluster), [""; 0]);
+    assert_no_status_refused(&cluster);
 }
 
 #[test]

@@ -284,3 +284,45 @@ fn owners<'m>(managers: &'m Managers<'_>, change: &Change) -> impl Iterator<Item
     let of = move |node: &'m super::fields::Node<'_>| [Some(&node.whole), comes_or_goes.then_some(&node.itself)];
     node.into_iter().flat_map(of).flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten thousand managers, each of which owns every field, and one of whom takes one over.
+    #[test]
+    fn many_managers_are_many_and_no_more() {
+        let managers: String = (0..10_000)
+            .map(|number| {
+                format!(
+                    r#"{{"manager":"m{number}","operation":"Update","subresource":"status","fieldsV1":{{"f:status":{{"f:plan":{{}},"f:note":{{}}}}}}}},"#
+                )
+            })
+            .collect();
+        let taker =
+            r#"{"manager":"taker","operation":"Apply","subresource":"status","fieldsV1":{"f:status":{"f:plan":{}}}}"#;
+        let object = |plan: &str, managers: &str| {
+            format!(
+                r#"{{"metadata":{{"name":"pool","resourceVersion":"7","managedFields":[{managers}]}},"status":{{"plan":"{plan}","note":"n"}}}}"#
+            )
+        };
+        let old = object("a", managers.trim_end_matches(','));
+        let new = object("b", taker);
+        let policy = Policy::parse("status: {resources: {example.com/plans: {strict: true}}}").unwrap();
+        let write = StatusWrite {
+            group: "example.com",
+            resource: "plans",
+            kind: "Plan",
+            namespace: "apps",
+            name: "pool",
+            user: "jane",
+            manager: "taker",
+            object: &new,
+            old: &old,
+        };
+        let judged = judge_status(&write, &Facts::default(), &policy).unwrap();
+        assert_eq!(judged.class, Class::Takeover);
+        let message = &judged.verdict.findings[0].message;
+        assert!(message.len() < 500, "not every manager is named: {message}");
+    }
+}
