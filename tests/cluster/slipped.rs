@@ -15,7 +15,10 @@ fn name(number: usize) -> String {
 
 #[test]
 fn is_completed_when_it_comes_back_and_left_alone_where_the_policy_says_so() {
-    let mut cluster = Cluster::without_nadmit(Template::Faulty);
+    let mut cluster = Cluster::start();
+    cluster.deploy_with("failurePolicy: {mutateNads: Ignore}");
+    cluster.kill_nadmit();
+    cluster.start_operator(Template::Faulty);
     cluster.namespace("apps");
     for number in 0..NETWORKS {
         cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, &name(number), "apps", &json!({})));
@@ -42,12 +45,12 @@ fn is_completed_when_it_comes_back_and_left_alone_where_the_policy_says_so() {
     let looked = |cluster: &Cluster| {
         wait("a look", || cluster.nadmit().log_text().contains("looked for what was stored").then_some(()));
     };
-    cluster.deploy_with("leaveIncomplete: true");
+    cluster.deploy_with("{failurePolicy: {mutateNads: Ignore}, leaveIncomplete: true}");
     looked(&cluster);
     assert_eq!(annotated(&cluster.jane.get(&nad_at("apps", "own")).unwrap()), None);
     cluster.kill_nadmit();
 
-    cluster.deploy_with("{}");
+    cluster.deploy_with("failurePolicy: {mutateNads: Ignore}");
     let has = |want: &'static str| move |nad: &Value| annotated(nad) == Some(want);
     for number in 0..NETWORKS {
         let nad = cluster.jane.wait(&nad_at("apps", &name(number)), has(COMPLETE));
