@@ -25,6 +25,7 @@ image: ## the container image without an engine, target/nadmit-image.tar (instal
 test: ## all tests, also those of `make e2e` where Go is there to build a control plane
 	$(CARGO) test --locked
 	tests/cluster/run --if-possible $(K8S)
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null || echo "*** NOT RUN: the page of \`audit-log --output html\` in a browser. Install chromium, or say where it is: CHROMIUM=... ***" >&2
 
 e2e: ## the tests against a real API server and the real operator (K8S=1.34; the first time builds them)
 	tests/cluster/run $(K8S)

@@ -9,19 +9,21 @@
 )]
 #![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
 
+mod process;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::hint::black_box;
 use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Instant;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use nadmit::audit::lines::each_line;
 use nadmit::audit::report::Report;
 use nadmit::audit::{Scan, Scope};
+use process::run;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -91,22 +93,10 @@ fn scan(input: &[u8]) -> Report {
     Report::of(&scan, Vec::new(), 10)
 }
 
-/// Runs the binary over a log; how long it took, and the most memory it held.
-fn run(log: &Path) -> (Duration, u64) {
-    let start = Instant::now();
+fn nadmit() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nadmit"));
-    command.args(["audit-log", "--output", "json"]).arg(log).stdout(Stdio::null());
-    let mut child = command.spawn().expect("the binary");
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    while child.try_wait().expect("a child").is_none() {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let high = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let high = high.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        peak = peak.max(high.unwrap_or_default());
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    (start.elapsed(), peak * 1024)
+    command.args(["audit-log", "--output", "json"]);
+    command
 }
 
 fn main() {
@@ -146,7 +136,7 @@ fn main() {
             file.write_all(part.as_bytes()).expect("room");
             size += part.len();
         }
-        let (time, peak) = (0..3).map(|_| run(&path)).min().expect("three runs");
+        let (time, peak) = (0..3).map(|_| run(nadmit().arg(&path))).min().expect("three runs");
         println!(
             "| {} MB | {:.2} s | {:.0} | {:.1} MiB |",
             size / 1_000_000,

@@ -9,10 +9,13 @@
 )]
 #![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
 
+mod process;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+
+use process::run;
 
 /// Every other file is a network, the rest are NADs that networks own.
 fn write_manifests(directory: &Path, count: usize) {
@@ -35,25 +38,10 @@ fn write_manifests(directory: &Path, count: usize) {
     }
 }
 
-/// Runs the binary over a directory; how long it took, and the most memory it held.
-fn run(directory: &Path) -> (Duration, u64) {
-    let start = Instant::now();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_nadmit"))
-        .args(["check", "--output", "json"])
-        .arg(directory)
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the binary");
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    while child.try_wait().expect("a child").is_none() {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let high = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let high = high.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        peak = peak.max(high.unwrap_or_default());
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    (start.elapsed(), peak * 1024)
+fn nadmit() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nadmit"));
+    command.args(["check", "--output", "json"]);
+    command
 }
 
 fn main() {
@@ -62,7 +50,7 @@ fn main() {
     for count in [10_000, 40_000] {
         let directory = tempfile::tempdir().expect("a directory");
         write_manifests(directory.path(), count);
-        let (time, peak) = (0..3).map(|_| run(directory.path())).min().expect("three runs");
+        let (time, peak) = (0..3).map(|_| run(nadmit().arg(directory.path()))).min().expect("three runs");
         println!(
             "| {count} | {:.2} s | {:.0} | {:.1} MiB |",
             time.as_secs_f64(),

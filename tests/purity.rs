@@ -41,8 +41,12 @@ fn pure_rooms_know_no_outside() {
         "Instant::",
     ];
     let mut read = 0;
-    for room in ["cni", "json", "yaml", "resources", "policy", "output", "review", "deploy"] {
-        let room = root().join("src").join(room);
+    let rooms = ["cni", "json", "yaml", "resources", "policy", "output", "review", "deploy"];
+    // Of the audit log only the files are of this world.
+    let of_audit =
+        ["event", "lines", "objects", "report", "scan", "tally", "write"].map(|file| format!("audit/{file}"));
+    for room in rooms.into_iter().map(str::to_owned).chain(of_audit) {
+        let room = root().join("src").join(&room);
         let files = if room.is_dir() { sources(&room) } else { vec![room.with_extension("rs")] };
         for file in files {
             let text = fs::read_to_string(&file).unwrap();

@@ -172,22 +172,6 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The events of an `EventList`, as the webhook backend sends them, one after the other.
-pub fn read_list<'a>(text: &'a str, scope: &Scope, mut each: impl FnMut(&Event<'a>)) -> Result<(), Error> {
-    Reader::whole(text, |reader| {
-        reader.members(|reader, key, _| match key.as_ref() {
-            "items" => reader.elements(|reader| {
-                let item = reader.skip()?;
-                if let Some(event) = Event::read(item, scope)? {
-                    each(&event);
-                }
-                Ok(())
-            }),
-            _ => reader.skip().map(drop),
-        })
-    })
-}
-
 impl<'a> ObjectRef<'a> {
     fn next(reader: &mut Reader<'a>) -> Result<Self, Error> {
         let mut object = Self::default();

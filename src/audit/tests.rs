@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::event::{Event, read_list};
+use super::event::Event;
 use super::lines::Line;
 use super::objects::MAX_OBJECTS;
 use super::report::Report;
@@ -260,15 +260,4 @@ fn it_does_not_grow_with_the_log() {
     assert_eq!(report.loops.len(), 1);
     assert!(report.loops[0].writes + report.log.objects_missed >= 2 * MAX_OBJECTS as u64);
     assert!(report.log.objects_missed > 0);
-}
-
-#[test]
-fn a_list_of_events_is_read_too() {
-    let items = [status("patch", "", 200, &json!({"status": {}})), status("get", "", 200, &Value::Null)];
-    let list =
-        json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "metadata": {}, "items": items}).to_string();
-    let mut seen = 0;
-    read_list(&list, &Scope::default(), |_| seen += 1).unwrap();
-    assert_eq!(seen, 1);
-    assert!(read_list("{\"items\":[3]}", &Scope::default(), |_| ()).is_err());
 }

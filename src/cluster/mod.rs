@@ -13,6 +13,7 @@ mod kept;
 pub mod lease;
 mod networks;
 mod owner;
+mod pause;
 mod prefix;
 mod probe;
 pub mod registration;

@@ -7,7 +7,6 @@
 //! ```
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::collection::{Event, Id, Page, version};
+use super::pause::{FIRST_PAUSE, LONGEST_PAUSE, backoff, jittered, random};
 use super::{Cluster, Failed};
 use crate::telemetry::metrics::{CacheMetrics, CacheState};
 
@@ -31,10 +31,6 @@ const ANSWER: Duration = Duration::from_secs(30);
 const WATCH: Duration = Duration::from_secs(290);
 /// A watch that ended sooner did not end in good order, whatever it looks like.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The pause after the first failure.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// The longest pause, and how often a kind is looked for that the API server does not have.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// What was known so long ago, with nobody to ask since, is not known any more.
 const STALE: Duration = Duration::from_secs(60);
 /// How many new objects wait for whoever wants to hear of them. Whoever is slower has to look at all.
@@ -299,20 +295,6 @@ struct Attempts {
     heard: Instant,
 }
 
-/// Twice as long after each failure, up to the longest pause.
-fn backoff(failures: u32, random: u64) -> Duration {
-    jittered(FIRST_PAUSE.saturating_mul(1 << failures.min(10)).min(LONGEST_PAUSE), random)
-}
-
-/// Between half of a pause and all of it, so that not all come back at once.
-fn jittered(pause: Duration, random: u64) -> Duration {
-    pause / 2 + pause.mul_f64((random >> 32) as f64 / f64::from(u32::MAX) / 2.0)
-}
-
-fn random() -> u64 {
-    RandomState::new().hash_one(0)
-}
-
 /// Which objects were already logged as unreadable.
 #[derive(Debug, Default)]
 struct Logged(HashSet<Box<str>>);
@@ -338,15 +320,6 @@ pub(super) mod tests {
         for object in objects {
             kept.put(&Id::of(object).unwrap(), K::read(object).unwrap());
         }
-    }
-
-    #[test]
-    fn pauses_grow_to_half_a_minute_and_differ() {
-        for (failures, longest) in [(0, 200), (1, 400), (3, 1600), (7, 25_600), (8, 30_000), (50, 30_000)] {
-            assert_eq!(backoff(failures, u64::MAX).as_millis(), longest, "{failures}");
-            assert_eq!(backoff(failures, 0).as_millis(), longest / 2, "{failures}");
-        }
-        assert_ne!(random(), random());
     }
 
     #[test]

@@ -82,7 +82,10 @@ fn settled(watch: &Watch, written: &[Instant], is_as_it_should_be: fn(&Value, &s
 
 /// Fails where it took too long until all was complete.
 fn assert_soon(watch: &Watch, written: &[Instant]) {
-    let longest = settled(watch, written, has_both);
+    assert_in_time(settled(watch, written, has_both));
+}
+
+fn assert_in_time(longest: Duration) {
     let alone = without_nadmit();
     println!(
         "each complete within {longest:.1?} of its last write; without nadmit, and with a template that works, {alone:.1?}"
@@ -142,6 +145,19 @@ fn undisturbed() {
     let cluster = Cluster::with_nadmit(Template::Faulty);
     let (writer, watch) = storm(&cluster);
     assert_soon(&watch, &writer.join().unwrap());
+    assert_never_incomplete(&watch);
+    assert_eq!(errors(&cluster), [""; 0]);
+    assert_no_status_refused(&cluster);
+}
+
+/// The operator as it comes: it needs no repair, and is not hindered.
+#[test]
+fn with_the_upstream_template() {
+    let _alone = alone();
+    let cluster = Cluster::with_nadmit(Template::Upstream);
+    let (writer, watch) = storm(&cluster);
+    let longest = settled(&watch, &writer.join().unwrap(), |nad, want| annotated(nad) == Some(want));
+    assert_in_time(longest);
     assert_never_incomplete(&watch);
     assert_eq!(errors(&cluster), [""; 0]);
     assert_no_status_refused(&cluster);

@@ -1,6 +1,6 @@
 //! The report as a page.
 
-use super::table::known;
+use super::table::{counted, known};
 use super::{Finding, Loop, Report, Writer};
 use crate::output::{Page, Table};
 
@@ -78,20 +78,9 @@ fn finding(finding: &Finding) -> Vec<String> {
 }
 
 fn writer(writer: &Writer) -> Vec<String> {
-    let counts = &writer.counts;
     let more = if writer.has_more_users { ", …" } else { "" };
-    vec![
-        writer.agent.clone(),
-        writer.resource.clone(),
-        writer.users.join(", ") + more,
-        counts.writes.to_string(),
-        known(counts.blind, counts.blind_unknown),
-        counts.stale.to_string(),
-        counts.conflicts.to_string(),
-        counts.denied.to_string(),
-        counts.refused.to_string(),
-        known(counts.unchanged, counts.unchanged_unknown),
-    ]
+    let who = [writer.agent.clone(), writer.resource.clone(), writer.users.join(", ") + more];
+    who.into_iter().chain(counted(&writer.counts)).collect()
 }
 
 fn hot(found: &Loop) -> Vec<String> {

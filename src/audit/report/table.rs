@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::super::tally::Counts;
 use super::{Log, Loop, Report, Writer};
 use crate::policy::Action;
 
@@ -80,10 +81,12 @@ impl Report {
 }
 
 fn writer(writer: &Writer) -> Vec<String> {
-    let counts = &writer.counts;
-    vec![
-        cut(&writer.agent),
-        plain(&writer.resource),
+    [cut(&writer.agent), plain(&writer.resource)].into_iter().chain(counted(&writer.counts)).collect()
+}
+
+/// The columns of a writer's counts, in every table.
+pub(super) fn counted(counts: &Counts) -> [String; 7] {
+    [
         counts.writes.to_string(),
         known(counts.blind, counts.blind_unknown),
         counts.stale.to_string(),
