@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
+use super::Stored;
 use crate::resources::{Network, NetworkId, NetworkKind};
 
 /// What a look-up gave.
@@ -114,6 +115,8 @@ pub struct Facts {
     pub operator_namespace: Option<String>,
     /// What should be known and is not, since the cluster did not say: in words, such as `the namespaces are not known`.
     pub unreachable: Vec<String>,
+    /// That the object stands in the cluster, and how; `None` while it is on its way there.
+    pub stored: Option<Box<Stored>>,
     /// The date, for exceptions that end.
     pub today: Option<Date>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::FailurePolicies;
 use super::status::GuardedStatus;
-use super::{Action, Facts, Rule, rules};
+use super::{Action, Audit, Facts, Rule, rules};
 use crate::yaml::Documents;
 
 /// Whether findings have consequences.
@@ -104,6 +104,8 @@ pub struct Policy {
     pub failure_policy: FailurePolicies,
     /// Whose statuses are guarded.
     pub status: GuardedStatus,
+    /// How the cluster is audited.
+    pub audit: Audit,
     /// Objects that a rule leaves alone for a while.
     pub exceptions: Vec<Exception>,
     /// Whether NADs that were stored incomplete, while nadmit was away, are left so. The leader completes them otherwise.

@@ -14,6 +14,7 @@ mod rule;
 pub mod rules;
 mod similar;
 mod status;
+mod stored;
 
 pub use facts::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix, Wanted};
 pub use failure::{FailurePolicies, FailurePolicy};
@@ -27,3 +28,4 @@ pub use judge::{Subject, Verdict, judge};
 pub use rule::{Action, Rule};
 pub(crate) use status::is_cured_by_retry;
 pub use status::{Class, Guarded, GuardedStatus, STATED, StatusVerdict, StatusWrite, Writer, WriterKind, judge_status};
+pub use stored::{Audit, OperatorLife, Reports, Rewrites, Stored};

@@ -13,8 +13,11 @@ use crate::processes::wait;
 
 const NETWORKS: usize = 200;
 const WRITERS: usize = 4;
-/// How long after its last write a network may be without its NAD, on a machine where the operator alone needs at most two seconds.
+/// How long after its last write a network may be without its NAD, on a machine where the operator alone needs well under two
+/// seconds.
 const SOON: Duration = Duration::from_secs(5);
+/// Elsewhere: how many times as long as without nadmit. Two measurements of the operator alone differ by two at times.
+const TIMES: u32 = 3;
 /// How often nadmit goes and comes back in a storm.
 const RESTARTS: usize = 3;
 
@@ -91,7 +94,7 @@ fn assert_in_time(longest: Duration) {
         "each complete within {longest:.1?} of its last write; without nadmit, and with a template that works, {alone:.1?}"
     );
     assert!(
-        longest < SOON.max(alone * 5 / 2),
+        longest < SOON.max(alone * TIMES),
         "a network was without its NAD for {longest:.1?}, without nadmit for {alone:.1?}"
     );
 }
@@ -139,6 +142,11 @@ fn storm(cluster: &Cluster) -> (JoinHandle<Vec<Instant>>, Watch) {
     (thread::spawn(move || write(&jane)), watch)
 }
 
+/// When each was written last, but not before the machine was left to the storm: a nadmit that starts takes its share of it.
+fn since(calm: Instant, writer: JoinHandle<Vec<Instant>>) -> Vec<Instant> {
+    writer.join().unwrap().into_iter().map(|written| written.max(calm)).collect()
+}
+
 #[test]
 fn undisturbed() {
     let _alone = alone();
@@ -174,7 +182,7 @@ fn two_nadmits_are_replaced_one_after_the_other() {
         cluster.end_oldest_nadmit();
     }
     assert!(!writer.is_finished(), "the storm was over before nadmit was replaced");
-    assert_soon(&watch, &writer.join().unwrap());
+    assert_soon(&watch, &since(Instant::now(), writer));
     assert_never_incomplete(&watch);
     // Nobody noticed.
     assert_eq!(errors(&cluster), [""; 0]);
@@ -196,9 +204,7 @@ fn while_nadmit_dies_and_comes_back() {
     }
     assert!(!writer.is_finished(), "the storm was over before nadmit came back");
     // While it was away nothing could be written: that time does not count.
-    let back = Instant::now();
-    let written: Vec<_> = writer.join().unwrap().into_iter().map(|written| written.max(back)).collect();
-    assert_soon(&watch, &written);
+    assert_soon(&watch, &since(Instant::now(), writer));
     assert_never_incomplete(&watch);
     // While it was away nothing could be written, which is all that the operator says of it.
     for error in errors(&cluster) {
