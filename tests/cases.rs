@@ -8,12 +8,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nadmit::json::Lines;
 use nadmit::manifests::{Assumptions, Document, Index, Manifest, documents};
 use nadmit::policy::{
-    Facts, Lookup, NadFact, NamespaceState, NetworkFact, Policy, Prefix, StatusWrite, Subject, Verdict, judge,
-    judge_status, rules,
+    Facts, Lookup, NadFact, NamespaceState, NetworkFact, OperatorLife, Policy, Prefix, Rewrites, StatusWrite, Stored,
+    Subject, Verdict, judge, judge_status, rules,
 };
 use nadmit::resources::{NetworkId, NetworkKind, Object};
 use nadmit::yaml::Documents;
@@ -63,6 +64,31 @@ struct CaseFacts {
     prefix: Option<String>,
     operator_namespace: Option<String>,
     unreachable: Vec<String>,
+    stored: Option<CaseStored>,
+}
+
+/// What only an audit knows; times are in seconds.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CaseStored {
+    unchanged_for: u64,
+    deleting_for: Option<u64>,
+    finalizers: Vec<String>,
+    nad: Option<Value>,
+    condition: Option<String>,
+    refused: Option<String>,
+    operator: Option<String>,
+    waiting: usize,
+    rewrites: Option<CaseRewrites>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseRewrites {
+    count: usize,
+    within: u64,
+    managers: Vec<String>,
+    fields: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -228,8 +254,40 @@ impl CaseFacts {
             facts.prefix = Some(Prefix { value: value.clone(), assumed: false });
         }
         facts.unreachable.extend(self.unreachable.iter().cloned());
+        facts.stored = self.stored.as_ref().map(|stored| Box::new(stored.fact()));
         if self.operator_namespace.is_some() {
             facts.operator_namespace.clone_from(&self.operator_namespace);
+        }
+    }
+}
+
+impl CaseStored {
+    fn fact(&self) -> Stored {
+        Stored {
+            unchanged_for: Duration::from_secs(self.unchanged_for),
+            deleting_for: self.deleting_for.map(Duration::from_secs),
+            finalizers: self.finalizers.clone(),
+            nad: match &self.nad {
+                None => Lookup::Unknown,
+                Some(Value::String(word)) if word == "absent" => Lookup::Absent,
+                Some(nad) => Lookup::Found(nad.to_string()),
+            },
+            condition: self.condition.clone(),
+            refused: self.refused.clone(),
+            operator: match self.operator.as_deref() {
+                None => OperatorLife::Unknown,
+                Some("gone") => OperatorLife::Gone,
+                Some("works") => OperatorLife::Works,
+                Some("silent") => OperatorLife::Silent,
+                Some(other) => panic!("no such life: {other}"),
+            },
+            waiting: self.waiting,
+            rewrites: self.rewrites.as_ref().map(|rewrites| Rewrites {
+                count: rewrites.count,
+                within: Duration::from_secs(rewrites.within),
+                managers: rewrites.managers.clone(),
+                fields: rewrites.fields.clone(),
+            }),
         }
     }
 }

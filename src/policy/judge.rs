@@ -103,6 +103,9 @@ fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> (Vec<Find
         };
     }
     findings.retain(|finding| finding.action != Action::Off);
+    if facts.stored.is_some() && matches!(subject.object, Object::Nad(_)) {
+        rules::audit::fold(&mut findings, scope);
+    }
     (findings, wanted)
 }
 
@@ -147,7 +150,7 @@ pub(super) fn excuse(findings: &mut [Finding], about: &About<'_>, facts: &Facts,
     let exempt = about.writer.is_some_and(|user| matches_any(&policy.exempt.users, user))
         || matches_any(&policy.exempt.namespaces, about.namespace);
     for finding in findings.iter_mut() {
-        let (action, because) = if about.is_deleting {
+        let (action, because) = if about.is_deleting && finding.rule != &rules::audit::STUCK_DELETION {
             (Action::Audit, Because::Deleting)
         } else if let Some(reason) = exception(finding, about, facts, policy) {
             (Action::Audit, Because::Exception(reason))

@@ -1,6 +1,8 @@
 //! All the rules, and the order in which they run.
 
+pub(crate) mod audit;
 pub(crate) mod cluster;
+mod drift;
 pub(crate) mod ib_sriov;
 pub(crate) mod ipam;
 pub(crate) mod meta;
@@ -97,6 +99,13 @@ pub static RULES: &[&Rule] = &[
     &status::TAKEOVER,
     &status::UNPROVEN,
     &status::AHEAD,
+    &audit::NAD_ABSENT,
+    &audit::NAD_DRIFT,
+    &audit::NAD_INCOMPLETE,
+    &audit::STUCK_DELETION,
+    &audit::ORPHAN,
+    &audit::HOT_OBJECT,
+    &audit::OPERATOR_SILENT,
     &cluster::UNKNOWN,
 ];
 
@@ -118,6 +127,7 @@ pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> (V
             let mut out = Findings::new(None);
             network::check(network, subject, facts, scope, &mut out);
             rendering::check(network, scope, facts, &mut out);
+            audit::check_network(network, facts, scope, &mut out);
             cluster::check(facts, &mut out);
             out.into_parts()
         }
@@ -144,6 +154,7 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
         },
     }
     nad_device::check_owner(nad, subject, facts, operator, &mut out);
+    audit::check_nad(nad, facts, scope, &mut out);
     cluster::check(facts, &mut out);
     out.into_parts()
 }

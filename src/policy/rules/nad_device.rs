@@ -41,7 +41,9 @@ pub(crate) fn check_owner(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, o
     let place = facts.networks_here.as_slice();
     // The operator takes an empty one for none.
     let Some(owner_ref) = nad.meta.annotation(OWNER_REF).filter(|text| !text.is_empty()) else {
-        if let (false, Some(network), None) = (operator, place.first(), nad.meta.owner()) {
+        // One that is stored is that network's: older operators do not write whose it is. Where it differs, an audit says so.
+        let is_ours = operator || facts.stored.is_some();
+        if let (false, Some(network), None) = (is_ours, place.first(), nad.meta.owner()) {
             let message = format!("{} renders a NAD of this name here: the operator will replace this one", network.id);
             out.object(
                 &OVERWRITES,

@@ -242,6 +242,8 @@ fn claimed(network: &Network<'_>, facts: &Facts, out: &mut Findings<'_>) {
         None if network.meta.annotation(LAST_NAMESPACE).is_some_and(|last| last == network.target_namespace()) => {
             return;
         }
+        // Once both are stored, what differs is a drift.
+        None if facts.stored.is_some() => return,
         None => format!("a hand-written NAD {place} is there: the operator will replace it with this network's"),
     };
     out.object(&CLAIMED, "/metadata/name", message, "give one of them another name");

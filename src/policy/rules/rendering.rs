@@ -29,7 +29,7 @@ rule! { AMBIGUOUS_NAME = "network/ambiguous-name", Deny;
 operator's log says so." }
 
 /// The prefix in a rendering where nobody knows it; no rule looks at it there.
-const USUAL_PREFIX: &str = "openshift.io";
+pub(super) const USUAL_PREFIX: &str = "openshift.io";
 
 /// The fields whose text the author chooses, and whether the template puts quotes around them.
 const TEXTS: &[(&str, bool)] = &[
