@@ -15,6 +15,8 @@ use super::write::{Outcome, Proof, Write};
 pub const MAX_OBJECTS: usize = 16_384;
 /// How many writers of an object are told apart.
 const MAX_WRITERS: usize = 4;
+/// How many of its last writes are kept.
+const MAX_RECENT: usize = 24;
 /// A minute is looked at in steps of ten seconds: what is found in six of them came within a minute.
 const STEP: i64 = 10_000_000;
 const STEPS: usize = 6;
@@ -63,6 +65,8 @@ pub struct Object {
     pub writers: Vec<(Agent, u64)>,
     /// When the first and the last write came.
     pub time: (i64, i64),
+    /// The last few writes, in no order: when, and by whom.
+    recent: Vec<(i64, Agent)>,
 }
 
 impl Default for Objects {
@@ -130,6 +134,7 @@ impl Object {
             self.time = (event.received, event.received);
         }
         self.time = (self.time.0.min(event.received), self.time.1.max(event.received));
+        self.note(event.received, writer);
         self.weight += 1;
         self.writes += 1;
         self.unchanged += u64::from(change == Change::Nothing);
@@ -144,6 +149,20 @@ impl Object {
             None => {}
         }
         change
+    }
+
+    /// The last few writes, the oldest first.
+    pub fn recent(&self) -> Vec<(i64, Agent)> {
+        let mut recent = self.recent.clone();
+        recent.sort();
+        recent
+    }
+
+    fn note(&mut self, moment: i64, writer: Agent) {
+        match self.recent.get_mut((self.writes % MAX_RECENT as u64) as usize) {
+            Some(oldest) => *oldest = (moment, writer),
+            None => self.recent.push((moment, writer)),
+        }
     }
 
     /// Whether the write changed anything, by the version in its answer.

@@ -7,8 +7,8 @@ use anyhow::Context;
 use clap::Args;
 use clap::builder::PossibleValue;
 
+use super::connection::{Connection, wait_for};
 use super::{CLEAN, print};
-use crate::cluster::Cluster;
 use crate::deploy::{Certificates, Home, Options, files, objects, yaml};
 use crate::policy::Policy;
 
@@ -117,9 +117,8 @@ impl Install {
 pub(super) struct Uninstall {
     #[command(flatten)]
     place: Place,
-    /// The kubeconfig of the cluster; in a pod its service account serves
-    #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Connection,
     /// Only the webhook configurations and the ClusterRole, without which nadmit cannot make them again; the rest is left to
     /// whoever made it
     #[arg(long)]
@@ -128,17 +127,11 @@ pub(super) struct Uninstall {
 
 impl Uninstall {
     pub(super) fn run(self) -> anyhow::Result<u8> {
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no threads")?;
-        runtime.block_on(self.uninstall())
+        wait_for(self.uninstall())
     }
 
     async fn uninstall(self) -> anyhow::Result<u8> {
-        let cluster = match &self.kubeconfig {
-            Some(path) => Some(Cluster::by_kubeconfig(path).await?),
-            None => Cluster::by_pod()?,
-        };
-        let cluster = cluster.context("there is no cluster; --kubeconfig names one outside of a pod")?;
+        let cluster = self.connection.connect().await?;
         if self.registration_only {
             cluster.unregister().await?;
             return print("nadmit is not registered any more\n");

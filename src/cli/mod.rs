@@ -2,6 +2,7 @@
 
 mod audit_log;
 mod check;
+mod connection;
 mod in_cluster;
 mod install;
 mod progress;

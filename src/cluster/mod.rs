@@ -89,11 +89,29 @@ pub struct Cluster {
 impl Cluster {
     /// By a kubeconfig.
     pub async fn by_kubeconfig(path: &Path) -> Result<Self, ClusterError> {
-        // Its words name the file, and every cause of theirs.
-        let failed = |error| ClusterError::Kubeconfig(Box::new(error));
-        let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        Self::new(config.map_err(failed)?)
+        Self::by_context(Kubeconfig::read_from(path).map_err(unusable)?, None).await
+    }
+
+    /// By the kubeconfig that is named, or those that kubectl would take, and the context in it that is named, or its current one;
+    /// `None` where there is no kubeconfig.
+    pub async fn by_kubeconfigs(path: Option<&Path>, context: Option<&str>) -> Result<Option<Self>, ClusterError> {
+        let usual = || std::env::home_dir().map(|home| home.join(".kube/config")).filter(|path| path.exists());
+        let kubeconfig = match path {
+            Some(path) => Some(Kubeconfig::read_from(path).map_err(unusable)?),
+            None => match Kubeconfig::from_env().map_err(unusable)? {
+                Some(kubeconfig) => Some(kubeconfig),
+                None => usual().map(Kubeconfig::read_from).transpose().map_err(unusable)?,
+            },
+        };
+        match kubeconfig {
+            Some(kubeconfig) => Self::by_context(kubeconfig, context).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn by_context(kubeconfig: Kubeconfig, context: Option<&str>) -> Result<Self, ClusterError> {
+        let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+        Self::new(Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(unusable)?)
     }
 
     /// By the service account of the pod this runs in; `None` where it runs in none.
@@ -181,6 +199,11 @@ pub(crate) enum Written {
     Stored(Value),
     /// Somebody else wrote in between: read again.
     Changed,
+}
+
+/// Its words name the file, and every cause of theirs.
+fn unusable(error: kube::config::KubeconfigError) -> ClusterError {
+    ClusterError::Kubeconfig(Box::new(error))
 }
 
 fn object(text: &str) -> Result<Value, Failed> {

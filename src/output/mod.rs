@@ -20,7 +20,7 @@ mod words;
 use std::ops::Range;
 
 pub use github::Github;
-pub(crate) use html::{Page, Table};
+pub(crate) use html::{Block, Cell, Page, Row, Table};
 pub use human::Human;
 pub use json::Json;
 pub(crate) use json::to_json;

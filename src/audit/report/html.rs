@@ -1,8 +1,8 @@
 //! The report as a page.
 
 use super::table::{counted, known};
-use super::{Finding, Loop, Report, Writer};
-use crate::output::{Page, Table};
+use super::{Finding, Loop, Moment, Report, Writer};
+use crate::output::{Block, Cell, Page, Row, Table};
 
 impl Report {
     /// One page that needs nothing else.
@@ -18,10 +18,10 @@ impl Report {
         let tables = vec![
             Table {
                 title: "Findings",
-                head: vec!["Rule", "Action", "About", "What", "Help"],
+                head: vec!["Rule", "Action", "About", "What"],
                 rows: self.findings.iter().map(finding).collect(),
                 filter: 0,
-                texts: 5,
+                texts: 4,
             },
             Table {
                 title: "Writers",
@@ -44,11 +44,9 @@ impl Report {
             Table {
                 title: "Objects in a loop",
                 head: vec![
-                    "Resource",
                     "Object",
-                    "Writers",
-                    "From",
-                    "To",
+                    "Resource",
+                    "Last writes",
                     "Per minute",
                     "Writes",
                     "Unchanged",
@@ -56,8 +54,8 @@ impl Report {
                     "Turns",
                 ],
                 rows: self.loops.iter().map(hot).collect(),
-                filter: 0,
-                texts: 5,
+                filter: 1,
+                texts: 3,
             },
         ];
         let mut notes = vec![format!("Read: {}", self.log.sources.join(", "))];
@@ -66,36 +64,40 @@ impl Report {
     }
 }
 
-fn finding(finding: &Finding) -> Vec<String> {
-    let rule = finding.rule.id().to_owned();
-    vec![
-        rule,
-        finding.action.name().to_owned(),
-        finding.subject.clone(),
-        finding.message.clone(),
-        finding.help.to_owned(),
-    ]
+fn finding(finding: &Finding) -> Row {
+    let cells = [finding.rule.id(), finding.action.name(), finding.subject.as_str(), finding.message.as_str()];
+    let cells = cells.map(|text| Cell::from(text.to_owned()));
+    Row { cells: cells.into(), details: vec![Block::text("What to do about it", finding.help)] }
 }
 
-fn writer(writer: &Writer) -> Vec<String> {
+fn writer(writer: &Writer) -> Row {
     let more = if writer.has_more_users { ", …" } else { "" };
     let who = [writer.agent.clone(), writer.resource.clone(), writer.users.join(", ") + more];
-    who.into_iter().chain(counted(&writer.counts)).collect()
+    who.into_iter().chain(counted(&writer.counts)).collect::<Vec<_>>().into()
 }
 
-fn hot(found: &Loop) -> Vec<String> {
-    let writers: Vec<_> = found.writers.iter().map(|writer| format!("{} ({})", writer.agent, writer.writes)).collect();
-    let moment = |moment: Option<jiff::Timestamp>| moment.map(|moment| moment.to_string()).unwrap_or_default();
-    vec![
-        found.resource.clone(),
-        found.object.clone(),
-        writers.join(", "),
-        moment(found.from),
-        moment(found.to),
-        found.per_minute.to_string(),
-        found.writes.to_string(),
-        found.unchanged.to_string(),
-        found.refused.to_string(),
-        found.turns.to_string(),
-    ]
+fn hot(found: &Loop) -> Row {
+    let texts = [found.object.clone(), found.resource.clone()].map(Cell::from);
+    let numbers = [u64::from(found.per_minute), found.writes, found.unchanged, found.refused, found.turns];
+    let numbers = numbers.map(|number| Cell::from(number.to_string()));
+    let writers: Vec<_> = found.writers.iter().map(|writer| format!("{}: {}", writer.agent, writer.writes)).collect();
+    let recent: Vec<_> = found.recent.iter().map(|write| format!("{}  {}", write.at, write.agent)).collect();
+    let mut details = vec![Block::text("Writes by user agent", &writers.join("\n"))];
+    if let (Some(from), Some(to)) = (found.from, found.to) {
+        details.push(Block::text("First and last write", &format!("{from} to {to}")));
+    }
+    details.push(Block::preformatted("The last of them", &recent.join("\n")));
+    Row { cells: texts.into_iter().chain([strip(&found.recent)]).chain(numbers).collect(), details }
+}
+
+/// The last writes, from the first of them to the last.
+fn strip(recent: &[Moment]) -> Cell {
+    let at = |write: &Moment| write.at.as_microsecond() as f64;
+    let first = recent.first().map_or(0.0, at);
+    let span = recent.last().map_or(0.0, at) - first;
+    let mark = |write: &Moment| {
+        let place = if span > 0.0 { (at(write) - first) / span } else { 0.0 };
+        (place, format!("{} {}", write.at, write.agent))
+    };
+    Cell::Strip(recent.iter().map(mark).collect())
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 pub use findings::{Finding, Kind};
 
 use super::Scan;
+use super::objects::Object;
 use super::tally::Counts;
 
 /// The report. What it holds and in which order is a promise: keys are added, never renamed or taken away while `version` stays the same.
@@ -94,6 +95,17 @@ pub struct Loop {
     pub from: Option<Timestamp>,
     /// The last.
     pub to: Option<Timestamp>,
+    /// The last few writes, the oldest first.
+    pub recent: Vec<Moment>,
+}
+
+/// One write of an object.
+#[derive(Clone, Debug, Serialize)]
+pub struct Moment {
+    /// When it came.
+    pub at: Timestamp,
+    /// The user agent.
+    pub agent: String,
 }
 
 /// One of those who write an object.
@@ -169,9 +181,16 @@ fn loops(scan: &Scan, loop_rate: u32) -> Vec<Loop> {
             writers,
             from: moment(object.time.0),
             to: moment(object.time.1),
+            recent: recent(scan, object),
         });
     }
     loops
+}
+
+fn recent(scan: &Scan, object: &Object) -> Vec<Moment> {
+    let name = |agent| scan.tally.agent_name(agent).to_owned();
+    let writes = object.recent().into_iter();
+    writes.filter_map(|(at, agent)| Some(Moment { at: moment(at)?, agent: name(agent) })).collect()
 }
 
 fn moment(microseconds: i64) -> Option<Timestamp> {

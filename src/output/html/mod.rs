@@ -1,7 +1,14 @@
 //! A report as one page that needs nothing else: no network, no other file. It is light or dark as its reader likes, prints, and can be
-//! searched and filtered; `#q=words` at the end of its address searches at once.
+//! searched and filtered.
+//!
+//! The end of its address says what is shown at once: `#q=words` searches, `&only=value` filters the tables that have this value, and
+//! `&open=1` opens every row that can be opened. Without scripts all is shown, and all is open.
+
+mod rows;
 
 use std::fmt::Write as _;
+
+pub(crate) use rows::{Block, Cell, Row};
 
 /// A page.
 pub(crate) struct Page<'a> {
@@ -21,8 +28,8 @@ pub(crate) struct Table {
     pub(crate) title: &'static str,
     /// What stands over the columns.
     pub(crate) head: Vec<&'static str>,
-    /// The cells.
-    pub(crate) rows: Vec<Vec<String>>,
+    /// What is below.
+    pub(crate) rows: Vec<Row>,
     /// The column to filter by.
     pub(crate) filter: usize,
     /// How many columns, from the left, hold text; the others hold numbers.
@@ -65,16 +72,9 @@ impl Table {
         for title in &self.head {
             let _ = write!(out, "<th scope=\"col\">{}</th>", escaped(title));
         }
-        *out += "</tr></thead>\n<tbody>\n";
-        for row in &self.rows {
-            *out += "<tr>";
-            for (column, cell) in row.iter().enumerate() {
-                let kind = if column < self.texts { "" } else { " class=\"number\"" };
-                let _ = write!(out, "<td{kind}>{}</td>", escaped(cell));
-            }
-            *out += "</tr>\n";
-        }
-        *out += "</tbody></table></div></section>\n";
+        *out += "</tr></thead>\n";
+        self.rows.iter().for_each(|row| row.render(self.texts, out));
+        *out += "</table></div></section>\n";
     }
 }
 
@@ -102,7 +102,14 @@ mod tests {
     #[test]
     fn what_comes_from_outside_stays_text() {
         let nasty = "<script>alert('x')</script>\" onload=\"y\u{1b}&";
-        let table = Table { title: "t", head: vec!["h"], rows: vec![vec![nasty.to_owned()]], filter: 0, texts: 1 };
+        let strip = Cell::Strip(vec![(0.5, nasty.to_owned())]);
+        let blocks = vec![
+            Block::text(nasty, nasty),
+            Block::preformatted(nasty, nasty),
+            Block::diff(nasty, &format!("+{nasty}\n-{nasty}\n")),
+        ];
+        let row = Row { cells: vec![nasty.to_owned().into(), strip], details: blocks };
+        let table = Table { title: "t", head: vec!["h"], rows: vec![row], filter: 0, texts: 1 };
         let page = Page {
             title: nasty,
             figures: vec![(nasty.to_owned(), "f")],
@@ -112,7 +119,7 @@ mod tests {
         let html = page.render();
         assert_eq!(html.matches("<script>").count(), 1, "ours alone");
         assert!(!html.contains(" onload=\"") && !html.contains('\u{1b}'));
-        assert_eq!(html.matches("&lt;script&gt;").count(), 5);
+        assert_eq!(html.matches("&lt;script&gt;").count(), 13);
         assert!(!html.contains("http:") && !html.contains("https:") && !html.contains("src="), "it needs nothing else");
     }
 }
