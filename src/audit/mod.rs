@@ -22,9 +22,11 @@
 //! A line goes from [`lines`] to an [`event`], which borrows from it, to a [`write`](mod@write) that is counted by who sent it ([`tally`]) and by
 //! what it was about ([`objects`]); [`report`] says what came of it. None of these grows with the log.
 
+pub mod around;
 pub mod event;
 pub mod files;
 pub mod lines;
+pub mod moments;
 pub mod objects;
 pub mod report;
 mod scan;

@@ -1,21 +1,20 @@
 //! `nadmit check`.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::progress::Progress;
-use super::{CLEAN, DENIED, UNUSABLE};
+use super::showing::{Showing, judged, read_policy};
 use crate::json::Lines;
 use crate::manifests::{Assumptions, Document, Index, Input, Manifest, documents, inputs};
-use crate::output::{Format, Github, Human, Json, Judged, Junit, Sarif, Summary, place};
+use crate::output::{Format, Summary};
 use crate::policy::{Policy, Prefix, Subject, judge};
 use crate::resources::Object;
-use crate::server::reload::PolicyFile;
 
 /// How many files are held at once: enough to keep every core busy, few enough to stay small.
 const BATCH: usize = 256;
@@ -32,15 +31,8 @@ pub(super) struct Check {
     /// Files and directories; - is standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// How to show what was found
-    #[arg(long, short, value_enum, default_value_t = Output::Human)]
-    output: Output,
-    /// Show what admission would change, as a diff
-    #[arg(long)]
-    diff: bool,
-    /// Exit with 1 on these findings too
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "ACTION")]
-    deny: Vec<Stricter>,
+    #[command(flatten)]
+    showing: Showing,
     /// The policy file
     #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -50,50 +42,17 @@ pub(super) struct Check {
     /// The domain the operator puts in front of resource names [default: openshift.io]
     #[arg(long, env = "NADMIT_RESOURCE_PREFIX", value_name = "DOMAIN")]
     resource_prefix: Option<String>,
-    /// When to use colours
-    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
-    color: Colour,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// Diagnostics that point into the file
-    Human,
-    /// One JSON document
-    Json,
-    /// SARIF 2.1.0, for code scanning
-    Sarif,
-    /// JUnit XML, for CI servers
-    Junit,
-    /// Workflow commands, for annotations in pull requests
-    Github,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Stricter {
-    /// What would be repaired
-    Patch,
-    /// Warnings
-    Warn,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Colour {
-    /// On a terminal
-    Auto,
-    Always,
-    Never,
 }
 
 impl Check {
     pub(super) fn run(&self) -> anyhow::Result<u8> {
-        anyhow::ensure!(!self.diff || self.output == Output::Human, "--diff goes with --output human only");
-        let policy = self.read_policy()?;
+        self.showing.check()?;
+        let policy = read_policy(self.policy.as_deref())?;
         let (inputs, errors) = inputs(&self.paths);
         let mut run = Run {
             policy: &policy,
             assume: self.assumptions(),
-            format: self.format(),
+            format: self.showing.format("nadmit check"),
             progress: Progress::new("checking", inputs.len() * 2, 500),
             summary: Summary::default(),
             out: BufWriter::new(Box::new(io::stdout().lock())),
@@ -105,28 +64,7 @@ impl Check {
         run.all(&inputs)?;
         let summary = run.summary;
         drop(run);
-        Ok(self.exit_code(&summary))
-    }
-
-    fn exit_code(&self, summary: &Summary) -> u8 {
-        let patched = summary.patch > 0 && self.deny.contains(&Stricter::Patch);
-        let warned = summary.warn > 0 && self.deny.contains(&Stricter::Warn);
-        if summary.unreadable > 0 {
-            UNUSABLE
-        } else if summary.deny > 0 || patched || warned {
-            DENIED
-        } else {
-            CLEAN
-        }
-    }
-
-    fn read_policy(&self) -> anyhow::Result<Policy> {
-        let Some(path) = &self.policy else { return Ok(Policy::default()) };
-        let (_, policy) = PolicyFile::open(path.clone())?;
-        for warning in policy.warnings() {
-            eprintln!("nadmit: {}: {warning}", path.display());
-        }
-        Ok(policy)
+        Ok(self.showing.exit_code(&summary))
     }
 
     fn assumptions(&self) -> Assumptions {
@@ -136,27 +74,6 @@ impl Check {
         };
         let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
         Assumptions { prefix, operator_namespace: self.operator_namespace.clone(), today }
-    }
-
-    fn format(&self) -> Box<dyn Format> {
-        match self.output {
-            Output::Human => Box::new(Human::new(self.colours(), self.diff)),
-            Output::Json => Box::new(Json),
-            Output::Sarif => Box::new(Sarif),
-            Output::Junit => Box::new(Junit),
-            Output::Github => Box::new(Github),
-        }
-    }
-
-    fn colours(&self) -> bool {
-        match self.color {
-            Colour::Always => true,
-            Colour::Never => false,
-            Colour::Auto => {
-                io::stdout().is_terminal()
-                    && anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
-            }
-        }
     }
 }
 
@@ -279,34 +196,9 @@ impl Judge<'_> {
         let facts = self.index.facts(&object, self.assume);
         let verdict = judge(&Subject::manifest(&object), &facts, self.policy);
         outcome.summary.count(&verdict);
-        let meta = object.meta();
-        let mut findings: Vec<_> =
-            verdict.findings.iter().map(|finding| place(finding, &manifest.node, lines)).collect();
-        findings.sort_by_key(|placed| placed.span.start);
-        let judged = Judged {
-            source,
-            text: lines.text(),
-            line: manifest.line,
-            api_version: manifest.text("apiVersion"),
-            kind: manifest.text("kind"),
-            namespace: &meta.namespace,
-            name: &meta.name,
-            verdict: &verdict,
-            findings,
-            change: change(&json, &verdict.patch),
-        };
+        let judged = judged((source, lines), manifest, (object.meta(), &json), &verdict);
         outcome.chunks.push(self.format.document(&judged));
     }
-}
-
-/// The object before and after its patch, where there is one.
-fn change(json: &str, patch: &json_patch::Patch) -> Option<(String, String)> {
-    if patch.is_empty() {
-        return None;
-    }
-    let mut object: serde_json::Value = serde_json::from_str(json).ok()?;
-    json_patch::patch(&mut object, patch).ok()?;
-    Some((json.to_owned(), object.to_string()))
 }
 
 /// Does something with every item on all cores; the results come in the order of the items.

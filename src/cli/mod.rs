@@ -1,5 +1,6 @@
 //! Arguments and wiring, nothing else.
 
+mod audit;
 mod audit_log;
 mod check;
 mod connection;
@@ -9,6 +10,7 @@ mod progress;
 mod rules;
 mod secret;
 mod serve;
+mod showing;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -38,6 +40,7 @@ pub struct Cli {
 enum Command {
     Serve(Box<serve::Serve>),
     Check(check::Check),
+    Audit(audit::Audit),
     AuditLog(audit_log::AuditLog),
     Install(install::Install),
     Uninstall(install::Uninstall),
@@ -59,6 +62,7 @@ impl Cli {
         let result = match self.command {
             Command::Serve(serve) => serve.run(),
             Command::Check(check) => check.run(),
+            Command::Audit(audit) => audit.run(),
             Command::AuditLog(audit_log) => audit_log.run(),
             Command::Install(install) => install.run(),
             Command::Uninstall(uninstall) => uninstall.run(),

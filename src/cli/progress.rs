@@ -10,13 +10,26 @@ pub(super) struct Progress {
     total: usize,
     done: usize,
     shown: Option<usize>,
+    is_open: bool,
 }
 
 impl Progress {
     /// A bar for so many steps; hidden if they are fewer than is worth one, or if nobody watches.
     pub(super) fn new(what: &'static str, total: usize, worth_it: usize) -> Self {
         let visible = total >= worth_it && io::stderr().is_terminal();
-        Self { what, total: if visible { total } else { 0 }, done: 0, shown: None }
+        Self { what, total: if visible { total } else { 0 }, done: 0, shown: None, is_open: false }
+    }
+
+    /// A bar for nobody knows how many steps yet; hidden if nobody watches.
+    pub(super) fn open(what: &'static str) -> Self {
+        Self { is_open: io::stderr().is_terminal(), ..Self::new(what, 0, 1) }
+    }
+
+    /// There are more steps than was known.
+    pub(super) fn expect(&mut self, steps: usize) {
+        if self.is_open {
+            self.total += steps;
+        }
     }
 
     /// Some steps are done.

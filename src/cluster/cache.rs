@@ -190,7 +190,7 @@ fn places(held: &Held<Places>) -> Option<Vec<&str>> {
 /// The operator's namespace: the only one with both its Deployment and its configuration. Where one of the two is nowhere (some
 /// charts give the Deployment another name, and the configuration may come later), the only one with the other. Where they
 /// contradict each other nobody knows: anybody may give a Deployment that name, and networks would be refused for it.
-fn home<'a>(deployments: &[&'a str], configs: &[&'a str]) -> Option<&'a str> {
+pub(super) fn home<'a>(deployments: &[&'a str], configs: &[&'a str]) -> Option<&'a str> {
     let mut candidates = match (deployments, configs) {
         ([], some) | (some, []) => some.to_vec(),
         _ => deployments.iter().copied().filter(|home| configs.contains(home)).collect(),

@@ -13,10 +13,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{info, warn};
 
 use super::cache::Informed;
-use super::facts::judged;
+use super::facts::{Source, judged};
 use super::lease::Claim;
 use super::owner::segment;
-use super::{Failed, Written};
+use super::{Cluster, Failed, Written};
 use crate::deploy::{EXEMPT, SPARED_NAMESPACE};
 use crate::policy::{Policy, Subject};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
@@ -154,7 +154,9 @@ impl Completer {
     }
 
     async fn look_at(&self, stored: &Value, path: &str, scan: &mut Scan) {
-        match self.complete(stored, path).await {
+        let policy = self.policy.load_full();
+        let completing = Completing { source: &*self.informed, cluster: &self.informed.cluster, policy: &policy };
+        match completing.complete(stored, path).await {
             Ok(None) => {}
             Ok(Some(Written::Stored(_))) => {
                 scan.completed += 1;
@@ -171,22 +173,33 @@ impl Completer {
             }
         }
     }
+}
 
+/// What is needed to complete one object.
+pub struct Completing<'a> {
+    /// Who knows the network that owns a NAD.
+    pub source: &'a dyn Source,
+    /// Where it is stored.
+    pub cluster: &'a Cluster,
+    /// The policy.
+    pub policy: &'a Policy,
+}
+
+impl Completing<'_> {
     /// Writes an object as admission would have stored it; `None` where that is how it is stored.
-    async fn complete(&self, stored: &Value, path: &str) -> Result<Option<Written>, CompletionError> {
+    pub(crate) async fn complete(&self, stored: &Value, path: &str) -> Result<Option<Written>, CompletionError> {
         let json = stored.to_string();
         // What cannot be read is not ours to mend.
         let Ok(Some(object)) = Object::read(&json) else { return Ok(None) };
         let subject = Subject { object: &object, old: None, writer: None, is_final: false };
-        let policy = self.policy.load_full();
-        let verdict = judged(&*self.informed, &subject, &policy, WITHIN).await;
+        let verdict = judged(self.source, &subject, self.policy, WITHIN).await;
         let verdict = verdict.map_err(|unavailable| CompletionError::Unknown(unavailable.to_string()))?;
         if verdict.patch.is_empty() || self.is_spared(&object.meta().namespace).await? {
             return Ok(None);
         }
         let mut completed = stored.clone();
         json_patch::patch(&mut completed, &verdict.patch)?;
-        Ok(Some(self.informed.cluster.replace(path, &completed).await?))
+        Ok(Some(self.cluster.replace(path, &completed).await?))
     }
 
     /// Whether admission is not asked about a namespace, so that what is in it is nobody's business here either.
@@ -195,7 +208,7 @@ impl Completer {
             return Ok(true);
         }
         let Some(namespace) = segment(namespace) else { return Ok(true) };
-        let found = self.informed.cluster.read(&format!("/api/v1/namespaces/{namespace}")).await?;
+        let found = self.cluster.read(&format!("/api/v1/namespaces/{namespace}")).await?;
         let labels = found.as_ref().and_then(|found| found.pointer("/metadata/labels"));
         Ok(labels.and_then(|labels| labels.get(EXEMPT)).and_then(Value::as_str) == Some("true"))
     }
@@ -203,17 +216,20 @@ impl Completer {
 
 /// Why a NAD stays incomplete.
 #[derive(Debug, thiserror::Error)]
-enum CompletionError {
+pub enum CompletionError {
+    /// The network that owns it cannot be asked.
     #[error("{0}")]
     Unknown(String),
+    /// The API server did not do what it was asked.
     #[error(transparent)]
     Failed(#[from] Failed),
+    /// The object is not what it was.
     #[error("the repair does not fit: {0}")]
     Patch(#[from] json_patch::PatchError),
 }
 
 /// The address of an object. The API server's own names need no care in it.
-fn address(group: &str, plural: &str, namespace: &str, name: &str) -> String {
+pub(crate) fn address(group: &str, plural: &str, namespace: &str, name: &str) -> String {
     format!("/apis/{group}/v1/namespaces/{namespace}/{plural}/{name}")
 }
 

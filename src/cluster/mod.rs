@@ -9,14 +9,18 @@ pub mod certificates;
 mod collection;
 pub mod complete;
 pub mod facts;
+pub mod fix;
 mod kept;
 pub mod lease;
 mod networks;
 mod owner;
+mod pages;
 mod pause;
 mod prefix;
 mod probe;
 pub mod registration;
+mod surroundings;
+pub mod survey;
 mod uninstall;
 mod watch;
 
@@ -162,6 +166,22 @@ impl Cluster {
             Answered::Yes(_) | Answered::Not(StatusCode::NOT_FOUND, _) => Ok(()),
             Answered::Not(_, error) => Err(Failed::Request(error)),
         }
+    }
+
+    /// In which words a write is refused, if it is: by an admission webhook, a policy, a quota, the schema. A refusal because the
+    /// writer may not write at all is none.
+    pub(super) async fn refusal(&self, path: &str, object: String) -> Option<String> {
+        let request = Request::post(path).header(CONTENT_TYPE, "application/json").body(object.into_bytes()).ok()?;
+        let Answered::Not(code, error) = self.send(request).await.ok()? else { return None };
+        let kube::Error::Api(status) = *error else { return None };
+        let may_not = code == StatusCode::FORBIDDEN && status.message.contains(" cannot create resource ");
+        let is_refusal = code.is_client_error()
+            && !may_not
+            && !matches!(
+                code,
+                StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS
+            );
+        is_refusal.then_some(status.message)
     }
 
     async fn write(&self, request: http::request::Builder, written: &Value) -> Result<Written, Failed> {

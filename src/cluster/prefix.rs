@@ -8,7 +8,7 @@ use crate::policy::{Policy, Prefix};
 use crate::resources::{NAD_GROUP, NADS, OWNER_REF, Object, RESOURCE_NAME};
 
 /// The operator's Deployment.
-const DEPLOYMENT: &str = "sriov-network-operator";
+pub(super) const DEPLOYMENT: &str = "sriov-network-operator";
 /// How many NADs are looked at for the prefix on those the operator wrote.
 const LIMIT: usize = 100;
 

@@ -19,13 +19,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::collection::{Event, Id, Page, version};
+use super::pages::Pages;
 use super::pause::{FIRST_PAUSE, LONGEST_PAUSE, backoff, jittered, random};
 use super::{Cluster, Failed};
 use crate::telemetry::metrics::{CacheMetrics, CacheState};
 
-/// Objects in one page of a list.
-const PAGE: usize = 500;
-/// How long a page may take, and the beginning of a watch.
+/// How long the beginning of a watch may take.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long the API server keeps one watch open. Then the next begins where it ended.
 const WATCH: Duration = Duration::from_secs(290);
@@ -168,23 +167,17 @@ impl<K: Keep> Cache<K> {
     }
 
     async fn list(&self, cluster: &Cluster, logged: &mut Logged) -> Result<Option<(K, String)>, Failed> {
-        let (mut kept, mut next) = (K::default(), String::new());
-        loop {
-            let mut path = format!("{}?limit={PAGE}{}", self.address, self.selector);
-            if !next.is_empty() {
-                path += &format!("&continue={next}");
-            }
-            let text = timeout(ANSWER, cluster.get(&path)).await.map_err(|_| Failed::Silent)??;
-            let Some(text) = text else { return Ok(None) };
+        let (mut kept, mut version) = (K::default(), None);
+        let mut pages = Pages::of(&self.address, self.selector);
+        while let Some(text) = pages.next(cluster).await? {
             let page = Page::read(&text)?;
             for object in &page.objects {
                 self.keep(&mut kept, object, logged);
             }
-            if page.next.is_empty() {
-                return Ok(Some((kept, page.version.into_owned())));
-            }
-            next = page.next.into_owned();
+            version = Some(page.version.to_string());
+            pages.after(&page);
         }
+        Ok(version.map(|version| (kept, version)))
     }
 
     /// Watches to the end: the version to go on from, or `None` where it is too old for that.

@@ -20,7 +20,7 @@ pub(super) fn unified(judged: &Judged<'_>, given: &str, stored: &str) -> String 
 }
 
 /// A value as block YAML. Texts of several lines come as blocks, so that a config can be compared line by line.
-fn to_yaml(value: &Value) -> String {
+pub(super) fn to_yaml(value: &Value) -> String {
     let mut out = String::new();
     write(value, 0, &mut out);
     out

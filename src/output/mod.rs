@@ -10,6 +10,7 @@ mod html;
 mod human;
 mod json;
 mod junit;
+mod page;
 mod place;
 pub mod reference;
 mod sarif;
@@ -25,6 +26,7 @@ pub use human::Human;
 pub use json::Json;
 pub(crate) use json::to_json;
 pub use junit::Junit;
+pub use page::Html;
 pub use place::place;
 pub use sarif::Sarif;
 pub(crate) use sarif::{SCHEMA as SARIF_SCHEMA, hash as fingerprint, uri};
@@ -48,6 +50,8 @@ pub struct Judged<'a> {
     pub namespace: &'a str,
     /// `metadata.name`
     pub name: &'a str,
+    /// The object, as JSON.
+    pub json: &'a str,
     /// What came of it.
     pub verdict: &'a Verdict,
     /// The verdict's findings and where they are in the file, in the order of the file.
@@ -117,6 +121,23 @@ impl Summary {
     }
 }
 
+/// An object that was rewritten again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rewritten {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Who wrote it.
+    pub managers: Vec<String>,
+    /// The fields that went back and forth.
+    pub fields: Vec<String>,
+    /// When, between the begin (0) and the end (1) of the time that somebody watched, and what there is to say of it.
+    pub writes: Vec<(f64, String)>,
+}
+
 /// A way to show verdicts.
 pub trait Format: Sync {
     /// What stands before the first document.
@@ -131,6 +152,12 @@ pub trait Format: Sync {
     fn between(&self) -> &'static str {
         ""
     }
+
+    /// Objects that were rewritten while somebody watched.
+    fn rewritten(&self, _: Vec<Rewritten>) {}
+
+    /// Something that a reader of the report must know.
+    fn note(&self, _: String) {}
 
     /// What stands after the last document.
     fn end(&self, summary: &Summary) -> String;

@@ -42,6 +42,7 @@ impl Case {
             kind: "NetworkAttachmentDefinition",
             namespace: self.namespace,
             name: self.name,
+            json: "{}",
             verdict: &self.verdict,
             findings: self.verdict.findings.iter().map(place).collect(),
             change: None,

@@ -23,6 +23,7 @@ pub use file::{
     Dra, Exception, Exempt, LogLevel, Mode, NamespacePolicy, Operator, Policy, PolicyError, ResourceName, Write,
     is_usual_namespace,
 };
+pub(crate) use finding::shortened;
 pub use finding::{Because, ConfigPlace, Finding};
 pub use judge::{Subject, Verdict, judge};
 pub use rule::{Action, Rule};

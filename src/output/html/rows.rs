@@ -59,7 +59,6 @@ impl Block {
     }
 
     /// A unified diff; what is added and what is removed are told apart by more than their sign.
-    #[allow(dead_code, reason = "for audits of a cluster, which show what admission would change")]
     pub(crate) fn diff(title: &str, text: &str) -> Self {
         Self { kind: Kind::Diff, ..Self::text(title, text) }
     }

@@ -1,0 +1,62 @@
+//! A list, page by page.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::collection::Page;
+use super::{Cluster, Failed};
+
+/// Objects in one page of a list.
+const PAGE: usize = 500;
+/// How long a page may take.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// Where in a list somebody is.
+pub(super) struct Pages<'a> {
+    /// The address of the collection, and which of its objects are wanted, if not all are.
+    address: &'a str,
+    selector: &'a str,
+    next: Option<String>,
+}
+
+impl<'a> Pages<'a> {
+    pub(super) fn of(address: &'a str, selector: &'a str) -> Self {
+        Self { address, selector, next: Some(String::new()) }
+    }
+
+    /// The text of the page that comes next; `None` where there are no more, or there is no such kind.
+    pub(super) async fn next(&mut self, cluster: &Cluster) -> Result<Option<String>, Failed> {
+        let Some(next) = self.next.take() else { return Ok(None) };
+        let mut path = format!("{}?limit={PAGE}{}", self.address, self.selector);
+        if !next.is_empty() {
+            path += &format!("&continue={next}");
+        }
+        timeout(ANSWER, cluster.get(&path)).await.map_err(|_| Failed::Silent)?
+    }
+
+    /// Goes on after a page. Without this call there is no next one.
+    pub(super) fn after(&mut self, page: &Page<'_>) {
+        self.next = (!page.next.is_empty()).then(|| page.next.to_string());
+    }
+}
+
+impl Cluster {
+    /// Each object of a collection, as text. False where there is no such kind.
+    pub(super) async fn each(
+        &self,
+        address: &str,
+        selector: &str,
+        mut visit: impl FnMut(&str) + Send,
+    ) -> Result<bool, Failed> {
+        let mut pages = Pages::of(address, selector);
+        let mut is_there = false;
+        while let Some(text) = pages.next(self).await? {
+            is_there = true;
+            let page = Page::read(&text)?;
+            page.objects.iter().for_each(|object| visit(object));
+            pages.after(&page);
+        }
+        Ok(is_there)
+    }
+}

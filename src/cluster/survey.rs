@@ -1,0 +1,268 @@
+//! A look at all that is stored. Lists come page by page and are judged as they come: networks first, of which a short text is kept,
+//! then NADs, each together with the networks that render to its place; at the end the networks that have none.
+
+use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::collection::{Id, Page, key};
+use super::owner::segment;
+use super::pages::Pages;
+use super::surroundings::Unread;
+use super::{Cluster, Failed};
+use crate::audit::around::{Around, OfNetwork};
+use crate::audit::moments::{Kept, Moments};
+use crate::policy::{Lookup, NetworkFact, Policy, Rewrites, Verdict};
+use crate::resources::{LAST_NAMESPACE, NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object, render};
+
+/// How many NADs that are not there are sent as a dry run, to hear who refuses them.
+const MOST_TRIED: usize = 20;
+
+/// An object that was looked at.
+pub struct Looked<'a> {
+    /// The object, as JSON, without its managedFields.
+    pub text: &'a str,
+    /// The same, read.
+    pub object: &'a Object<'a>,
+    /// When it was written, and the like.
+    pub moments: &'a Moments,
+    /// For a NAD: whether a network renders it.
+    pub is_rendered: bool,
+    /// What came of it.
+    pub verdict: Verdict,
+}
+
+/// Who is told what was found.
+pub trait Sink: Send {
+    /// So many more objects are there to look at.
+    fn expects(&mut self, objects: usize);
+
+    /// How often an object was written lately, where somebody watched.
+    fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites>;
+
+    /// An object was looked at.
+    fn looked(&mut self, looked: Looked<'_>) -> impl Future<Output = ()> + Send;
+}
+
+/// One who looks at everything once.
+pub struct Survey<'a> {
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// The policy.
+    pub policy: &'a Policy,
+    /// Whether the API server is asked, by a dry run, who refuses a NAD that is not there.
+    pub asks_who_refuses: bool,
+}
+
+/// What came of it besides findings.
+#[derive(Debug, Default)]
+pub struct Surveyed {
+    /// What could not be read, so that what depends on it was not checked: in words.
+    pub unread: Vec<String>,
+    /// What is around the objects.
+    pub around: Around,
+    /// The time spent waiting for lists.
+    pub listing: Duration,
+}
+
+/// The networks that were listed.
+#[derive(Default)]
+struct Networks {
+    /// By the place they render to.
+    at: HashMap<Box<str>, Vec<Kept>>,
+    /// By what they are called.
+    known: HashMap<NetworkId, NetworkFact>,
+}
+
+impl Survey<'_> {
+    /// Looks at everything. What cannot be listed, of the kinds that are judged, is an error.
+    pub async fn run(&self, now: Timestamp, sink: &mut impl Sink) -> Result<Surveyed, Failed> {
+        let began = std::time::Instant::now();
+        let mut unread = Unread::default();
+        let around = self.cluster.surroundings(self.policy, now, &mut unread).await;
+        let mut networks = self.networks(sink).await?;
+        let mut surveyed = Surveyed { unread: unread.0, around, listing: began.elapsed() };
+        let rest = self.nads(&mut networks, &mut surveyed, sink).await?;
+        self.alone(rest, &mut networks, &mut surveyed.around, sink).await;
+        Ok(surveyed)
+    }
+
+    async fn networks(&self, sink: &mut impl Sink) -> Result<Networks, Failed> {
+        let mut networks = Networks::default();
+        for kind in NetworkKind::ALL {
+            let mut seen = 0;
+            let address = format!("/apis/{NETWORK_GROUP}/v1/{}", kind.plural());
+            let add = |text: &str| {
+                seen += 1;
+                networks.add(&typed(text, NETWORK_GROUP, kind.name()));
+            };
+            self.cluster.each(&address, "", add).await?;
+            sink.expects(seen);
+        }
+        Ok(networks)
+    }
+
+    /// Looks at every NAD and the networks of its place; the places of NADs are what is left to know for the others.
+    async fn nads(
+        &self,
+        networks: &mut Networks,
+        surveyed: &mut Surveyed,
+        sink: &mut impl Sink,
+    ) -> Result<Rest, Failed> {
+        let mut rest = Rest::default();
+        let address = format!("/apis/{NAD_GROUP}/v1/{NADS}");
+        let mut pages = Pages::of(&address, "");
+        loop {
+            let began = std::time::Instant::now();
+            let Some(text) = pages.next(self.cluster).await? else { return Ok(rest) };
+            surveyed.listing += began.elapsed();
+            let page = Page::read(&text)?;
+            pages.after(&page);
+            sink.expects(page.objects.len());
+            for text in &page.objects {
+                let text = typed(text, NAD_GROUP, "NetworkAttachmentDefinition");
+                let (Some(nad), Some(id)) = (Kept::of(&text), Id::of(&text)) else { continue };
+                let place = id.key();
+                let at = networks.at.remove(&place).unwrap_or_default();
+                if !at.is_empty() {
+                    let wrote = &mut surveyed.around.operator_wrote;
+                    *wrote = (*wrote).max(nad.moments.written_by_controller);
+                }
+                rest.places.insert(place);
+                self.place(Some(&nad), at, networks, &surveyed.around, &mut rest, sink).await;
+            }
+        }
+    }
+
+    /// Looks at a NAD and at the networks that render it, but for those of which it must first be known what else is there.
+    async fn place(
+        &self,
+        nad: Option<&Kept>,
+        at: Vec<Kept>,
+        networks: &Networks,
+        around: &Around,
+        rest: &mut Rest,
+        sink: &mut impl Sink,
+    ) {
+        let here: Vec<_> = at.iter().filter_map(|network| fact(&network.text)).collect();
+        if let Some(kept) = nad
+            && let Ok(Some(object)) = Object::read(&kept.text)
+        {
+            let meta = object.meta();
+            let named = meta.owner().map_or(Lookup::Unknown, |owner| {
+                networks.known.get(&owner).map_or(Lookup::Absent, |network| Lookup::Found(network.clone()))
+            });
+            let rewrites = sink.rewrites(object.kind(), &meta.namespace, &meta.name);
+            let verdict = around.nad((&object, &kept.moments), &here, named, rewrites, self.policy);
+            let is_rendered = !here.is_empty();
+            sink.looked(Looked { text: &kept.text, object: &object, moments: &kept.moments, is_rendered, verdict })
+                .await;
+        }
+        for network in at {
+            if moved_from(&network.text).is_some() {
+                rest.moved.push((network, here.clone(), nad.cloned()));
+            } else {
+                self.network(&network, &here, OfNetwork { nad, ..OfNetwork::default() }, around, sink).await;
+            }
+        }
+    }
+
+    /// Looks at what is left: the networks that moved, and those without a NAD.
+    async fn alone(&self, mut rest: Rest, networks: &mut Networks, around: &mut Around, sink: &mut impl Sink) {
+        for (_, at) in std::mem::take(&mut networks.at) {
+            let here: Vec<_> = at.iter().filter_map(|network| fact(&network.text)).collect();
+            rest.moved.extend(at.into_iter().map(|network| (network, here.clone(), None)));
+        }
+        // Their order is that of a map until here.
+        rest.moved.sort_by(|(one, ..), (other, ..)| one.text.cmp(&other.text));
+        around.waiting =
+            rest.moved.iter().filter(|(network, _, nad)| nad.is_none() && self.waits(network, around)).count();
+        let mut tries = if self.asks_who_refuses { MOST_TRIED } else { 0 };
+        for (network, here, nad) in &rest.moved {
+            let last_nad = moved_from(&network.text).map(|(last, name)| rest.places.contains(&key(&last, &name)));
+            let mut refused = None;
+            if nad.is_none() && tries > 0 && self.waits(network, around) {
+                tries -= 1;
+                refused = self.cluster.who_refuses(&network.text, around).await;
+            }
+            let of = OfNetwork { nad: nad.as_ref(), last_nad, refused: refused.as_deref() };
+            self.network(network, here, of, around, sink).await;
+        }
+    }
+
+    fn waits(&self, kept: &Kept, around: &Around) -> bool {
+        match Object::read(&kept.text) {
+            Ok(Some(Object::Network(network))) => around.waits(&network, &kept.moments, self.policy),
+            _ => false,
+        }
+    }
+
+    async fn network(
+        &self,
+        kept: &Kept,
+        here: &[NetworkFact],
+        of: OfNetwork<'_>,
+        around: &Around,
+        sink: &mut impl Sink,
+    ) {
+        let Ok(Some(object)) = Object::read(&kept.text) else { return };
+        let Object::Network(network) = &object else { return };
+        let rewrites = sink.rewrites(object.kind(), &network.meta.namespace, &network.meta.name);
+        let verdict = around.network((&object, network, &kept.moments), here, of, rewrites, self.policy);
+        let looked = Looked { text: &kept.text, object: &object, moments: &kept.moments, is_rendered: false, verdict };
+        sink.looked(looked).await;
+    }
+}
+
+/// What is known only when all NADs were seen.
+#[derive(Default)]
+struct Rest {
+    /// Where there are NADs.
+    places: HashSet<Box<str>>,
+    /// The networks that went elsewhere before, with those that render to the same place, and their NAD.
+    moved: Vec<(Kept, Vec<NetworkFact>, Option<Kept>)>,
+}
+
+impl Networks {
+    fn add(&mut self, text: &str) {
+        let (Some(kept), Some(fact)) = (Kept::of(text), fact(text)) else { return };
+        self.at.entry(key(&fact.target_namespace, &fact.id.name)).or_default().push(kept);
+        self.known.insert(fact.id.clone(), fact);
+    }
+}
+
+fn fact(text: &str) -> Option<NetworkFact> {
+    match Object::read(text) {
+        Ok(Some(Object::Network(network))) => Some(NetworkFact::of(&network)),
+        _ => None,
+    }
+}
+
+/// The namespace that a network rendered to before, if it is another one, and its name.
+fn moved_from(text: &str) -> Option<(String, String)> {
+    let Ok(Some(Object::Network(network))) = Object::read(text) else { return None };
+    let last = network.meta.annotation(LAST_NAMESPACE).filter(|last| *last != network.target_namespace())?;
+    Some((last.into_owned(), network.meta.name.into_owned()))
+}
+
+/// An object with its kind, which items of a list may leave out.
+fn typed<'a>(text: &'a str, group: &str, kind: &str) -> std::borrow::Cow<'a, str> {
+    if matches!(Object::read(text), Ok(Some(_))) {
+        return text.into();
+    }
+    let rest = text.trim_start().trim_start_matches('{');
+    format!(r#"{{"apiVersion":"{group}/v1","kind":"{kind}",{rest}"#).into()
+}
+
+impl Cluster {
+    /// Who refuses a network's NAD, and in which words, if anybody does: it is sent as a dry run. Whoever may not create NADs never knows.
+    async fn who_refuses(&self, network: &str, around: &Around) -> Option<String> {
+        let Ok(Some(Object::Network(network))) = Object::read(network) else { return None };
+        let nad = render(&network, &around.prefix.as_ref()?.value).nad?;
+        let target = network.target_namespace();
+        let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{}/{NADS}?dryRun=All", segment(&target)?);
+        self.refusal(&path, nad).await
+    }
+}
