@@ -8,6 +8,7 @@ mod cache;
 pub mod certificates;
 mod collection;
 pub mod complete;
+pub mod events;
 pub mod facts;
 mod kept;
 pub mod lease;
@@ -17,6 +18,7 @@ mod pause;
 mod prefix;
 mod probe;
 pub mod registration;
+pub mod reports;
 mod uninstall;
 mod watch;
 

@@ -12,6 +12,7 @@ mod json;
 mod junit;
 mod place;
 pub mod reference;
+pub mod report;
 mod sarif;
 #[cfg(test)]
 pub(crate) mod testing;
