@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use super::webhooks::CONFIGURATIONS;
 use super::{CERTIFICATE, NAME, Options, anywhere, here, set};
 
+/// What is done with reports; they are read one by one and in pages, and nobody watches them.
+const REPORTS: &[&str] = &["get", "list", "create", "update", "delete"];
+
 /// The ServiceAccount, its rights, and its place in the API server's queues.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
     vec![
@@ -62,6 +65,10 @@ fn cluster_role() -> Value {
             // The operator's own: where it is, and the prefix it is told to use.
             rule("apps", &["deployments"], &["sriov-network-operator"], &["get", "list", "watch"]),
             rule("sriovnetwork.openshift.io", &["sriovoperatorconfigs"], &["default"], &["list", "watch"]),
+            // What the audit finds is kept beside each object, and its author is told. An Event is never changed.
+            rule("openreports.io", &["reports"], &[], REPORTS),
+            rule("wgpolicyk8s.io", &["policyreports"], &[], REPORTS),
+            rule("", &["events"], &[], &["create"]),
             rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[], &["create"]),
             rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[NAME], &["get", "update", "delete"]),
             // The owner of both configurations: they go with it.

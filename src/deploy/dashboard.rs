@@ -64,7 +64,7 @@ const NUMBERS: [(&str, &str, &str, &str); 6] = [
 ];
 
 /// What is shown over time.
-const GRAPHS: [(&str, &str, &[Query], &str); 10] = [
+const GRAPHS: [(&str, &str, &[Query], &str); 12] = [
     (
         "Reviews by decision",
         "What became of the writes that nadmit was asked about",
@@ -108,6 +108,25 @@ const GRAPHS: [(&str, &str, &[Query], &str); 10] = [
         "Completions",
         "NADs and networks that were stored without nadmit, and what became of them",
         &[("sum by (result) (increase(nadmit_completions_total{job=~\"$job\"}[$__rate_interval]))", "{{result}}")],
+        "short",
+    ),
+    (
+        "Found in the cluster",
+        "What is wrong with NADs and networks as they are; reports and Events say with which",
+        &[("topk(15, max by (rule, action) (nadmit_audit_findings{job=~\"$job\"}))", "{{rule}} {{action}}")],
+        "short",
+    ),
+    (
+        "Audit",
+        "How long it took to look at everything, how long ago that was, and what became of the reports",
+        &[
+            ("max(nadmit_audit_scan_duration_seconds{job=~\"$job\"})", "duration, seconds"),
+            ("(time() - max(nadmit_audit_last_scan_timestamp_seconds{job=~\"$job\"})) / 60", "age, minutes"),
+            (
+                "sum by (result) (increase(nadmit_audit_report_writes_total{job=~\"$job\"}[$__rate_interval]))",
+                "reports {{result}}",
+            ),
+        ],
         "short",
     ),
     (

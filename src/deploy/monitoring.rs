@@ -33,7 +33,7 @@ fn alerts() -> Vec<Value> {
             "annotations": { "summary": summary },
         })
     };
-    vec![
+    [
         alert(
             "NadmitAbsent",
             "absent(nadmit_build_info)",
@@ -90,8 +90,83 @@ fn alerts() -> Vec<Value> {
             "warning",
             "NADs or networks that were stored without nadmit cannot be completed: pods that use them hang",
         ),
+        alert(
+            "NadmitAuditStopped",
+            // The leader alone has it; while none leads nobody does.
+            "time() - max(nadmit_audit_last_scan_timestamp_seconds) > 3600",
+            "15m",
+            "warning",
+            "Nobody has looked at all NADs and networks for an hour: reports and the alerts that rest on them are old",
+        ),
+        alert(
+            "NadmitReportsFail",
+            "sum(increase(nadmit_audit_report_writes_total{result=\"failed\"}[30m])) > 0",
+            "30m",
+            "warning",
+            "Reports of what is wrong with NADs and networks cannot be written. The log says why",
+        ),
     ]
+    .into_iter()
+    .chain(AUDITED.map(|(rule, name, lasting, severity, summary)| {
+        let expression = format!("max(nadmit_audit_findings{{rule=\"{rule}\"}}) > 0");
+        alert(name, &expression, lasting, severity, summary)
+    }))
+    .collect()
 }
+
+/// What the audit finds in the cluster and somebody should know of: the rule, the name of the alert, how long it lasts before
+/// it is told, how bad it is, and what it means. The reports say which objects it is about.
+const AUDITED: [(&str, &str, &str, &str, &str); 7] = [
+    (
+        "audit/nad-absent",
+        "NadmitNadAbsent",
+        "10m",
+        "critical",
+        "{{ $value }} networks have no NAD: pods that ask for them do not start",
+    ),
+    (
+        "audit/nad-drift",
+        "NadmitNadDrift",
+        "15m",
+        "warning",
+        "{{ $value }} NADs are not what their networks render: new pods get something else than the network says",
+    ),
+    (
+        "audit/nad-incomplete",
+        "NadmitNadIncomplete",
+        "15m",
+        "critical",
+        "{{ $value }} NADs are stored without what pods need of them: pods that use them hang in ContainerCreating",
+    ),
+    (
+        "audit/stuck-deletion",
+        "NadmitStuckDeletion",
+        "30m",
+        "warning",
+        "{{ $value }} NADs or networks wait to be deleted, and whoever holds a finalizer on them does not let go",
+    ),
+    (
+        "audit/orphan",
+        "NadmitOrphan",
+        "1h",
+        "info",
+        "{{ $value }} NADs belong to networks that are gone: nobody keeps them up to date",
+    ),
+    (
+        "audit/hot-object",
+        "NadmitHotObject",
+        "10m",
+        "warning",
+        "{{ $value }} objects are written again and again: two controllers undo each other's work",
+    ),
+    (
+        "audit/operator-silent",
+        "NadmitOperatorSilent",
+        "10m",
+        "critical",
+        "The SR-IOV operator runs and does nothing: {{ $value }} networks wait for it. Restarting it usually helps",
+    ),
+];
 
 #[cfg(test)]
 mod tests {
@@ -113,6 +188,9 @@ mod tests {
         metrics.policy_reloaded(Reload::Taken);
         metrics.completions.count("failed");
         metrics.registered.is(true);
+        metrics.audit.found([(("rule", "warn"), 1)]);
+        metrics.audit.scanned(1.0, 0.1);
+        metrics.audit.reports.count("created");
         metrics.caches.is("n", CacheState::Known(1));
         metrics.caches.missed("n");
         metrics.caches.skipped("n");

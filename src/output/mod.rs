@@ -13,6 +13,7 @@ mod junit;
 mod page;
 mod place;
 pub mod reference;
+pub mod report;
 mod sarif;
 #[cfg(test)]
 pub(crate) mod testing;

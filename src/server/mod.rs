@@ -32,7 +32,7 @@ use reload::{Certificates, Watched};
 
 use crate::cluster::facts::Source;
 use crate::policy::Policy;
-use crate::telemetry::metrics::{Completions, Registered};
+use crate::telemetry::metrics::{AuditMetrics, Completions, Registered};
 use crate::telemetry::{Logs, Metrics};
 use crate::tls::Tls;
 
@@ -140,6 +140,11 @@ impl Server {
     /// Where it is counted what became of NADs that were stored incomplete.
     pub fn completions(&self) -> Completions {
         self.state.metrics.completions.clone()
+    }
+
+    /// Where it is told what the audit of the cluster finds.
+    pub fn audit(&self) -> AuditMetrics {
+        self.state.metrics.audit.clone()
     }
 
     /// Where it is told whether nadmit is registered.
