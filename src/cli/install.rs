@@ -9,7 +9,7 @@ use clap::builder::PossibleValue;
 
 use super::connection::{Connection, wait_for};
 use super::{CLEAN, print};
-use crate::deploy::{Certificates, Home, Options, files, objects, yaml};
+use crate::deploy::{Certificates, Home, Options, audit_only, files, objects, yaml};
 use crate::policy::Policy;
 
 impl clap::ValueEnum for Certificates {
@@ -70,6 +70,9 @@ pub(super) struct Install {
     /// Also a ValidatingAdmissionPolicy, by which the API server refuses incomplete NADs while nadmit is away
     #[arg(long)]
     backstop: bool,
+    /// Only the rights that `nadmit audit` and `nadmit doctor` need, which are all to read, and a ServiceAccount that has them
+    #[arg(long, conflicts_with_all = ["image", "replicas", "certificates", "policy", "monitoring", "backstop"])]
+    audit_only: bool,
     /// Writes the files that are made from the objects into this directory instead
     #[arg(long, hide = true, value_name = "DIR")]
     generate: Option<PathBuf>,
@@ -98,7 +101,7 @@ impl Install {
             }
             None => usual.policy,
         };
-        print(&yaml::stream(&objects(&Options {
+        let options = Options {
             home: self.place.home(),
             image: self.image.unwrap_or(usual.image),
             replicas: self.replicas,
@@ -106,7 +109,8 @@ impl Install {
             policy,
             monitoring: self.monitoring,
             backstop: self.backstop,
-        })))
+        };
+        print(&yaml::stream(&if self.audit_only { audit_only(&options) } else { objects(&options) }))
     }
 }
 

@@ -77,6 +77,45 @@ fn cluster_role() -> Value {
     })
 }
 
+/// The name of what `nadmit audit` and `nadmit doctor` need.
+const READER: &str = "nadmit-audit";
+
+/// A ServiceAccount that may read what an audit reads, and nothing else; a person may be bound to the same role.
+pub(super) fn reader(options: &Options) -> Vec<Value> {
+    let anywhere = || {
+        let mut meta = anywhere();
+        set(&mut meta, "name", READER.into());
+        meta
+    };
+    let networks =
+        ["sriovnetworks", "sriovibnetworks", "ovsnetworks", "sriovnetworknodepolicies", "sriovnetworknodestates"];
+    let read = ["get", "list", "watch"];
+    vec![
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": here(options, READER) }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": anywhere(),
+            "rules": [
+                rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &read),
+                rule("sriovnetwork.openshift.io", &networks, &[], &read),
+                rule("", &["namespaces", "nodes"], &[], &read),
+                rule("apps", &["deployments"], &["sriov-network-operator"], &read),
+                rule("sriovnetwork.openshift.io", &["sriovoperatorconfigs"], &["default"], &read),
+                // Whether nadmit is registered.
+                rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[NAME], &["get"]),
+            ],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": anywhere(),
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": READER },
+            "subjects": [{ "kind": "ServiceAccount", "name": READER, "namespace": options.home.namespace }],
+        }),
+    ]
+}
+
 fn role(options: &Options) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",

@@ -117,6 +117,13 @@ pub fn objects(options: &Options) -> Vec<Value> {
     objects
 }
 
+/// What an audit of the cluster needs, and nothing that judges writes: a namespace, and who may read.
+pub fn audit_only(options: &Options) -> Vec<Value> {
+    let mut objects = vec![namespace(options)];
+    objects.extend(access::reader(options));
+    objects
+}
+
 fn namespace(options: &Options) -> Value {
     let mut labels = labels();
     for mode in ["enforce", "warn", "audit"] {

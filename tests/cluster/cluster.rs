@@ -34,12 +34,13 @@ pub enum Template {
 const AUDIT_POLICY: &str = "audit-policy.yaml";
 
 /// Who is who: a token is the user's short name.
-const USERS: [(&str, &str, &str); 5] = [
+const USERS: [(&str, &str, &str); 6] = [
     ("admin", "admin", "system:masters"),
     ("operator", "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator", "system:masters"),
     ("jane", "jane", "people"),
     ("putter", "putter", "people"),
     ("nadmit", "system:serviceaccount:nadmit:nadmit", "system:authenticated"),
+    ("auditor", "system:serviceaccount:nadmit:nadmit-audit", "system:authenticated"),
 ];
 
 /// Held for reading by every cluster, and for writing by a test that must not share the machine.
@@ -190,6 +191,19 @@ impl Cluster {
             (operator.log().matches("Starting workers").count() == 3).then_some(())
         });
         self.operator = Some(operator);
+    }
+
+    /// Stops the operator. Its Deployment knows.
+    pub fn stop_operator(&mut self) {
+        self.operator = None;
+        self.operator_is_available(0);
+    }
+
+    /// Says so in the status of the operator's Deployment, as the kubelet would have it said.
+    pub fn operator_is_available(&self, pods: u32) {
+        let path = format!("/apis/apps/v1/namespaces/{OPERATOR}/deployments/sriov-network-operator/status");
+        let status = json!({ "replicas": pods, "readyReplicas": pods, "availableReplicas": pods });
+        self.admin.patch(&path, &json!({ "status": status }));
     }
 
     /// All that the operator logged.

@@ -1,0 +1,220 @@
+//! `nadmit audit` over a real cluster: everything that an audit finds is provoked, found, and clears.
+
+use std::collections::BTreeSet;
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Template};
+use crate::harness::nadmit;
+use crate::objects::{Kind, annotated, configured, nad, nad_at, nads, network, version};
+use crate::processes::wait;
+
+/// How many NADs `--fix` completes at once.
+const INCOMPLETE: usize = 500;
+
+/// Audits as one of the users, with others given a second to do their part.
+fn audit(cluster: &Cluster, user: &str, more: &[&str]) -> Output {
+    let policy = cluster.directory().join("audit-policy-of-nadmit.yaml");
+    std::fs::write(&policy, "audit: {graceSeconds: 1}\n").unwrap();
+    let mut command = nadmit(&["audit"]);
+    command.arg("--kubeconfig").arg(cluster.kubeconfig(user)).arg("--policy").arg(policy).args(more);
+    command.output().unwrap()
+}
+
+/// What an audit finds: `rule kind/namespace/name`, and the words.
+fn found(cluster: &Cluster, user: &str) -> Vec<(String, String)> {
+    let out = audit(cluster, user, &["--output=json"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let mut found = Vec::new();
+    for document in report["documents"].as_array().unwrap() {
+        for finding in document["findings"].as_array().unwrap() {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            found
+                .push((format!("{} {}", text(&finding["rule"]), text(&document["source"])), text(&finding["message"])));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The words of a finding, once an audit has it.
+fn words(cluster: &Cluster, user: &str, what: &str) -> String {
+    wait(what, || found(cluster, user).into_iter().find(|(found, _)| found == what).map(|(_, words)| words))
+}
+
+fn wait_clean(cluster: &Cluster, user: &str) {
+    let mut last = Vec::new();
+    wait("a clean cluster", || {
+        last = found(cluster, user);
+        last.is_empty().then_some(())
+    });
+}
+
+fn network_named(name: &str) -> String {
+    format!("SriovNetwork/openshift-sriov-network-operator/{name}")
+}
+
+fn make(cluster: &Cluster, name: &str, namespace: &str, fields: &Value) {
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, namespace, fields));
+}
+
+/// A policy that offers what the tests' networks ask for.
+fn offer(cluster: &Cluster) {
+    let policies =
+        "/apis/sriovnetwork.openshift.io/v1/namespaces/openshift-sriov-network-operator/sriovnetworknodepolicies";
+    let policy = json!({
+        "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodePolicy", "metadata": { "name": "cx7" },
+        "spec": { "resourceName": "cx7", "numVfs": 4, "nicSelector": { "vendor": "15b3" }, "nodeSelector": { "a": "b" } },
+    });
+    cluster.admin.create(policies, &policy);
+}
+
+fn give_reader_its_rights(cluster: &Cluster) {
+    let printed = nadmit(&["install", "--audit-only"]).output().unwrap();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let out = cluster.kubectl("admin", &["apply", "--validate=strict", "-f", "-"], &printed);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
+fn what_is_wrong_is_found_and_clears_by_itself() {
+    let mut cluster = Cluster::with_nadmit(Template::Upstream);
+    cluster.operator_is_available(1);
+    give_reader_its_rights(&cluster);
+    offer(&cluster);
+    cluster.namespace("apps");
+    for name in ["one", "two"] {
+        make(&cluster, name, "apps", &json!({ "vlan": 5 }));
+        cluster.jane.wait(&nad_at("apps", name), |_| true);
+    }
+    let auditor = "auditor";
+    wait_clean(&cluster, auditor);
+
+    // No namespace.
+    make(&cluster, "early", "later", &json!({}));
+    let early = format!("audit/nad-absent {}", network_named("early"));
+    assert!(words(&cluster, auditor, &early).contains("namespace `later` is not there"));
+    cluster.namespace("later");
+    cluster.jane.wait(&nad_at("later", "early"), |_| true);
+    wait_clean(&cluster, auditor);
+
+    // Somebody refuses it: the API server says who, to those who may create NADs.
+    cluster.namespace("full");
+    let quota = json!({ "metadata": { "name": "none" }, "spec": { "hard": { "count/network-attachment-definitions.k8s.cni.cncf.io": "0" } } });
+    cluster.admin.create("/api/v1/namespaces/full/resourcequotas", &quota);
+    make(&cluster, "refused", "full", &json!({}));
+    let refused = format!("audit/nad-absent {}", network_named("refused"));
+    let said = words(&cluster, "admin", &refused);
+    assert!(said.contains("it is refused: ") && said.contains("exceeded quota"), "{said}");
+    assert!(!words(&cluster, auditor, &refused).contains("quota"), "who may only read cannot know");
+    cluster.admin.delete("/api/v1/namespaces/full/resourcequotas/none");
+    cluster.jane.wait(&nad_at("full", "refused"), |_| true);
+    wait_clean(&cluster, auditor);
+
+    // The operator does not run: nothing comes, nothing is let go, and drift stays.
+    cluster.stop_operator();
+    make(&cluster, "waits", "apps", &json!({}));
+    let waits = format!("audit/nad-absent {}", network_named("waits"));
+    assert!(words(&cluster, auditor, &waits).contains("the operator does not run"));
+    // It seems to run, and is deaf: two that wait are more than a coincidence.
+    cluster.operator_is_available(1);
+    wait("silence", || words(&cluster, auditor, &waits).contains("has written nothing since").then_some(()));
+    assert!(!found(&cluster, auditor).iter().any(|(found, _)| found.starts_with("audit/operator-silent")));
+    make(&cluster, "waits-too", "apps", &json!({}));
+    let silent = format!("audit/operator-silent {}", network_named("waits-too"));
+    assert!(words(&cluster, auditor, &silent).contains("gone deaf"));
+    cluster.jane.delete(&Kind::Sriov.at("two"));
+    let stuck = format!("audit/stuck-deletion {}", network_named("two"));
+    assert!(words(&cluster, auditor, &stuck).contains("netattdef.finalizers.sriovnetwork.openshift.io"));
+    let path = nad_at("apps", "one");
+    let config =
+        cluster.jane.get(&path).unwrap()["spec"]["config"].as_str().unwrap().replace("\"vlan\": 5", "\"vlan\": 7");
+    cluster.admin.patch(&path, &json!({ "spec": { "config": config } }));
+    let drift = format!("audit/nad-drift {}", network_named("one"));
+    assert!(words(&cluster, auditor, &drift).contains("`/vlan` in its config is 7, the network's is 5"));
+    let rules: BTreeSet<_> =
+        found(&cluster, auditor).into_iter().map(|(found, _)| found.split(' ').next().unwrap().to_owned()).collect();
+    let want = ["audit/nad-absent", "audit/nad-drift", "audit/operator-silent", "audit/stuck-deletion"];
+    assert_eq!(rules, want.map(str::to_owned).into());
+
+    // It comes back, and all is well.
+    cluster.start_operator(Template::Upstream);
+    cluster.jane.wait_gone(&Kind::Sriov.at("two"));
+    wait_clean(&cluster, auditor);
+
+    // A NAD whose network is gone. The operator's own word on whose it is was newer than this operator.
+    let mut orphan = nad("orphan", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"openshift.io/cx7"}"#);
+    orphan["metadata"]["annotations"] = json!({
+        "sriovnetwork.openshift.io/owner-ref": "SriovNetwork.sriovnetwork.openshift.io/openshift-sriov-network-operator/gone",
+        "k8s.v1.cni.cncf.io/resourceName": "openshift.io/cx7",
+    });
+    cluster.admin.create(&nads("apps"), &orphan);
+    let orphan = "audit/orphan NetworkAttachmentDefinition/apps/orphan";
+    assert!(words(&cluster, auditor, orphan).contains("is not there any more"));
+    make(&cluster, "gone", "apps", &json!({}));
+    cluster.jane.wait(&nad_at("apps", "gone"), |_| true);
+    wait_clean(&cluster, auditor);
+}
+
+#[test]
+fn fix_completes_what_is_incomplete_and_nothing_else() {
+    let mut cluster = Cluster::without_nadmit(Template::Faulty);
+    cluster.namespace("apps");
+    let name = |number: usize| format!("net-{number}");
+    let watch = cluster.admin.watch(&nads("apps"));
+    (0..INCOMPLETE).for_each(|number| make(&cluster, &name(number), "apps", &json!({})));
+    wait("all NADs", || (watch.now().len() == INCOMPLETE).then_some(()));
+    let own = |name: &str, config: &str| cluster.jane.create(&nads("apps"), &nad(name, config));
+    own("own", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#);
+    own("other", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
+    own("hopeless", r#"{"cniVersion":"1.0.0","type":"sriov"}"#);
+
+    // Without nadmit the operator would take it back: only what no network renders is written.
+    let out = audit(&cluster, "admin", &["--fix", "--yes", "--output=json"]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("1 were completed, 0 were complete by then, 500 were left alone, 0 failed"), "{said}");
+    assert!(said.contains("would take it back"), "{said}");
+    assert_eq!(annotated(&cluster.jane.get(&nad_at("apps", "own")).unwrap()), Some("a.io/b"));
+
+    cluster.deploy_with("{leaveIncomplete: true}");
+    let before = versions(&cluster);
+    let out = audit(&cluster, "admin", &["--fix", "--output=json"]);
+    assert_eq!(out.status.code(), Some(2), "nobody said yes");
+    assert_eq!(versions(&cluster), before);
+    let out = audit(&cluster, "admin", &["--fix", "--yes", "--output=json"]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    // What cannot be completed is refused, not repaired: that is what 1 says.
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("of 500 incomplete NADs 500 were completed"), "{said}");
+    for number in 0..INCOMPLETE {
+        let nad = cluster.jane.get(&nad_at("apps", &name(number))).unwrap();
+        assert_eq!(
+            (annotated(&nad), configured(&nad).as_deref()),
+            (Some("openshift.io/cx7"), Some("openshift.io/cx7"))
+        );
+    }
+    // Nothing else has changed, and nobody writes any more.
+    let after = versions(&cluster);
+    let is_other = |name: &str| ["own", "other", "hopeless"].contains(&name);
+    for (name, version) in before.iter().filter(|(name, _)| is_other(name)) {
+        assert!(after.contains(&(name.clone(), version.clone())), "{name} was written");
+    }
+    for number in 0..INCOMPLETE {
+        cluster.jane.patch(&Kind::Sriov.at(&name(number)), &json!({ "metadata": { "labels": { "touched": "yes" } } }));
+    }
+    wait("a look of the operator at the last", || {
+        (cluster.reconciles(Kind::Sriov, &name(INCOMPLETE - 1)) > 1).then_some(())
+    });
+    assert_eq!(versions(&cluster), after, "the operator and nadmit agree");
+    let again = audit(&cluster, "admin", &["--fix", "--yes", "--output=json"]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("nothing to complete"));
+}
+
+fn versions(cluster: &Cluster) -> BTreeSet<(String, String)> {
+    let list = cluster.admin.get(&nads("apps")).unwrap();
+    let one = |nad: &Value| (nad["metadata"]["name"].as_str().unwrap().to_owned(), version(nad).to_owned());
+    list["items"].as_array().unwrap().iter().map(one).collect()
+}
