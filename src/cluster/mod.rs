@@ -9,6 +9,7 @@ pub mod certificates;
 mod collection;
 pub mod complete;
 pub mod facts;
+mod held;
 mod kept;
 pub mod lease;
 mod networks;
@@ -19,6 +20,7 @@ mod probe;
 pub mod registration;
 mod uninstall;
 mod watch;
+mod witness;
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,6 +33,7 @@ use serde_json::Value;
 
 pub use crate::deploy::Home;
 pub use uninstall::UninstallError;
+pub use witness::Witness;
 
 /// How long a connection to the API server may take; requests have the deadline of the review they are made for.
 const CONNECT: Duration = Duration::from_secs(5);
