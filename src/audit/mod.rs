@@ -29,6 +29,7 @@ pub mod lines;
 pub mod moments;
 pub mod objects;
 pub mod report;
+pub mod rewrites;
 mod scan;
 pub mod tally;
 pub mod write;

@@ -12,6 +12,7 @@ use super::facts::{Found, Question, Source};
 use super::kept::{Nads, Namespaces, Places, Policies};
 use super::networks::{MOST_HERE, Networks};
 use super::watch::{Cache, Held, Keep};
+use super::witness::{Witness, Witnesses};
 use crate::policy::{Facts, Lookup};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
 use crate::telemetry::metrics::CacheMetrics;
@@ -24,6 +25,7 @@ pub struct Caches {
     nads: Cache<Nads>,
     deployments: Cache<Places>,
     configs: Cache<Places>,
+    witnesses: Witnesses,
     metrics: CacheMetrics,
 }
 
@@ -44,11 +46,15 @@ impl Caches {
 
     fn new(metrics: &CacheMetrics) -> Self {
         let operators = |plural: &str| format!("/apis/{NETWORK_GROUP}/v1/{plural}");
+        let witnesses = Witnesses::default();
+        let network = |kind: NetworkKind| Cache::new(kind.name(), operators(kind.plural()), "", metrics);
         Self {
-            networks: NetworkKind::ALL.map(|kind| Cache::new(kind.name(), operators(kind.plural()), "", metrics)),
-            namespaces: Cache::new("Namespace", "/api/v1/namespaces".to_owned(), "", metrics),
-            policies: Cache::new("SriovNetworkNodePolicy", operators("sriovnetworknodepolicies"), "", metrics),
-            nads: Cache::new("NetworkAttachmentDefinition", format!("/apis/{NAD_GROUP}/v1/{NADS}"), "", metrics),
+            networks: NetworkKind::ALL.map(|kind| network(kind).seen_by(&witnesses)),
+            namespaces: Cache::new("Namespace", "/api/v1/namespaces".to_owned(), "", metrics).seen_by(&witnesses),
+            policies: Cache::new("SriovNetworkNodePolicy", operators("sriovnetworknodepolicies"), "", metrics)
+                .seen_by(&witnesses),
+            nads: Cache::new("NetworkAttachmentDefinition", format!("/apis/{NAD_GROUP}/v1/{NADS}"), "", metrics)
+                .seen_by(&witnesses),
             deployments: Cache::new(
                 "Deployment",
                 "/apis/apps/v1/deployments".to_owned(),
@@ -61,8 +67,14 @@ impl Caches {
                 "&fieldSelector=metadata.name%3Ddefault",
                 metrics,
             ),
+            witnesses,
             metrics: metrics.clone(),
         }
+    }
+
+    /// From now on this one sees every write of a network, a NAD, a node policy or a namespace; `None`: nobody does.
+    pub fn let_see(&self, witness: Option<Arc<dyn Witness>>) {
+        self.witnesses.set(witness);
     }
 
     fn spawn<K: Keep>(

@@ -11,6 +11,7 @@ pub mod complete;
 pub mod events;
 pub mod facts;
 pub mod fix;
+mod held;
 mod kept;
 pub mod lease;
 mod networks;
@@ -25,6 +26,7 @@ mod surroundings;
 pub mod survey;
 mod uninstall;
 mod watch;
+mod witness;
 
 use std::path::Path;
 use std::time::Duration;
@@ -37,6 +39,7 @@ use serde_json::Value;
 
 pub use crate::deploy::Home;
 pub use uninstall::UninstallError;
+pub use witness::Witness;
 
 /// How long a connection to the API server may take; requests have the deadline of the review they are made for.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -6,7 +6,6 @@
 //!        └─────────────────────────────────────────────┘
 //! ```
 
-use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -19,8 +18,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::collection::{Event, Id, Page, version};
+use super::held::Logged;
+pub(super) use super::held::{Held, Keep};
 use super::pages::Pages;
 use super::pause::{FIRST_PAUSE, LONGEST_PAUSE, backoff, jittered, random};
+use super::witness::Witnesses;
 use super::{Cluster, Failed};
 use crate::telemetry::metrics::{CacheMetrics, CacheState};
 
@@ -34,44 +36,6 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const STALE: Duration = Duration::from_secs(60);
 /// How many new objects wait for whoever wants to hear of them. Whoever is slower has to look at all.
 const MOST_NEWS: usize = 256;
-/// How many objects that cannot be read are remembered as logged.
-const MOST_LOGGED: usize = 1000;
-
-/// What is kept of a collection.
-pub(super) trait Keep: Default + Send + Sync + 'static {
-    /// What is kept of one object.
-    type Fact;
-
-    /// The fact in an object's text; `None` where nothing can be made of it.
-    fn read(object: &str) -> Option<Self::Fact>;
-
-    /// Keeps a fact, in place of an earlier one about the same object.
-    fn put(&mut self, id: &Id<'_>, fact: Self::Fact);
-
-    /// Forgets an object.
-    fn remove(&mut self, id: &Id<'_>);
-
-    /// How many objects are known.
-    fn count(&self) -> usize;
-}
-
-/// What is known of a collection.
-#[derive(Debug, Default)]
-pub(super) enum Held<K> {
-    /// Nothing: it could not be listed yet, or not any more.
-    #[default]
-    Unknown,
-    /// The API server does not have the kind.
-    NotInstalled,
-    /// All of it.
-    Known(K),
-}
-
-impl<K> Held<K> {
-    pub(super) fn is_unknown(&self) -> bool {
-        matches!(self, Self::Unknown)
-    }
-}
 
 /// A collection, and what is known of it.
 pub(super) struct Cache<K> {
@@ -83,6 +47,7 @@ pub(super) struct Cache<K> {
     held: RwLock<Held<K>>,
     listed: CancellationToken,
     news: broadcast::Sender<Box<str>>,
+    witnesses: Witnesses,
     metrics: CacheMetrics,
 }
 
@@ -90,7 +55,13 @@ impl<K: Keep> Cache<K> {
     pub(super) fn new(kind: &'static str, address: String, selector: &'static str, metrics: &CacheMetrics) -> Self {
         metrics.is(kind, CacheState::Unknown);
         let (held, listed, news) = (RwLock::default(), CancellationToken::new(), broadcast::Sender::new(MOST_NEWS));
-        Self { kind, address, selector, held, listed, news, metrics: metrics.clone() }
+        let witnesses = Witnesses::default();
+        Self { kind, address, selector, held, listed, news, witnesses, metrics: metrics.clone() }
+    }
+
+    /// The same, with witnesses who see every write that the watch tells of.
+    pub(super) fn seen_by(self, witnesses: &Witnesses) -> Self {
+        Self { witnesses: witnesses.clone(), ..self }
     }
 
     /// What is known now.
@@ -203,6 +174,7 @@ impl<K: Keep> Cache<K> {
             let line = line.map_err(|_| Failed::Ended)?;
             let object = match Event::read(&line)? {
                 Event::There(object) => {
+                    self.witnesses.saw(self.kind, object);
                     if self.change(|kept| self.keep(kept, object, logged)) {
                         self.tell(object);
                     }
@@ -212,6 +184,7 @@ impl<K: Keep> Cache<K> {
                     if let Some(id) = Id::of(object) {
                         self.change(|kept| kept.remove(&id));
                     }
+                    self.witnesses.lost(self.kind, object);
                     object
                 }
                 Event::Bookmark(object) => object,
@@ -286,16 +259,6 @@ struct Attempts {
     failures: u32,
     /// When the API server last answered.
     heard: Instant,
-}
-
-/// Which objects were already logged as unreadable.
-#[derive(Debug, Default)]
-struct Logged(HashSet<Box<str>>);
-
-impl Logged {
-    fn is_new(&mut self, name: &str) -> bool {
-        self.0.len() < MOST_LOGGED && self.0.insert(name.into())
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,244 @@
+//! What a write changed, and who wrote: from the versions of an object.
+//!
+//! Whoever writes a new value owns that field afterwards, alone: managedFields names the writer of every write that adds or changes
+//! something. (Times do not: they have whole seconds, and a fight has fifty writes in one.) A write that only takes fields away
+//! leaves no trace; it is presumably by one who did not lose anything by it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::{Map, Value};
+
+use super::{MOST_FIELDS, Writer};
+
+/// Of objects that are longer, the long parts are kept as digests.
+const LONG: usize = 16 << 10;
+/// A part that is longer than this.
+const LONG_PART: usize = 512;
+/// How much of a name or of the way to a field is told.
+const MOST_TOLD: usize = 200;
+/// What the API server counts, and what a new object of an old name has anew.
+const NOBODYS: [&str; 5] = [
+    "/metadata/resourceVersion",
+    "/metadata/generation",
+    "/metadata/managedFields",
+    "/metadata/uid",
+    "/metadata/creationTimestamp",
+];
+
+/// A version of an object, as it is kept.
+#[derive(Debug)]
+pub(super) struct Version(Box<str>);
+
+impl Version {
+    /// `None` for what would be too much to keep, and for what is no object.
+    pub(super) fn read(object: &str) -> Option<Self> {
+        if object.len() <= LONG {
+            return Some(Self(object.into()));
+        }
+        let shortened = shortened(serde_json::from_str(object).ok()?).to_string();
+        (shortened.len() <= LONG).then(|| Self(shortened.into()))
+    }
+
+    /// How many bytes are kept.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+/// What a write changed.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Change {
+    pub(super) writer: Writer,
+    pub(super) fields: Vec<String>,
+    pub(super) flipped: Vec<String>,
+}
+
+impl Change {
+    /// Between the last version and this one; what went back is told by the version before the last.
+    pub(super) fn between(long_before: Option<&Version>, before: Option<&Version>, object: &Version) -> Self {
+        let now = object.value();
+        let Some(before) = before.map(Version::value) else { return Self::default() };
+        let mut all = Differences::default();
+        let managers = now.clone();
+        let (before, now) = alike(before, now);
+        all.compare(Some(&before), Some(&now), &mut String::new());
+        let mut flipped = Vec::new();
+        if let Some(long_before) = long_before.map(Version::value) {
+            let (long_before, now) = alike(long_before, now);
+            let mut still = Differences::default();
+            still.compare(Some(&long_before), Some(&now), &mut String::new());
+            flipped.extend(all.fields.iter().map(|(field, _)| field).filter(|field| !still.has(field)).cloned());
+        }
+        let writer = all.writer(&before, &managers);
+        Self { writer, fields: all.fields.into_iter().map(|(field, _)| field).collect(), flipped }
+    }
+}
+
+/// Both whole, or the long parts of both as digests.
+fn alike(one: Value, other: Value) -> (Value, Value) {
+    let is_long = |value: &Value| value.pointer("/metadata/managedFields").is_some_and(Value::is_string);
+    if is_long(&one) || is_long(&other) { (shortened(one), shortened(other)) } else { (one, other) }
+}
+
+/// The long parts, two levels down, as digests.
+fn shortened(mut object: Value) -> Value {
+    let parts = object.as_object_mut().into_iter().flat_map(Map::values_mut);
+    for part in parts.filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
+        let text = part.to_string();
+        if text.len() > LONG_PART {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            *part = Value::String(format!("#{:016x}", hasher.finish()));
+        }
+    }
+    object
+}
+
+/// Where two versions differ.
+#[derive(Debug, Default)]
+struct Differences {
+    /// The fields, and whether they are there afterwards.
+    fields: Vec<(String, bool)>,
+    /// Whether a config says the same in other blanks.
+    is_reformatted: bool,
+}
+
+impl Differences {
+    /// Whether the field is one of them, or in one of them, or one of them is in it.
+    fn has(&self, field: &str) -> bool {
+        self.fields.iter().any(|(other, _)| match (field.strip_prefix(other.as_str()), other.strip_prefix(field)) {
+            (Some(below), _) if below.starts_with('#') => !self.is_reformatted,
+            (Some(rest), _) => rest.is_empty() || rest.starts_with('/'),
+            (None, Some(below)) => below.starts_with(['/', '#']),
+            (None, None) => false,
+        })
+    }
+
+    fn compare(&mut self, before: Option<&Value>, now: Option<&Value>, at: &mut String) {
+        if before == now || self.fields.len() >= MOST_FIELDS || NOBODYS.contains(&at.as_str()) || is_moment(at) {
+            return;
+        }
+        let empty = Map::new();
+        match (before, now) {
+            (Some(Value::Object(before)), Some(Value::Object(now))) => self.members(before, now, at),
+            (None, Some(Value::Object(now))) if !now.is_empty() => self.members(&empty, now, at),
+            (Some(Value::Object(before)), None) if !before.is_empty() => self.members(before, &empty, at),
+            (Some(Value::Array(before)), Some(Value::Array(now))) if before.len() == now.len() => {
+                for (number, (before, now)) in before.iter().zip(now).enumerate() {
+                    self.step(Some(before), Some(now), at, &number.to_string());
+                }
+            }
+            (Some(Value::String(before)), Some(Value::String(now))) if at == "/spec/config" => {
+                match (serde_json::from_str(before), serde_json::from_str(now)) {
+                    (Ok(before @ Value::Object(_)), Ok(now @ Value::Object(_))) if before != now => {
+                        at.push('#');
+                        self.compare(Some(&before), Some(&now), at);
+                        at.pop();
+                    }
+                    (Ok(before), Ok(now)) if before == now => {
+                        self.is_reformatted = true;
+                        self.note(at, true);
+                    }
+                    _ => self.note(at, true),
+                }
+            }
+            (_, now) => self.note(at, now.is_some()),
+        }
+    }
+
+    fn members(&mut self, before: &Map<String, Value>, now: &Map<String, Value>, at: &mut String) {
+        for (key, value) in before {
+            self.step(Some(value), now.get(key), at, key);
+        }
+        for (key, value) in now.iter().filter(|(key, _)| !before.contains_key(*key)) {
+            self.step(None, Some(value), at, key);
+        }
+    }
+
+    fn step(&mut self, before: Option<&Value>, now: Option<&Value>, at: &mut String, key: &str) {
+        let length = at.len();
+        at.push('/');
+        at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        self.compare(before, now, at);
+        at.truncate(length);
+    }
+
+    fn note(&mut self, at: &str, is_there: bool) {
+        let told: String = at.chars().take(MOST_TOLD).collect();
+        self.fields.push((told, is_there));
+    }
+
+    /// Who made them.
+    fn writer(&self, before: &Value, now: &Value) -> Writer {
+        let owns = |entry: &Value, is_there: bool| {
+            self.fields.iter().any(|(field, there)| *there == is_there && is_owner(entry, field))
+        };
+        let known = latest(now, |entry| owns(entry, true));
+        if let Some(entry) = known {
+            return Writer { manager: name(entry), is_presumed: false };
+        }
+        let is_status = |entry: &Value| entry.get("subresource").is_some_and(|part| part == "status");
+        let of_status = !self.fields.is_empty() && self.fields.iter().all(|(field, _)| field.starts_with("/status"));
+        let lost = |entry: &Value| entries(before).any(|old| name(old) == name(entry) && owns(old, false));
+        let mine = |entry: &Value| self.fields.is_empty() || is_status(entry) == of_status;
+        let presumed = newest(now, |entry| mine(entry) && !lost(entry));
+        if presumed.manager.is_empty() { newest(now, mine) } else { presumed }
+    }
+}
+
+/// Whether a field only tells when a condition changed.
+fn is_moment(at: &str) -> bool {
+    let key = at.rsplit('/').next().unwrap_or_default();
+    at.contains("/conditions/") && key.starts_with("last") && key.ends_with("Time")
+}
+
+/// The entries of managedFields.
+fn entries(object: &Value) -> impl Iterator<Item = &Value> {
+    object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The last of those entries that wrote.
+fn latest(object: &Value, which: impl Fn(&Value) -> bool) -> Option<&Value> {
+    let time = |entry: &&Value| entry.get("time").and_then(Value::as_str).unwrap_or_default().to_owned();
+    entries(object).filter(|entry| which(entry)).max_by_key(time)
+}
+
+fn newest(object: &Value, which: impl Fn(&Value) -> bool) -> Writer {
+    let manager = latest(object, which).map(name).unwrap_or_default();
+    Writer { is_presumed: !manager.is_empty(), manager }
+}
+
+fn name(entry: &Value) -> String {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+    let mut name: String = text("manager").chars().take(MOST_TOLD).collect();
+    let apply = if text("operation") == "Apply" { "apply" } else { "" };
+    let ways: Vec<&str> = [text("subresource"), apply].into_iter().filter(|way| !way.is_empty()).collect();
+    if !ways.is_empty() {
+        name += &format!(" ({})", ways.join(", "));
+    }
+    name
+}
+
+/// Whether an entry of managedFields has a field, or something that it is in.
+fn is_owner(entry: &Value, field: &str) -> bool {
+    let Some(mut owned) = entry.get("fieldsV1") else { return false };
+    let field = field.split('#').next().unwrap_or_default();
+    for key in field.split('/').skip(1) {
+        let Some(members) = owned.as_object() else { return false };
+        if members.is_empty() {
+            return true;
+        }
+        let key = key.replace("~1", "/").replace("~0", "~");
+        match members.get(&format!("f:{key}")) {
+            Some(deeper) => owned = deeper,
+            // Items of lists go by their keys there: whoever has some of the list is taken for an owner of the item.
+            None => return members.keys().any(|key| key.starts_with("k:") || key.starts_with("v:")),
+        }
+    }
+    true
+}

@@ -1,0 +1,304 @@
+//! Which objects are written again and again, by whom, and which fields go back and forth: from the events of watches.
+//!
+//! A quiet object costs a few numbers. The text of one is kept only when it has been written a few times within the window, and then
+//! only its last two versions: with the one that comes they show a field that went back (A, B, A). Whatever comes in, no more is
+//! kept than the limits below say.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod change;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use self::change::{Change, Version};
+use crate::json::Reader;
+use crate::policy::Rewrites;
+use crate::resources::raw::Fields;
+
+/// How many objects are remembered; beyond them the one that was not written for the longest time is forgotten.
+pub const MOST_OBJECTS: usize = 4096;
+/// Of how many objects texts are kept.
+pub const MOST_FOLLOWED: usize = 256;
+/// From which write within the window on an object's texts are kept.
+const FEW: u32 = 3;
+/// How many writes of an object are remembered one by one.
+const MOST_WRITES: usize = 32;
+/// How many fields, of one write or of all, are named.
+const MOST_FIELDS: usize = 16;
+/// How many managers are named.
+const MOST_MANAGERS: usize = 8;
+/// The window is counted in so many steps.
+const STEPS: usize = 12;
+
+/// Where an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// Its kind.
+    pub kind: &'a str,
+    /// Its namespace; empty for what is in none.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+}
+
+/// One write of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// When it was seen.
+    pub at: Duration,
+    /// Who wrote.
+    pub writer: Writer,
+    /// What it changed, as JSON pointers; into a CNI config as `/spec/config#/vlan`.
+    pub fields: Vec<String>,
+    /// Those of them that went back to what they were before the write before.
+    pub flipped: Vec<String>,
+}
+
+/// Who wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writer {
+    /// The field manager, and how it wrote where that is not the usual way: `operator`, `operator (status)`, `kubectl (apply)`. Empty
+    /// where nobody knows.
+    pub manager: String,
+    /// Whether that is a guess: who only takes fields away leaves no trace in managedFields.
+    pub is_presumed: bool,
+}
+
+/// The objects that were written lately.
+///
+/// Moments are times since some beginning, which the caller chooses and keeps to.
+#[derive(Debug)]
+pub struct Watched {
+    seen: HashMap<Box<str>, Seen>,
+    window: Duration,
+    /// Where an object's key is put together.
+    scratch: String,
+}
+
+impl Watched {
+    /// Nothing was written yet; writes count for as long as `window`.
+    pub fn new(window: Duration) -> Self {
+        Self { seen: HashMap::new(), window, scratch: String::new() }
+    }
+
+    /// A watch brought an object, given as its JSON text. The version that is known already is no write.
+    pub fn saw(&mut self, place: Place<'_>, object: &str, at: Duration) {
+        let Some(version) = version_of(object) else { return };
+        self.scratch.clear();
+        push_key(&mut self.scratch, place);
+        if !self.seen.contains_key(self.scratch.as_str()) {
+            self.make_room(at);
+            self.seen.insert(self.scratch.as_str().into(), Seen::default());
+        }
+        let Some(seen) = self.seen.get_mut(self.scratch.as_str()) else { return };
+        if !seen.counts(version, at, self.window) {
+            return;
+        }
+        if seen.rate.count(at, self.window) < FEW {
+            seen.followed = None;
+            return;
+        }
+        if seen.followed.is_none() {
+            let followed = self.seen.values().filter(|seen| seen.followed.is_some()).count();
+            if followed >= MOST_FOLLOWED && !self.stop_following(at) {
+                return;
+            }
+        }
+        if let Some(seen) = self.seen.get_mut(self.scratch.as_str()) {
+            seen.followed.get_or_insert_default().take(object, at);
+        }
+    }
+
+    /// How often an object was written within the window that ends now; `None` where it was not.
+    pub fn rewrites(&self, place: Place<'_>, now: Duration) -> Option<Rewrites> {
+        let mut key = String::new();
+        push_key(&mut key, place);
+        self.seen.get(key.as_str())?.rewrites(now, self.window)
+    }
+
+    /// The objects that were written more often than that within the window that ends now, the most often written first.
+    pub fn hot(&self, more_than: usize, now: Duration) -> Vec<(Place<'_>, Rewrites)> {
+        let hot = self.seen.iter().filter_map(|(key, seen)| Some((place(key)?, seen.rewrites(now, self.window)?)));
+        let mut hot: Vec<_> = hot.filter(|(_, rewrites)| rewrites.count > more_than).collect();
+        let order = |place: &Place<'_>| [place.kind, place.namespace, place.name].map(str::to_owned);
+        hot.sort_by_cached_key(|(place, rewrites)| (std::cmp::Reverse(rewrites.count), order(place)));
+        hot
+    }
+
+    /// The last writes of an object, one by one, the oldest first. There are none of an object that is written rarely.
+    pub fn timeline(&self, place: Place<'_>) -> impl Iterator<Item = &Write> {
+        let mut key = String::new();
+        push_key(&mut key, place);
+        let followed = self.seen.get(key.as_str()).and_then(|seen| seen.followed.as_ref());
+        followed.into_iter().flat_map(|followed| &followed.writes)
+    }
+
+    /// Forgets what was not written for the longest time, if there is no room for one more.
+    fn make_room(&mut self, now: Duration) {
+        if self.seen.len() < MOST_OBJECTS {
+            return;
+        }
+        let window = self.window;
+        self.seen.retain(|_, seen| seen.last + window >= now);
+        if self.seen.len() < MOST_OBJECTS {
+            return;
+        }
+        let oldest = self.seen.iter().min_by_key(|(_, seen)| seen.last).map(|(key, _)| key.clone());
+        if let Some(key) = oldest {
+            self.seen.remove(&key);
+        }
+    }
+
+    /// Drops the texts of objects that have come to rest; whether there were any.
+    fn stop_following(&mut self, now: Duration) -> bool {
+        let mut is_any = false;
+        for seen in self.seen.values_mut().filter(|seen| seen.last + self.window < now) {
+            is_any |= seen.followed.take().is_some();
+        }
+        is_any
+    }
+}
+
+/// An object.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Its resourceVersion.
+    version: Box<str>,
+    /// When it was last written.
+    last: Duration,
+    rate: Rate,
+    followed: Option<Box<Followed>>,
+}
+
+impl Seen {
+    /// Counts a write; false if it is none.
+    fn counts(&mut self, version: &str, at: Duration, window: Duration) -> bool {
+        if *self.version == *version {
+            return false;
+        }
+        self.version = version.into();
+        self.last = self.last.max(at);
+        self.rate.add(at, window);
+        true
+    }
+
+    fn rewrites(&self, now: Duration, window: Duration) -> Option<Rewrites> {
+        let count = self.rate.count(now, window) as usize;
+        if count == 0 {
+            return None;
+        }
+        let within = now.saturating_sub(self.rate.first).min(window);
+        let mut rewrites = Rewrites { count, within, ..Rewrites::default() };
+        let mut managers: Vec<(&str, bool)> = Vec::new();
+        let writes = self.followed.iter().flat_map(|followed| &followed.writes);
+        for write in writes.filter(|write| write.at + window >= now) {
+            let (writer, has_room) = (&write.writer, managers.len() < MOST_MANAGERS);
+            match managers.iter_mut().find(|(known, _)| *known == writer.manager) {
+                Some((_, is_presumed)) => *is_presumed &= writer.is_presumed,
+                None if has_room && !writer.manager.is_empty() => managers.push((&writer.manager, writer.is_presumed)),
+                None => {}
+            }
+            for field in &write.flipped {
+                if rewrites.fields.len() < MOST_FIELDS && !rewrites.fields.contains(field) {
+                    rewrites.fields.push(field.clone());
+                }
+            }
+        }
+        let told = |(manager, is_presumed): (&str, bool)| {
+            if is_presumed { format!("{manager} (presumably)") } else { manager.to_owned() }
+        };
+        rewrites.managers = managers.into_iter().map(told).collect();
+        Some(rewrites)
+    }
+}
+
+/// How many writes came within the window, counted in steps of it.
+#[derive(Debug, Default)]
+struct Rate {
+    /// The newest step.
+    step: u128,
+    /// It, and those before it.
+    counts: [u32; STEPS],
+    /// When the first of the writes came, of which there was none for a window before.
+    first: Duration,
+}
+
+impl Rate {
+    fn add(&mut self, at: Duration, window: Duration) {
+        if self.count(at, window) == 0 {
+            self.first = at;
+        }
+        let step = step_of(at, window).max(self.step);
+        let moved = usize::try_from(step - self.step).unwrap_or(STEPS).min(STEPS);
+        self.counts.rotate_right(moved % STEPS);
+        self.counts.iter_mut().take(moved).for_each(|count| *count = 0);
+        self.step = step;
+        if let Some(newest) = self.counts.first_mut() {
+            *newest = newest.saturating_add(1);
+        }
+    }
+
+    fn count(&self, now: Duration, window: Duration) -> u32 {
+        let passed = step_of(now, window).saturating_sub(self.step);
+        let left = STEPS.saturating_sub(usize::try_from(passed).unwrap_or(STEPS));
+        self.counts.iter().take(left).fold(0, |sum, count| sum.saturating_add(*count))
+    }
+}
+
+fn step_of(at: Duration, window: Duration) -> u128 {
+    at.as_nanos() * STEPS as u128 / window.as_nanos().max(1)
+}
+
+/// An object that is written often.
+#[derive(Debug, Default)]
+struct Followed {
+    /// The last version, and the one before it.
+    before: Option<Version>,
+    long_before: Option<Version>,
+    writes: VecDeque<Write>,
+}
+
+impl Followed {
+    fn take(&mut self, object: &str, at: Duration) {
+        let Some(version) = Version::read(object) else { return };
+        let change = Change::between(self.long_before.as_ref(), self.before.as_ref(), &version);
+        if self.writes.len() >= MOST_WRITES {
+            self.writes.pop_front();
+        }
+        let Change { writer, fields, flipped } = change;
+        self.writes.push_back(Write { at, writer, fields, flipped });
+        self.long_before = self.before.replace(version);
+    }
+}
+
+/// The resourceVersion in an object's text. Most of the text need not be read for that: metadata comes early.
+fn version_of(object: &str) -> Option<&str> {
+    let mut metadata = None;
+    let find = |reader: &mut Reader<'_>, key: &str| {
+        let start = reader.at();
+        reader.skip()?;
+        let is_it = key == "metadata";
+        if is_it {
+            metadata = Some(start..reader.at());
+        }
+        Ok(!is_it)
+    };
+    Reader::new(object).members_while(find).ok()?;
+    let metadata = Fields::parse(object.get(metadata?)?).ok()?;
+    metadata.raw("resourceVersion")
+}
+
+/// Of the parts of a key none can have a slash.
+fn push_key(out: &mut String, place: Place<'_>) {
+    for part in [place.kind, "/", place.namespace, "/", place.name] {
+        out.push_str(part);
+    }
+}
+
+fn place(key: &str) -> Option<Place<'_>> {
+    let (kind, rest) = key.split_once('/')?;
+    let (namespace, name) = rest.split_once('/')?;
+    Some(Place { kind, namespace, name })
+}

@@ -1,0 +1,297 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+const WINDOW: Duration = Duration::from_secs(60);
+const NET: Place<'static> = Place { kind: "NetworkAttachmentDefinition", namespace: "apps", name: "net" };
+
+/// A version of a NAD: its resourceName and config, and who has which of its fields.
+fn nad(version: usize, resource: Option<&str>, vlan: u32, managers: &[(&str, &str, Value)]) -> String {
+    let mut annotations = json!({"owner": "x"});
+    if let Some(resource) = resource {
+        annotations["k8s.v1.cni.cncf.io/resourceName"] = json!(resource);
+    }
+    let entry = |(manager, time, fields): &(&str, &str, Value)| json!({"manager": manager, "operation": "Update", "time": time, "fieldsV1": fields});
+    json!({
+        "metadata": {
+            "name": "net", "namespace": "apps", "resourceVersion": version.to_string(), "generation": version,
+            "annotations": annotations, "managedFields": managers.iter().map(entry).collect::<Vec<_>>(),
+        },
+        "spec": {"config": format!(r#"{{"type":"sriov","vlan":{vlan}}}"#)},
+    })
+    .to_string()
+}
+
+fn seconds(number: f64) -> Duration {
+    Duration::from_secs_f64(number)
+}
+
+/// The operator and a repairer, fifty writes a second: times in managedFields tell nothing.
+fn fight(watched: &mut Watched, writes: usize) {
+    let all = json!({"f:metadata": {"f:annotations": {".": {}, "f:owner": {}}}, "f:spec": {".": {}, "f:config": {}}});
+    let annotation = json!({"f:metadata": {"f:annotations": {"f:k8s.v1.cni.cncf.io/resourceName": {}}}});
+    for number in 0..writes {
+        let operators = [("operator", "2026-11-01T08:00:00Z", all.clone())];
+        let both = [operators[0].clone(), ("repairer", "2026-11-01T08:00:00Z", annotation.clone())];
+        let text = match number % 2 {
+            0 => nad(number + 1, None, 5, &operators),
+            _ => nad(number + 1, Some("openshift.io/x"), 5, &both),
+        };
+        watched.saw(NET, &text, seconds(number as f64 / 50.0));
+    }
+}
+
+#[test]
+fn a_fight_has_two_sides_and_a_field_that_flips() {
+    let mut watched = Watched::new(WINDOW);
+    fight(&mut watched, 20);
+    let rewrites = watched.rewrites(NET, seconds(0.4)).unwrap();
+    assert_eq!((rewrites.count, rewrites.within), (20, seconds(0.4)));
+    // The operator only takes away, which no entry tells; the repairer is known by what it adds.
+    assert_eq!(rewrites.managers, ["repairer", "operator (presumably)"]);
+    assert_eq!(rewrites.fields, ["/metadata/annotations/k8s.v1.cni.cncf.io~1resourceName"]);
+    let managers: Vec<_> = watched.timeline(NET).map(|write| write.writer.manager.as_str()).collect();
+    assert_eq!(managers[1..5], ["repairer", "operator", "repairer", "operator"]);
+    assert_eq!(watched.hot(10, seconds(0.4)), [(NET, rewrites)]);
+    assert!(watched.hot(20, seconds(0.4)).is_empty());
+    // A minute later it is over.
+    assert_eq!(watched.rewrites(NET, seconds(70.0)), None);
+}
+
+#[test]
+fn who_changes_a_value_is_known_even_within_one_second() {
+    let (mut watched, time) = (Watched::new(WINDOW), "2026-11-01T08:00:00Z");
+    for number in 0..12 {
+        let (vlan, one, other) = if number % 2 == 0 { (5, "a", "b") } else { (6, "b", "a") };
+        let mine = json!({"f:spec": {"f:config": {}}});
+        let rest = json!({"f:metadata": {"f:annotations": {"f:owner": {}}}});
+        watched.saw(NET, &nad(number + 1, None, vlan, &[(one, time, mine), (other, time, rest)]), seconds(1.0));
+    }
+    let rewrites = watched.rewrites(NET, seconds(2.0)).unwrap();
+    // Of the first write that is looked at nobody knows what it changed.
+    assert_eq!(rewrites.managers, ["b", "a"]);
+    assert_eq!(rewrites.fields, ["/spec/config#/vlan"]);
+}
+
+#[test]
+fn what_went_back_is_told_and_what_only_counts_is_not() {
+    let object = |spec: Value, status: Value| json!({"metadata": {}, "spec": spec, "status": status});
+    let ready =
+        |state: &str, at: &str| json!({"conditions": [{"type": "Ready", "status": state, "lastTransitionTime": at}]});
+    let config = |text: &str| object(json!({"config": text}), json!({}));
+    type Fields = &'static [&'static str];
+    let table: [(&str, [Value; 3], Fields, Fields); 9] = [
+        ("there and back", [5, 6, 5].map(|x| object(json!({"x": x}), json!({}))), &["/spec/x"], &["/spec/x"]),
+        ("onwards", [5, 6, 7].map(|x| object(json!({"x": x}), json!({}))), &["/spec/x"], &[]),
+        ("only now", [5, 5, 6].map(|x| object(json!({"x": x}), json!({}))), &["/spec/x"], &[]),
+        (
+            "gone and there again",
+            [json!({"a": {"b": 1}}), json!({}), json!({"a": {"b": 1}})].map(|spec| object(spec, json!({}))),
+            &["/spec/a/b"],
+            &["/spec/a/b"],
+        ),
+        (
+            "conditions, without their times",
+            [ready("True", "1"), ready("False", "2"), ready("True", "3")].map(|status| object(json!({}), status)),
+            &["/status/conditions/0/status"],
+            &["/status/conditions/0/status"],
+        ),
+        ("times alone", ["1", "2", "1"].map(|at| object(json!({}), ready("True", at))), &[], &[]),
+        (
+            "in a config",
+            [r#"{"a":{"b":1}}"#, r#"{"a":{"b":2}}"#, r#"{ "a":{"b":1}}"#].map(config),
+            &["/spec/config#/a/b"],
+            &["/spec/config#/a/b"],
+        ),
+        (
+            "a config's blanks",
+            [r#"{"a":1}"#, r#"{ "a":1}"#, r#"{"a":1}"#].map(config),
+            &["/spec/config"],
+            &["/spec/config"],
+        ),
+        ("no config", ["x", "y", "x"].map(config), &["/spec/config"], &["/spec/config"]),
+    ];
+    for (what, versions, fields, flipped) in table {
+        let [long_before, before, now] = versions.map(|version| Version::read(&version.to_string()).unwrap());
+        let change = Change::between(Some(&long_before), Some(&before), &now);
+        assert_eq!(change.fields, fields, "{what}");
+        assert_eq!(change.flipped, flipped, "{what}");
+    }
+}
+
+#[test]
+fn the_writer_is_told_with_the_way_it_wrote() {
+    let entry = |manager: &str, how: &str, part: &str, time: &str, fields: Value| {
+        let mut entry = json!({"manager": manager, "operation": how, "time": time, "fieldsV1": fields});
+        if !part.is_empty() {
+            entry["subresource"] = json!(part);
+        }
+        entry
+    };
+    let object = |x: Value, y: Value, entries: &[Value]| {
+        json!({"metadata": {"managedFields": entries}, "spec": x, "status": y}).to_string()
+    };
+    let spec = || json!({"f:spec": {"f:x": {}}});
+    let status = || json!({"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {"f:status": {}}}}});
+    let (early, late) = ("2026-11-01T08:00:00Z", "2026-11-01T08:00:09Z");
+    let table = [
+        ("an update", json!({"x": 2}), json!({}), vec![entry("a", "Update", "", early, spec())], ("a", false)),
+        ("an apply", json!({"x": 2}), json!({}), vec![entry("a", "Apply", "", early, spec())], ("a (apply)", false)),
+        (
+            "a status, though the spec's writer is newer",
+            json!({"x": 1}),
+            json!({"conditions": [{"status": "True"}]}),
+            vec![entry("a", "Update", "", late, spec()), entry("b", "Update", "status", early, status())],
+            ("b (status)", false),
+        ),
+        (
+            "a part of what is atomic",
+            json!({"x": {"y": 2}}),
+            json!({}),
+            vec![entry("a", "Update", "", early, spec())],
+            ("a", false),
+        ),
+        ("nothing that counts", json!({"x": 1}), json!({}), vec![entry("a", "Update", "", early, spec())], ("a", true)),
+        ("nobody is recorded", json!({"x": 2}), json!({}), vec![], ("", false)),
+        (
+            "who is newest did not write this",
+            json!({"x": 2}),
+            json!({}),
+            vec![
+                entry("a", "Update", "", early, spec()),
+                entry("b", "Update", "", late, json!({"f:spec": {"f:z": {}}})),
+            ],
+            ("a", false),
+        ),
+    ];
+    let before = Version::read(&object(json!({"x": 1}), json!({}), &[])).unwrap();
+    for (what, x, y, entries, (manager, is_presumed)) in table {
+        let now = Version::read(&object(x, y, &entries)).unwrap();
+        let writer = Change::between(None, Some(&before), &now).writer;
+        assert_eq!(writer, Writer { manager: manager.to_owned(), is_presumed }, "{what}");
+    }
+}
+
+#[test]
+fn a_version_that_is_known_is_no_write_and_one_that_is_none_neither() {
+    let mut watched = Watched::new(WINDOW);
+    for number in 0..20 {
+        watched.saw(NET, &nad(7, None, 5, &[]), seconds(f64::from(number)));
+    }
+    assert_eq!(watched.rewrites(NET, seconds(20.0)).unwrap().count, 1);
+    let other = Place { name: "other", ..NET };
+    for text in ["", "{", "5", "{}", r#"{"metadata":5}"#, r#"{"metadata":{}}"#] {
+        watched.saw(other, text, seconds(1.0));
+    }
+    assert_eq!(watched.rewrites(other, seconds(1.0)), None);
+}
+
+#[test]
+fn a_window_slides() {
+    let mut watched = Watched::new(WINDOW);
+    let mut counts = Vec::new();
+    for number in 0..30 {
+        let at = seconds(f64::from(number) * 10.0);
+        watched.saw(NET, &nad(number as usize, None, 5, &[]), at);
+        counts.push(watched.rewrites(NET, at).unwrap().count);
+    }
+    assert_eq!(counts[..7], [1, 2, 3, 4, 5, 6, 6]);
+    assert_eq!(watched.rewrites(NET, seconds(290.0)).unwrap().within, WINDOW);
+    // A clock that stands or goes back does no harm.
+    watched.saw(NET, &nad(99, None, 5, &[]), seconds(1.0));
+    assert_eq!(watched.rewrites(NET, seconds(290.0)).unwrap().count, 7);
+}
+
+#[test]
+fn quiet_objects_are_forgotten_before_those_that_are_written() {
+    let mut watched = Watched::new(WINDOW);
+    fight(&mut watched, 20);
+    let big = format!(r#","status":{{"interfaces":"{}"}}}}"#, "x".repeat(100_000));
+    for number in 0..20_000 {
+        let (name, at) = (format!("n{number}"), seconds(1.0 + f64::from(number) / 1000.0));
+        let text = nad(1, None, 5, &[]);
+        watched.saw(Place { name: &name, ..NET }, &text, at);
+        // One that goes on is not forgotten, and one that is large is kept small.
+        if number % 100 == 0 {
+            let text = nad(1000 + number as usize, None, number, &[]);
+            watched.saw(NET, &format!("{}{big}", text.strip_suffix('}').unwrap()), at);
+        }
+    }
+    assert_eq!(watched.seen.len(), MOST_OBJECTS);
+    assert!(watched.rewrites(NET, seconds(21.0)).unwrap().count > 100);
+    assert!(bytes(&watched) < 1 << 20, "{}", bytes(&watched));
+    assert_eq!(watched.timeline(NET).last().unwrap().fields, ["/spec/config#/vlan"]);
+}
+
+/// The texts that are kept.
+fn bytes(watched: &Watched) -> usize {
+    let followed = watched.seen.values().filter_map(|seen| seen.followed.as_ref());
+    followed.map(|followed| followed.before.iter().chain(&followed.long_before).map(Version::len).sum::<usize>()).sum()
+}
+
+#[test]
+fn in_a_storm_of_everything_no_more_is_kept_than_the_limits_say() {
+    let mut watched = Watched::new(WINDOW);
+    let filler = "y".repeat(12_000);
+    for round in 1..6_usize {
+        for number in 0..MOST_OBJECTS {
+            let name = format!("n{number}");
+            let text =
+                format!(r#"{{"metadata":{{"resourceVersion":"{round}"}},"spec":{{"a":{round},"b":"{filler}"}}}}"#);
+            watched.saw(Place { name: &name, ..NET }, &text, seconds(round as f64));
+        }
+    }
+    assert_eq!(watched.hot(4, seconds(6.0)).len(), MOST_OBJECTS, "all of them are counted");
+    let followed = watched.seen.values().filter(|seen| seen.followed.is_some()).count();
+    assert_eq!(followed, MOST_FOLLOWED);
+    assert!(bytes(&watched) <= MOST_FOLLOWED * 2 * (16 << 10));
+    // When these have come to rest, others are followed.
+    let last = Place { name: "n4095", ..NET };
+    for round in 100..110_u32 {
+        let text = format!(r#"{{"metadata":{{"resourceVersion":"{round}"}},"spec":{{"a":{}}}}}"#, round % 2);
+        watched.saw(last, &text, seconds(f64::from(round)));
+    }
+    assert_eq!(watched.rewrites(last, seconds(110.0)).unwrap().fields, ["/spec/a"]);
+}
+
+/// Objects that differ a little.
+fn objects() -> impl Strategy<Value = Vec<(u8, String)>> {
+    let scalar =
+        prop_oneof![Just(json!(null)), any::<i8>().prop_map(|n| json!(n)), "[a-c~/#]{0,3}".prop_map(|s| json!(s))];
+    let value = scalar.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            prop::collection::btree_map("f:[a-c]|[a-c~/]{0,2}|config|conditions", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    });
+    let version = (0..4_u8, value.clone(), value.clone(), value).prop_map(|(version, spec, status, fields)| {
+        json!({
+            "metadata": {"resourceVersion": version.to_string(), "managedFields": [{"manager": "m", "fieldsV1": fields}, 5]},
+            "spec": spec, "status": status,
+        })
+        .to_string()
+    });
+    prop::collection::vec((any::<u8>(), prop_oneof![9 => version, 1 => ".{0,40}"]), 0..40)
+}
+
+proptest! {
+    #[test]
+    fn whatever_comes_it_is_counted_and_bounded(events in objects()) {
+        let mut watched = Watched::new(WINDOW);
+        for (at, object) in &events {
+            watched.saw(NET, object, Duration::from_secs((*at).into()));
+        }
+        for now in [0, 60, 255, 400] {
+            if let Some(rewrites) = watched.rewrites(NET, Duration::from_secs(now)) {
+                prop_assert!(rewrites.count <= events.len());
+                prop_assert!(rewrites.within <= WINDOW && rewrites.fields.len() <= MOST_FIELDS);
+            }
+        }
+        prop_assert!(watched.timeline(NET).count() <= MOST_WRITES);
+        for write in watched.timeline(NET) {
+            prop_assert!(write.flipped.iter().all(|field| write.fields.contains(field)));
+        }
+    }
+}
