@@ -31,6 +31,7 @@ pub mod objects;
 pub mod report;
 pub mod rewrites;
 mod scan;
+pub mod standing;
 pub mod tally;
 pub mod write;
 

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::secret::Secret;
+use crate::cluster::auditor::Auditor;
 use crate::cluster::certificates::Settings;
 use crate::cluster::complete::Completer;
 use crate::cluster::lease::{Candidate, Timing};
@@ -60,7 +61,7 @@ pub(super) struct InCluster {
     secret: Secret,
     /// Register with the API server, and stay registered: both webhook configurations are made when nadmit is ready and can be
     /// reached through the Service, and mended when somebody changes them. One replica also completes what was stored without
-    /// nadmit
+    /// nadmit, and audits the cluster
     #[arg(long, env = "NADMIT_REGISTER")]
     register: bool,
     /// The CA certificates, PEM, that the API server is to trust; read again when they change [default: those of --tls-secret]
@@ -137,7 +138,11 @@ impl InCluster {
             identity: identity(),
             timing: Timing::default(),
         };
+        let identity = candidate.identity.clone();
         let (claims, ended) = candidate.start(stop.clone());
+        let metrics = server.audit();
+        let auditor = Auditor { informed: Arc::clone(&informed), policy: Arc::clone(&policy), metrics, identity };
+        tokio::spawn(auditor.run(claims.clone()));
         let completer = Completer { informed, policy, completions: server.completions() };
         tokio::spawn(completer.run(claims, is_registered));
         Ok(Some(Lead { stop, ended }))

@@ -19,10 +19,10 @@ use crate::telemetry::metrics::CacheMetrics;
 
 /// All that is watched.
 pub struct Caches {
-    networks: [Cache<Networks>; 3],
-    namespaces: Cache<Namespaces>,
-    policies: Cache<Policies>,
-    nads: Cache<Nads>,
+    pub(super) networks: [Cache<Networks>; 3],
+    pub(super) namespaces: Cache<Namespaces>,
+    pub(super) policies: Cache<Policies>,
+    pub(super) nads: Cache<Nads>,
     deployments: Cache<Places>,
     configs: Cache<Places>,
     witnesses: Witnesses,
@@ -163,10 +163,7 @@ impl Caches {
             Held::Known(namespaces) => namespaces.find(&target),
             Held::Unknown | Held::NotInstalled => Lookup::Unknown,
         };
-        facts.offered = match &*self.policies.held() {
-            Held::Known(policies) => Some(policies.offered()),
-            Held::Unknown | Held::NotInstalled => None,
-        };
+        facts.offered = self.offered();
         // Where the server has still to make a name up, nothing can be there.
         if name.is_empty() {
             return;

@@ -3,9 +3,11 @@
 //! A value that comes from the owning network is stored for good, so the network is read at the moment it is needed: a cache may
 //! lag behind the very write that is being judged. What only a warning needs is known at once, from [`Caches`].
 
+pub mod auditor;
 mod bundle;
 mod cache;
 pub mod certificates;
+mod changes;
 mod collection;
 pub mod complete;
 pub mod events;
@@ -14,6 +16,7 @@ pub mod fix;
 mod held;
 mod kept;
 pub mod lease;
+mod lookups;
 mod networks;
 mod owner;
 mod pages;

@@ -32,11 +32,21 @@ impl Networks {
     pub(super) fn at(&self, kind: NetworkKind, target: &str, name: &str) -> impl Iterator<Item = NetworkFact> {
         let here = self.here.get(&key(target, name)).into_iter().flatten().take(MOST_HERE);
         here.filter_map(move |namespace| {
-            let rendered = self.rendered.get(&key(namespace, name))?;
-            let id = NetworkId { kind, namespace: namespace.to_string(), name: name.to_owned() };
-            let (target_namespace, resource_name) = (rendered.target.to_string(), rendered.resource.to_string());
-            Some(NetworkFact { id, target_namespace, resource_name })
+            self.find(&NetworkId { kind, namespace: namespace.to_string(), name: name.to_owned() })
         })
+    }
+
+    /// The one of that name.
+    pub(super) fn find(&self, id: &NetworkId) -> Option<NetworkFact> {
+        let rendered = self.rendered.get(&key(&id.namespace, &id.name))?;
+        let (target_namespace, resource_name) = (rendered.target.to_string(), rendered.resource.to_string());
+        Some(NetworkFact { id: id.clone(), target_namespace, resource_name })
+    }
+
+    /// The names of those that render to a namespace.
+    pub(super) fn to(&self, target: &str) -> impl Iterator<Item = &str> {
+        let here = self.rendered.iter().filter(move |(_, rendered)| *rendered.target == *target);
+        here.filter_map(|(place, _)| Some(place.split_once('/')?.1))
     }
 
     /// The namespaces and names of those that have moved to a namespace, as far as the operator is concerned not yet.

@@ -40,6 +40,13 @@ impl Cluster {
         Ok(prefix.and_then(|variable| text(&variable, "value")).filter(|value| !value.is_empty()))
     }
 
+    /// Whether a pod of the operator is available; `None` where it has no Deployment of the usual name there.
+    pub(super) async fn operator_runs(&self, namespace: &str) -> Result<Option<bool>, Failed> {
+        let Some(namespace) = segment(namespace) else { return Ok(None) };
+        let deployment = self.read(&format!("/apis/apps/v1/namespaces/{namespace}/deployments/{DEPLOYMENT}")).await?;
+        Ok(deployment.as_ref().map(|deployment| available(deployment) > 0))
+    }
+
     async fn written(&self) -> Result<Option<String>, Failed> {
         let path = format!("/apis/{NAD_GROUP}/v1/{NADS}?limit={LIMIT}");
         let Some(text) = self.get(&path).await? else { return Ok(None) };
@@ -50,4 +57,9 @@ impl Cluster {
         let first = prefixes.next();
         Ok(first.filter(|first| prefixes.all(|other| other == *first)).map(str::to_owned))
     }
+}
+
+/// How many pods of a Deployment are available.
+pub(super) fn available(deployment: &Value) -> i64 {
+    deployment.pointer("/status/availableReplicas").and_then(Value::as_i64).unwrap_or_default()
 }

@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::cache::home;
 use super::collection::Id;
 use super::kept::{Namespaces, Policies};
-use super::prefix::DEPLOYMENT;
+use super::prefix::{DEPLOYMENT, available};
 use super::watch::Keep;
 use super::{Cluster, Failed};
 use crate::audit::around::Around;
@@ -77,10 +76,8 @@ impl Cluster {
         let mut found = Vec::new();
         let selector = format!("&fieldSelector=metadata.name%3D{DEPLOYMENT}");
         let add = |text: &str| {
-            let available = serde_json::from_str::<Value>(text).ok();
-            let available = available.and_then(|object| object.pointer("/status/availableReplicas")?.as_i64());
-            if let Some(id) = Id::of(text) {
-                found.push((id.namespace.into_owned(), available.unwrap_or_default()));
+            if let (Some(id), Ok(deployment)) = (Id::of(text), serde_json::from_str(text)) {
+                found.push((id.namespace.into_owned(), available(&deployment)));
             }
         };
         self.each("/apis/apps/v1/deployments", &selector, add).await?;

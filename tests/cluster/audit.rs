@@ -71,6 +71,29 @@ fn offer(cluster: &Cluster) {
     cluster.admin.create(policies, &policy);
 }
 
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// From now on the API server refuses NADs in a namespace.
+fn refuse_nads_in(cluster: &Cluster, namespace: &str) {
+    let rule = json!({
+        "apiGroups": ["k8s.cni.cncf.io"], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["network-attachment-definitions"],
+    });
+    let policy = json!({ "metadata": { "name": "none" }, "spec": {
+        "matchConstraints": { "resourceRules": [rule] },
+        "validations": [{ "expression": "false", "message": "no room here" }],
+    } });
+    cluster.admin.create(&format!("{ADMISSION}/validatingadmissionpolicies"), &policy);
+    let selector = json!({ "matchLabels": { "kubernetes.io/metadata.name": namespace } });
+    let binding = json!({ "metadata": { "name": "none" }, "spec": {
+        "policyName": "none", "validationActions": ["Deny"], "matchResources": { "namespaceSelector": selector },
+    } });
+    cluster.admin.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), &binding);
+    let dry_run = format!("{}?dryRun=All", nads(namespace));
+    let other = nad("other", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
+    wait("a refusal", || cluster.admin.try_create(&dry_run, &other).err());
+}
+
 fn give_reader_its_rights(cluster: &Cluster) {
     let printed = nadmit(&["install", "--audit-only"]).output().unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
@@ -102,14 +125,13 @@ fn what_is_wrong_is_found_and_clears_by_itself() {
 
     // Somebody refuses it: the API server says who, to those who may create NADs.
     cluster.namespace("full");
-    let quota = json!({ "metadata": { "name": "none" }, "spec": { "hard": { "count/network-attachment-definitions.k8s.cni.cncf.io": "0" } } });
-    cluster.admin.create("/api/v1/namespaces/full/resourcequotas", &quota);
+    refuse_nads_in(&cluster, "full");
     make(&cluster, "refused", "full", &json!({}));
     let refused = format!("audit/nad-absent {}", network_named("refused"));
     let said = words(&cluster, "admin", &refused);
-    assert!(said.contains("it is refused: ") && said.contains("exceeded quota"), "{said}");
-    assert!(!words(&cluster, auditor, &refused).contains("quota"), "who may only read cannot know");
-    cluster.admin.delete("/api/v1/namespaces/full/resourcequotas/none");
+    assert!(said.contains("it is refused: ") && said.contains("no room here"), "{said}");
+    assert!(!words(&cluster, auditor, &refused).contains("no room"), "who may only read cannot know");
+    cluster.admin.delete(&format!("{ADMISSION}/validatingadmissionpolicybindings/none"));
     cluster.jane.wait(&nad_at("full", "refused"), |_| true);
     wait_clean(&cluster, auditor);
 
