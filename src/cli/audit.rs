@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -11,9 +12,11 @@ use serde_json::Value;
 use super::DENIED;
 use super::connection::{Connection, wait_for};
 use super::progress::Progress;
+use super::serve::duration;
 use super::showing::{Showing, judged, read_policy};
 use crate::cluster::Cluster;
 use crate::cluster::fix::{Fixed, Incomplete};
+use crate::cluster::observe::Observed;
 use crate::cluster::survey::{Looked, Sink, Survey};
 use crate::deploy::yaml;
 use crate::json::Lines;
@@ -21,6 +24,9 @@ use crate::manifests::{Document, documents};
 use crate::output::{Format, Summary};
 use crate::policy::{Policy, Rewrites};
 use crate::resources::Object;
+
+/// The shortest time to watch.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 /// Judge what is stored in a cluster
 ///
@@ -40,6 +46,9 @@ pub(super) struct Audit {
     /// The policy file
     #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
     policy: Option<PathBuf>,
+    /// Watch the cluster for that long first, to find what is written again and again: 30s, 2m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    observe: Option<Duration>,
     /// Complete the NADs that were stored incomplete: each with the resourceVersion that was read, and through admission
     #[arg(long)]
     fix: bool,
@@ -55,6 +64,10 @@ impl Audit {
             !self.fix || self.yes || io::stdin().is_terminal(),
             "--fix asks before it writes, and there is nobody to ask; --yes says yes"
         );
+        anyhow::ensure!(
+            self.observe.is_none_or(|time| time >= SHORTEST),
+            "--observe: in less than a second nothing can be seen"
+        );
         let policy = read_policy(self.policy.as_deref())?;
         wait_for(self.audit(&policy))
     }
@@ -68,9 +81,16 @@ impl Audit {
             out: BufWriter::new(Box::new(io::stdout())),
             is_first: true,
             incomplete: Vec::new(),
+            observed: None,
             failed: None,
         };
         shown.begin()?;
+        match self.observe {
+            Some(time) => shown.observed = Some(observe(&cluster, time).await),
+            None => shown.format.note(
+                "Nobody watched, so that what is written again and again was not found: --observe 30s".to_owned(),
+            ),
+        }
         let survey = Survey { cluster: &cluster, policy, asks_who_refuses: true };
         let surveyed = survey.run(Timestamp::now(), &mut shown).await.context("the cluster could not be read")?;
         for note in surveyed.unread {
@@ -126,6 +146,12 @@ impl Audit {
     }
 }
 
+async fn observe(cluster: &Cluster, time: Duration) -> Observed {
+    let tenths = |time: Duration| time.as_millis() as usize / 100;
+    let mut progress = Progress::new("watching", tenths(time), 20);
+    cluster.observe(time, |passed| progress.advance(tenths(passed))).await
+}
+
 /// Asks whoever sits at the terminal.
 fn is_wanted(nads: usize) -> anyhow::Result<bool> {
     eprint!("complete {nads} NADs? [y/N] ");
@@ -142,6 +168,7 @@ struct Shown {
     out: BufWriter<Box<dyn Write + Send>>,
     is_first: bool,
     incomplete: Vec<Incomplete>,
+    observed: Option<Observed>,
     /// Why nothing more can be written.
     failed: Option<io::Error>,
 }
@@ -188,6 +215,7 @@ impl Shown {
         if let Some(failed) = self.failed {
             return Err(failed.into());
         }
+        self.format.rewritten(self.observed.map(|observed| observed.rewritten()).unwrap_or_default());
         let end = self.format.end(&self.summary);
         self.out.write_all(end.as_bytes())?;
         self.out.flush()?;
@@ -200,8 +228,8 @@ impl Sink for Shown {
         self.progress.expect(objects);
     }
 
-    fn rewrites(&self, _: &str, _: &str, _: &str) -> Option<Rewrites> {
-        None
+    fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
+        self.observed.as_ref()?.rewrites(kind, namespace, name)
     }
 
     async fn looked(&mut self, looked: Looked<'_>) {

@@ -1,7 +1,7 @@
 //! What has changed since somebody last looked, from the watches.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::witness::Witness;
 use crate::audit::rewrites::{Place, Watched};
+use crate::output::Rewritten;
 use crate::policy::{NetworkFact, Rewrites};
 use crate::resources::{NetworkKind, Object};
 
@@ -16,6 +17,9 @@ use crate::resources::{NetworkKind, Object};
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
 /// With more places than this it is shorter to look at everything.
 pub(super) const MOST_PLACES: usize = 500;
+
+/// How often an object is written before it is worth a line.
+const FEW: usize = 3;
 
 /// Where a NAD is or should be: its namespace and its name.
 pub(super) type Spot = (Box<str>, Box<str>);
@@ -34,15 +38,52 @@ pub(super) struct News {
 /// The witness of an audit: it remembers what has changed, and how often.
 pub(super) struct Changes {
     began: Instant,
+    window: Duration,
+    /// How long it was watched, once it is over.
+    ended: OnceLock<Duration>,
     news: Mutex<News>,
     watched: Mutex<Watched>,
     bell: Notify,
 }
 
 impl Changes {
+    /// For as long as somebody audits.
     pub(super) fn new() -> Self {
-        let watched = Mutex::new(Watched::new(WINDOW));
-        Self { began: Instant::now(), news: Mutex::default(), watched, bell: Notify::new() }
+        Self::within(WINDOW)
+    }
+
+    /// Writes count for that long.
+    pub(super) fn within(window: Duration) -> Self {
+        let (news, watched) = (Mutex::default(), Mutex::new(Watched::new(window)));
+        Self { began: Instant::now(), window, ended: OnceLock::new(), news, watched, bell: Notify::new() }
+    }
+
+    /// Nothing more comes, and time passes no more.
+    pub(super) fn stop(&self) {
+        let _ = self.ended.set(self.began.elapsed());
+    }
+
+    fn now(&self) -> Duration {
+        self.ended.get().copied().unwrap_or_else(|| self.began.elapsed())
+    }
+
+    /// When each object was written, of those that were written a few times.
+    pub(super) fn rewritten(&self) -> Vec<Rewritten> {
+        let (watched, now) = (locked(&self.watched), self.now());
+        let began = now.saturating_sub(self.window);
+        let of_window = |at: Duration| at.saturating_sub(began).div_duration_f64(self.window).min(1.0);
+        let one = |(place, rewrites): (Place<'_>, Rewrites)| Rewritten {
+            kind: place.kind.to_owned(),
+            namespace: place.namespace.to_owned(),
+            name: place.name.to_owned(),
+            managers: rewrites.managers,
+            fields: rewrites.fields,
+            writes: watched
+                .timeline(place)
+                .map(|write| (of_window(write.at), format!("{}: {}", write.writer.manager, write.fields.join(", "))))
+                .collect(),
+        };
+        watched.hot(FEW, now).into_iter().map(one).collect()
     }
 
     /// What has changed since the last time.
@@ -57,7 +98,7 @@ impl Changes {
 
     /// How often an object was written lately.
     pub(super) fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
-        locked(&self.watched).rewrites(Place { kind, namespace, name }, self.began.elapsed())
+        locked(&self.watched).rewrites(Place { kind, namespace, name }, self.now())
     }
 
     fn note(&self, kind: &str, namespace: &str, name: &str, object: &str) {

@@ -18,6 +18,7 @@ mod kept;
 pub mod lease;
 mod lookups;
 mod networks;
+pub mod observe;
 mod owner;
 mod pages;
 mod pause;

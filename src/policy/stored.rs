@@ -49,7 +49,7 @@ pub enum OperatorLife {
 pub struct Rewrites {
     /// How often it was written.
     pub count: usize,
-    /// In which time.
+    /// In which time: as long as somebody watched, at most the last minute or so.
     pub within: Duration,
     /// The field managers that wrote it, in the order in which they were first seen; two of them fight where they take turns.
     pub managers: Vec<String>,

@@ -68,7 +68,7 @@ pub struct Writer {
 
 /// The objects that were written lately.
 ///
-/// Moments are times since some beginning, which the caller chooses and keeps to.
+/// Moments are times since somebody began to watch.
 #[derive(Debug)]
 pub struct Watched {
     seen: HashMap<Box<str>, Seen>,
@@ -189,8 +189,7 @@ impl Seen {
         if count == 0 {
             return None;
         }
-        let within = now.saturating_sub(self.rate.first).min(window);
-        let mut rewrites = Rewrites { count, within, ..Rewrites::default() };
+        let mut rewrites = Rewrites { count, within: now.min(window), ..Rewrites::default() };
         let mut managers: Vec<(&str, bool)> = Vec::new();
         let writes = self.followed.iter().flat_map(|followed| &followed.writes);
         for write in writes.filter(|write| write.at + window >= now) {
@@ -221,15 +220,10 @@ struct Rate {
     step: u128,
     /// It, and those before it.
     counts: [u32; STEPS],
-    /// When the first of the writes came, of which there was none for a window before.
-    first: Duration,
 }
 
 impl Rate {
     fn add(&mut self, at: Duration, window: Duration) {
-        if self.count(at, window) == 0 {
-            self.first = at;
-        }
         let step = step_of(at, window).max(self.step);
         let moved = usize::try_from(step - self.step).unwrap_or(STEPS).min(STEPS);
         self.counts.rotate_right(moved % STEPS);

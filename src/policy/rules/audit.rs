@@ -98,10 +98,13 @@ fn check_any(stored: &Stored, scope: &Scope<'_>, out: &mut Findings<'_>) {
     }
 }
 
+/// So many writes are no loop, however fast they come.
+const FEW: f64 = 6.0;
+
 fn is_hot(rewrites: &Rewrites, per_minute: u32) -> bool {
     let most = f64::from(per_minute) * (rewrites.within.as_secs_f64() / 60.0).min(1.0);
-    // In a short time a few writes are no loop yet.
-    rewrites.count as f64 > most.max(3.0)
+    // In a short time a few writes are no loop yet: a new network is written by its author, and then a few times by the operator.
+    rewrites.count as f64 > most.max(FEW)
 }
 
 fn hot(rewrites: &Rewrites, out: &mut Findings<'_>) {
