@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  manifests ── check ──┐
-//!                       ├──► facts ──► judge ──► Verdict ──► report, answer
+//!  a cluster ── audit ──┼──► facts ──► judge ──► Verdict ──► report, answer
 //!  reviews   ── serve ──┘    (I/O)     (pure)                (pure)
 //! ```
 //!
@@ -15,8 +15,8 @@
 //! |---|---|
 //! | [`cli`] | arguments and wiring |
 //! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
-//! | [`cluster`] | everything that talks to an API server: what is known of the cluster, who owns a NAD, certificates, registration, the Lease |
-//! | [`audit`] | the API server's audit log: reading it, who wrote blindly, too late, for nothing or for ever |
+//! | [`cluster`] | everything that talks to an API server: what is known of the cluster, who owns a NAD, certificates, registration, the Lease, audits and their reports |
+//! | [`audit`] | what is known of stored objects, and what is found in them now; the API server's audit log: who wrote blindly, too late, for nothing or for ever |
 //! | [`tls`] | certificates: from files, made for development, or of a CA of our own that is rotated |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |

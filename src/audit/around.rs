@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::moments::{Kept, Moments};
+use super::operator::Writers;
 use crate::policy::{
     Facts, Lookup, NadFact, NamespaceState, NetworkFact, OperatorLife, Policy, Prefix, Rewrites, Stored, Subject,
     Verdict, judge,
@@ -32,8 +33,8 @@ pub struct Around {
     pub prefix: Option<Prefix>,
     /// Whether the operator runs.
     pub operator_runs: Option<bool>,
-    /// When the operator last wrote a NAD.
-    pub operator_wrote: Option<Timestamp>,
+    /// Who writes the NADs that networks render, the operator among them.
+    pub writers: Writers,
     /// How many networks wait for their NADs.
     pub waiting: usize,
 }
@@ -144,7 +145,7 @@ impl Around {
             None => OperatorLife::Unknown,
             Some(false) => OperatorLife::Gone,
             // The API server's moments are whole seconds: in the same one nobody knows who came first.
-            Some(true) if self.operator_wrote > written => OperatorLife::Works,
+            Some(true) if self.writers.operator_wrote() > written => OperatorLife::Works,
             Some(true) => OperatorLife::Silent,
         }
     }

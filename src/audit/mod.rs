@@ -28,6 +28,7 @@ pub mod files;
 pub mod lines;
 pub mod moments;
 pub mod objects;
+pub mod operator;
 pub mod report;
 pub mod rewrites;
 mod scan;

@@ -20,8 +20,8 @@ pub struct Moments {
     pub uid: Box<str>,
     /// When it was last written, statuses aside.
     pub written: Option<Timestamp>,
-    /// When the operator last wrote it, or whoever else writes NADs and is neither a person's tool nor nadmit.
-    pub written_by_controller: Option<Timestamp>,
+    /// The field managers that wrote it, and when each did so last.
+    pub writers: Vec<(Box<str>, Timestamp)>,
     /// When it was deleted; it stays while somebody holds it.
     pub deleted: Option<Timestamp>,
     /// Who holds it.
@@ -29,9 +29,6 @@ pub struct Moments {
     /// What its conditions say is wrong.
     pub condition: Option<String>,
 }
-
-/// Field managers that are no controllers: people's tools, and nadmit itself.
-const NO_CONTROLLERS: [&str; 2] = ["kubectl", "nadmit"];
 
 impl Kept {
     /// `None` for what is no object.
@@ -50,7 +47,7 @@ impl Moments {
         let mut moments = Self {
             uid: meta.text("uid").value().unwrap_or_default().as_ref().into(),
             written: moment(meta, "creationTimestamp"),
-            written_by_controller: None,
+            writers: Vec::new(),
             deleted: moment(meta, "deletionTimestamp"),
             finalizers: meta.raw("finalizers").and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default(),
             condition: None,
@@ -62,9 +59,7 @@ impl Moments {
             }
             moments.written = moments.written.max(time);
             let manager = entry.text("manager").value().unwrap_or_default();
-            if !NO_CONTROLLERS.iter().any(|other| manager.starts_with(other)) {
-                moments.written_by_controller = moments.written_by_controller.max(time);
-            }
+            moments.writers.extend(time.map(|time| (manager.as_ref().into(), time)));
         }
         moments
     }
@@ -121,7 +116,8 @@ mod tests {
             "",
         );
         assert_eq!(kept.moments.written, at("2026-11-04T00:00:00Z"));
-        assert_eq!(kept.moments.written_by_controller, at("2026-11-02T00:00:00Z"));
+        let writers: Vec<_> = kept.moments.writers.iter().map(|(manager, _)| &**manager).collect();
+        assert_eq!(writers, ["kubectl-edit", "sriov-network-operator", "nadmit"]);
         assert_eq!(
             &*kept.text,
             r#"{"kind":"X","metadata":{"uid":"u","creationTimestamp":"2026-11-01T00:00:00Z","managedFields":[],"name":"n"}}"#

@@ -198,8 +198,8 @@ impl Running<'_> {
         if let Some(nad) = &nad
             && !networks.is_empty()
         {
-            around.operator_wrote = around.operator_wrote.max(nad.moments.written_by_controller);
-            self.around.operator_wrote = around.operator_wrote;
+            self.around.writers.saw(&nad.moments);
+            around.writers.saw(&nad.moments);
         } else if let Some(home) = &around.operator_namespace {
             around.operator_runs = cluster.operator_runs(home).await?.or(around.operator_runs);
         }

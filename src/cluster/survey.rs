@@ -127,8 +127,7 @@ impl Survey<'_> {
                 let place = id.key();
                 let at = networks.at.remove(&place).unwrap_or_default();
                 if !at.is_empty() {
-                    let wrote = &mut surveyed.around.operator_wrote;
-                    *wrote = (*wrote).max(nad.moments.written_by_controller);
+                    surveyed.around.writers.saw(&nad.moments);
                 }
                 rest.places.insert(place);
                 self.place(Some(&nad), at, networks, &surveyed.around, &mut rest, sink).await;
