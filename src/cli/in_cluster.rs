@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::secret::Secret;
 use crate::cluster::certificates::Settings;
 use crate::cluster::complete::Completer;
+use crate::cluster::denied::DenialKeeper;
 use crate::cluster::lease::{Candidate, Timing};
 use crate::cluster::registration::{Registration, follow};
 use crate::cluster::{Caches, Cluster, Home, Informed};
@@ -138,6 +139,9 @@ impl InCluster {
             timing: Timing::default(),
         };
         let (claims, ended) = candidate.start(stop.clone());
+        let reports = server.audit().reports;
+        let denials = DenialKeeper::new(cluster.clone(), self.home().namespace, &identity(), server.denials(), reports);
+        tokio::spawn(denials.run(server.policy(), claims.clone()));
         let completer = Completer { informed, policy, completions: server.completions() };
         tokio::spawn(completer.run(claims, is_registered));
         Ok(Some(Lead { stop, ended }))

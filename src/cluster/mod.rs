@@ -8,6 +8,7 @@ mod cache;
 pub mod certificates;
 mod collection;
 pub mod complete;
+pub mod denied;
 pub mod events;
 pub mod facts;
 mod kept;
@@ -144,6 +145,21 @@ impl Cluster {
     pub(crate) async fn delete(&self, path: &str) -> Result<(), Failed> {
         match self.send(Request::delete(path).body(Vec::new())?).await? {
             Answered::Yes(_) | Answered::Not(StatusCode::NOT_FOUND, _) => Ok(()),
+            Answered::Not(_, error) => Err(Failed::Request(error)),
+        }
+    }
+
+    /// Deletes the object at an address, unless somebody has written it since that version was read; whether it is gone.
+    pub(crate) async fn delete_unchanged(&self, path: &str, version: &str) -> Result<bool, Failed> {
+        let options = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": { "resourceVersion": version },
+        });
+        let request = Request::delete(path).header(CONTENT_TYPE, "application/json");
+        match self.send(request.body(options.to_string().into_bytes())?).await? {
+            Answered::Yes(_) | Answered::Not(StatusCode::NOT_FOUND, _) => Ok(true),
+            Answered::Not(StatusCode::CONFLICT, _) => Ok(false),
             Answered::Not(_, error) => Err(Failed::Request(error)),
         }
     }
