@@ -16,6 +16,7 @@ use super::secret::Secret;
 use crate::cluster::auditor::Auditor;
 use crate::cluster::certificates::Settings;
 use crate::cluster::complete::Completer;
+use crate::cluster::denied::DenialKeeper;
 use crate::cluster::lease::{Candidate, Timing};
 use crate::cluster::registration::{Registration, follow};
 use crate::cluster::{Caches, Cluster, Home, Informed};
@@ -143,6 +144,9 @@ impl InCluster {
         let metrics = server.audit();
         let auditor = Auditor { informed: Arc::clone(&informed), policy: Arc::clone(&policy), metrics, identity };
         tokio::spawn(auditor.run(claims.clone()));
+        let reports = server.audit().reports;
+        let denials = DenialKeeper::new(cluster.clone(), self.home().namespace, &identity(), server.denials(), reports);
+        tokio::spawn(denials.run(server.policy(), claims.clone()));
         let completer = Completer { informed, policy, completions: server.completions() };
         tokio::spawn(completer.run(claims, is_registered));
         Ok(Some(Lead { stop, ended }))

@@ -10,6 +10,7 @@ pub mod certificates;
 mod changes;
 mod collection;
 pub mod complete;
+pub mod denied;
 pub mod events;
 pub mod facts;
 pub mod fix;
@@ -191,6 +192,21 @@ impl Cluster {
                 StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS
             );
         is_refusal.then_some(status.message)
+    }
+
+    /// Deletes the object at an address, unless somebody has written it since that version was read; whether it is gone.
+    pub(crate) async fn delete_unchanged(&self, path: &str, version: &str) -> Result<bool, Failed> {
+        let options = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": { "resourceVersion": version },
+        });
+        let request = Request::delete(path).header(CONTENT_TYPE, "application/json");
+        match self.send(request.body(options.to_string().into_bytes())?).await? {
+            Answered::Yes(_) | Answered::Not(StatusCode::NOT_FOUND, _) => Ok(true),
+            Answered::Not(StatusCode::CONFLICT, _) => Ok(false),
+            Answered::Not(_, error) => Err(Failed::Request(error)),
+        }
     }
 
     async fn write(&self, request: http::request::Builder, written: &Value) -> Result<Written, Failed> {

@@ -86,14 +86,15 @@ impl Reporter {
         }
         for other in [Reports::Openreports, Reports::Wgpolicyk8s].into_iter().filter(|other| *other != reports) {
             if let Some(kind) = ReportKind::of(other) {
-                self.clear(kind).await?;
+                for _ in 0..clear(&self.cluster, kind, &of_objects()).await? {
+                    self.writes.count("deleted");
+                }
             }
         }
         let Some(kind) = ReportKind::of(reports) else { return Ok(()) };
-        let mut found = HashMap::new();
-        let mut rest = None;
+        let (mut found, mut rest, labels) = (HashMap::new(), None, of_objects());
         loop {
-            let Some(page) = self.page(kind, rest.as_deref()).await? else {
+            let Some(page) = page(&self.cluster, kind, &labels, rest.as_deref()).await? else {
                 if self.kind.take().is_some() {
                     warn!(kind = kind.plural, "the cluster has this kind of reports no more; findings are not kept");
                 }
@@ -210,39 +211,39 @@ impl Reporter {
     async fn remove(&mut self, kind: ReportKind, uid: &str) -> Result<Kept, Failed> {
         let Some(known) = self.known.get(uid) else { return Ok(Kept::Unchanged) };
         if let (Some(namespace), Some(name)) = (segment(&known.namespace), segment(&name(uid))) {
-            self.cluster.delete(&format!("{}/{name}", collection(kind, namespace))).await?;
+            let path = format!("{}/{name}", collection(kind, namespace));
+            if !self.cluster.delete_unchanged(&path, &known.version).await? {
+                return Ok(Kept::Contended);
+            }
         }
         self.known.remove(uid);
         Ok(Kept::Deleted)
     }
+}
 
-    /// Deletes what we keep as that kind.
-    async fn clear(&self, kind: ReportKind) -> Result<(), Failed> {
-        let mut rest = None;
-        while let Some(page) = self.page(kind, rest.as_deref()).await? {
-            for stored in items(&page) {
-                if let (Some(namespace), Some(name)) =
-                    (segment(text(stored, "namespace")), segment(text(stored, "name")))
-                {
-                    self.cluster.delete(&format!("{}/{name}", collection(kind, namespace))).await?;
-                    self.writes.count("deleted");
-                }
-            }
-            rest = next_page(&page);
-            if rest.is_none() {
-                break;
+/// Some of the reports with these labels, wherever they are; `None` where the cluster does not have the kind.
+async fn page(cluster: &Cluster, kind: ReportKind, labels: &str, rest: Option<&str>) -> Result<Option<Value>, Failed> {
+    let rest = rest.map(|token| format!("&continue={token}")).unwrap_or_default();
+    let ReportKind { api_version, plural, .. } = kind;
+    cluster.read(&format!("/apis/{api_version}/{plural}?limit={PAGE}&labelSelector={labels}{rest}")).await
+}
+
+/// Deletes all reports with these labels; how many.
+pub(super) async fn clear(cluster: &Cluster, kind: ReportKind, labels: &str) -> Result<usize, Failed> {
+    let (mut rest, mut deleted) = (None, 0);
+    while let Some(page) = page(cluster, kind, labels, rest.as_deref()).await? {
+        for stored in items(&page) {
+            if let (Some(namespace), Some(name)) = (segment(text(stored, "namespace")), segment(text(stored, "name"))) {
+                cluster.delete(&format!("{}/{name}", collection(kind, namespace))).await?;
+                deleted += 1;
             }
         }
-        Ok(())
+        rest = next_page(&page);
+        if rest.is_none() {
+            break;
+        }
     }
-
-    /// Some of our reports about objects; `None` where the cluster does not have the kind.
-    async fn page(&self, kind: ReportKind, rest: Option<&str>) -> Result<Option<Value>, Failed> {
-        let rest = rest.map(|token| format!("&continue={token}")).unwrap_or_default();
-        let selector = format!("labelSelector={MANAGED_BY}%3Dnadmit%2C{ABOUT}%3Dobject");
-        let path = format!("/apis/{}/{}?limit={PAGE}&{selector}{rest}", kind.api_version, kind.plural);
-        self.cluster.read(&path).await
-    }
+    Ok(deleted)
 }
 
 impl Known {
@@ -257,6 +258,16 @@ impl Known {
         };
         Some((uid.into(), known))
     }
+}
+
+/// The labels of all reports of ours, as a selector.
+pub(super) fn of_ours() -> String {
+    format!("{MANAGED_BY}%3Dnadmit")
+}
+
+/// The labels of those about objects.
+fn of_objects() -> String {
+    format!("{}%2C{ABOUT}%3Dobject", of_ours())
 }
 
 /// Where reports of a kind are.

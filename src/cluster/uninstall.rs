@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Cluster, Failed};
+use super::{Cluster, Failed, reports};
 use crate::deploy::webhooks::Phase;
 use crate::deploy::{Certificates, Home, NAME, Options, objects};
+use crate::output::report::ReportKind;
+use crate::policy::Reports;
 
 /// Why nadmit is still there.
 #[derive(Debug, thiserror::Error)]
@@ -16,12 +18,17 @@ pub struct UninstallError {
 }
 
 impl Cluster {
-    /// Deletes the webhook configurations, then everything else that was installed. What is not there is no failure.
+    /// Deletes the webhook configurations, then everything else that was installed, then the reports that were kept. What is not there is no failure.
     pub async fn uninstall(&self, home: Home) -> Result<(), UninstallError> {
         let namespace = format!("/api/v1/namespaces/{}", home.namespace);
         for path in paths(&home) {
             let gone = if path == namespace { self.delete_if_ours(&path).await } else { self.delete(&path).await };
             gone.map_err(|cause| UninstallError { path, cause })?;
+        }
+        // Nobody may write one any more, and nobody would keep them up to date.
+        for kind in [Reports::Openreports, Reports::Wgpolicyk8s].into_iter().filter_map(ReportKind::of) {
+            let cleared = reports::clear(self, kind, &reports::of_ours()).await;
+            cleared.map_err(|cause| UninstallError { path: kind.plural.to_owned(), cause })?;
         }
         Ok(())
     }

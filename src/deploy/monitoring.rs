@@ -108,7 +108,7 @@ fn alerts() -> Vec<Value> {
     ]
     .into_iter()
     .chain(AUDITED.map(|(rule, name, lasting, severity, summary)| {
-        let expression = format!("max(nadmit_audit_findings{{rule=\"{rule}\"}}) > 0");
+        let expression = format!("sum(max by (action) (nadmit_audit_findings{{rule=\"{rule}\"}})) > 0");
         alert(name, &expression, lasting, severity, summary)
     }))
     .collect()

@@ -4,6 +4,7 @@
 //! kept; the door writes them in order.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod denied;
 mod diff;
 mod github;
 mod html;

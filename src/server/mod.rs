@@ -32,6 +32,7 @@ use reload::{Certificates, Watched};
 
 use crate::cluster::facts::Source;
 use crate::policy::Policy;
+use crate::telemetry::denials::Denials;
 use crate::telemetry::metrics::{AuditMetrics, Completions, Registered};
 use crate::telemetry::{Logs, Metrics};
 use crate::tls::Tls;
@@ -41,6 +42,7 @@ pub struct State {
     policy: Arc<ArcSwap<Policy>>,
     facts: Arc<dyn Source>,
     metrics: Metrics,
+    denials: Arc<Denials>,
     readiness: Arc<Readiness>,
     limits: Limits,
     room: Room,
@@ -118,7 +120,17 @@ impl Server {
     /// Opens the sockets.
     pub async fn bind(https: SocketAddr, scrapes: SocketAddr, parts: Parts) -> Result<Self, ServeError> {
         let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits, readiness, metrics } = parts;
-        let state = State { policy: Arc::default(), facts, metrics, readiness, room: Room::new(&limits), limits, logs };
+        let denials = Arc::default();
+        let state = State {
+            policy: Arc::default(),
+            facts,
+            metrics,
+            denials,
+            readiness,
+            room: Room::new(&limits),
+            limits,
+            logs,
+        };
         state.take_policy(policy);
         state.metrics.expires("serving", tls.expires());
         Ok(Self {
@@ -140,6 +152,11 @@ impl Server {
     /// Where it is counted what became of NADs that were stored incomplete.
     pub fn completions(&self) -> Completions {
         self.state.metrics.completions.clone()
+    }
+
+    /// What is refused here.
+    pub fn denials(&self) -> Arc<Denials> {
+        Arc::clone(&self.state.denials)
     }
 
     /// Where it is told what the audit of the cluster finds.

@@ -10,8 +10,9 @@ use tracing::{error, info, warn};
 
 use super::State;
 use crate::cluster::facts::{Unavailable, about_everything, judged};
-use crate::policy::judge_status;
-use crate::review::{Answer, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
+use crate::output::denied::Denied;
+use crate::policy::{Action, judge_status};
+use crate::review::{self, Answer, Decision, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
 use crate::telemetry::metrics::{Answered, Counted};
 
 /// The most of a caller's text that a log line or an HTTP error repeats, in bytes: names are shorter, and a line that is too long
@@ -186,6 +187,9 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
     for finding in outcome.findings(endpoint) {
         state.metrics.found(finding.rule.id, finding.action.name());
     }
+    if answer.decision == Decision::Deny && !request.is_dry_run {
+        remember(state, request, endpoint, outcome);
+    }
     let status = outcome.status();
     if let Some((class, writer)) = status {
         state.metrics.status_written(class.name(), writer.kind().name());
@@ -210,6 +214,24 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
         micros = took.as_micros() as u64,
         "reviewed"
     );
+}
+
+/// Who was refused what is told to others later: here nothing is waited for, and nothing written.
+fn remember(state: &State, request: &review::Request<'_>, endpoint: Endpoint, outcome: &Outcome) {
+    let refusing = outcome.findings(endpoint).filter(|finding| finding.action == Action::Deny);
+    let mut rules: Vec<_> = refusing.map(|finding| finding.rule.id).collect();
+    rules.dedup();
+    let owned = |text: &str| short(text).to_owned();
+    state.denials.add(Denied {
+        user: owned(&request.user),
+        kind: owned(&request.kind),
+        namespace: owned(&request.namespace),
+        name: owned(&request.name),
+        operation: request.operation.name(),
+        rules,
+        count: 1,
+        last: jiff::Timestamp::now().as_second(),
+    });
 }
 
 /// What is answered when judging went wrong in a way nobody thought of.

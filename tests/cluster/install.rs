@@ -53,7 +53,7 @@ impl Cluster {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     }
 
-    /// The kinds of cert-manager and of Prometheus, whose software is not here.
+    /// The kinds of cert-manager, of Prometheus and of reports, whose software is not here.
     pub fn know_others(&self) {
         let crds = bin().join("crds-of-others");
         let out = self.kubectl("admin", &["create", "-f", crds.to_str().unwrap()], "");
@@ -61,6 +61,9 @@ impl Cluster {
         let out = self.kubectl("admin", &["wait", "--for=condition=Established", "crd", "--all"], "");
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         for kind in ["cert-manager.io/v1/issuers", "cert-manager.io/v1/certificates"] {
+            self.admin.wait(&format!("/apis/{kind}"), |_| true);
+        }
+        for kind in ["openreports.io/v1alpha1/reports", "wgpolicyk8s.io/v1alpha2/policyreports"] {
             self.admin.wait(&format!("/apis/{kind}"), |_| true);
         }
         for kind in ["monitoring.coreos.com/v1/servicemonitors", "monitoring.coreos.com/v1/prometheusrules"] {
@@ -98,6 +101,14 @@ fn every_object_is_accepted_and_goes_away_again() {
     let left =
         || cluster.kubectl("admin", &["get", "-f", "-", "--ignore-not-found", "-o", "name"], &yaml::stream(&objects));
     assert_eq!(String::from_utf8_lossy(&left().stdout).lines().count(), objects.len());
+    // What it kept goes too; what others keep stays.
+    let reports = "/apis/openreports.io/v1alpha1/namespaces/elsewhere/reports";
+    for (name, by) in [("ours", "nadmit"), ("theirs", "others")] {
+        let labels = json!({ "app.kubernetes.io/managed-by": by });
+        let report = json!({ "apiVersion": "openreports.io/v1alpha1", "kind": "Report",
+            "metadata": { "name": name, "labels": labels } });
+        cluster.admin.create(reports, &report);
+    }
     let kubeconfig = cluster.kubeconfig("admin");
     let uninstall = ["uninstall", "--kubeconfig", kubeconfig.to_str().unwrap()];
     for _ in 0..2 {
@@ -105,6 +116,8 @@ fn every_object_is_accepted_and_goes_away_again() {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         wait("the end of everything", || left().stdout.is_empty().then_some(()));
     }
+    assert!(cluster.admin.get(&format!("{reports}/ours")).is_none());
+    assert!(cluster.admin.get(&format!("{reports}/theirs")).is_some());
 }
 
 /// The manifests and the binary are one.

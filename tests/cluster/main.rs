@@ -47,6 +47,7 @@ mod others;
 mod owner;
 mod race;
 mod registered;
+mod reports;
 mod secret;
 mod settles;
 mod slipped;

@@ -1,0 +1,341 @@
+//! What an audit keeps in a cluster, written with nadmit's own rights, and read back as people read it.
+
+use std::sync::Arc;
+
+use nadmit::cluster::denied::DenialKeeper;
+use nadmit::cluster::events::Events;
+use nadmit::cluster::reports::{Kept, Reporter};
+use nadmit::output::report::{About, ReportKind, name, report};
+use nadmit::policy::{Facts, Policy, Reports, Subject, Verdict, judge, rules};
+use nadmit::resources::Object;
+use nadmit::telemetry::denials::Denials;
+use nadmit::telemetry::metrics::ReportWrites;
+use serde_json::{Value, json};
+
+use crate::client::block_on;
+use crate::cluster::Cluster;
+use crate::install::read;
+use crate::objects::{Kind, OPERATOR, nad, nad_at, nads, network, version};
+use crate::processes::wait;
+
+const KINDS: [Reports; 2] = [Reports::Openreports, Reports::Wgpolicyk8s];
+const BAD: &str = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b","vlan":"7"}"#;
+const BETTER: &str = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b","vlann":7}"#;
+const GOOD: &str = r#"{"cniVersion":"1.0.0","type":"bridge"}"#;
+
+/// What is judged: the object as it is stored.
+fn judged(stored: &Value) -> Verdict {
+    let json = stored.to_string();
+    let object = Object::read(&json).unwrap().unwrap();
+    judge(&Subject::manifest(&object), &Facts::default(), &Policy::default())
+}
+
+fn about(stored: &Value) -> About<'_> {
+    let text = |pointer: &str| stored.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    About {
+        api_version: text("/apiVersion"),
+        kind: text("/kind"),
+        namespace: text("/metadata/namespace"),
+        name: text("/metadata/name"),
+        uid: text("/metadata/uid"),
+    }
+}
+
+/// The cluster as nadmit sees it, with its rights.
+fn as_nadmit(cluster: &Cluster) -> nadmit::cluster::Cluster {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    block_on(nadmit::cluster::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit"))).unwrap()
+}
+
+/// A nadmit that has just been started.
+fn reporter(cluster: &Cluster, reports: Reports) -> Reporter {
+    let mut reporter = Reporter::new(as_nadmit(cluster), ReportWrites::default());
+    block_on(reporter.load(reports)).unwrap();
+    reporter
+}
+
+fn keep(reporter: &mut Reporter, stored: &Value) -> Kept {
+    block_on(reporter.keep(&about(stored), &judged(stored))).unwrap()
+}
+
+/// Where the report of an object is.
+fn at(reports: Reports, stored: &Value) -> String {
+    let ReportKind { api_version, plural, .. } = ReportKind::of(reports).unwrap();
+    let About { namespace, uid, .. } = about(stored);
+    format!("/apis/{api_version}/namespaces/{namespace}/{plural}/{}", name(uid))
+}
+
+fn said(cluster: &Cluster, arguments: &[&str]) -> String {
+    let out = cluster.kubectl("admin", arguments, "");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// Whatever a rule can find is a report that the API server knows each field of.
+#[test]
+fn reports_of_every_rule_fit_their_kinds() {
+    let cluster = Cluster::start();
+    cluster.know_others();
+    for reports in KINDS {
+        let mut made = Vec::new();
+        for rule in rules::RULES {
+            for (number, manifest) in read(rule.bad).iter().enumerate() {
+                let json = manifest.to_string();
+                let Ok(Some(object)) = Object::read(&json) else { continue };
+                let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
+                let uid = format!("{}-{number}", rule.id.replace('/', "-"));
+                let about = About { namespace: "default", name: "it", uid: &uid, ..about(manifest) };
+                made.extend(report(reports, &about, &verdict));
+            }
+        }
+        assert!(made.len() > 40, "{}", made.len());
+        cluster.create_strictly(&made, &["--dry-run=server"]);
+    }
+}
+
+#[test]
+fn a_report_is_written_on_change_alone_and_goes_when_all_is_well() {
+    let cluster = Cluster::start();
+    cluster.namespace("apps");
+    let mut stored = cluster.jane.create(&nads("apps"), &nad("net", BAD));
+    // Without the kinds nothing is kept, and nothing fails.
+    let mut before = reporter(&cluster, Reports::Openreports);
+    assert_eq!(keep(&mut before, &stored), Kept::Unchanged);
+    assert_eq!(block_on(before.finish()).unwrap(), 0);
+    cluster.know_others();
+    assert_eq!(keep(&mut before, &stored), Kept::Unchanged);
+    block_on(before.load(Reports::Openreports)).unwrap();
+    assert_eq!(keep(&mut before, &stored), Kept::Created);
+    cluster.admin.delete(&at(Reports::Openreports, &stored));
+
+    for reports in KINDS {
+        let at = at(reports, &stored);
+        let mut first = reporter(&cluster, reports);
+        assert_eq!(keep(&mut first, &stored), Kept::Created, "{reports:?}");
+        let made = cluster.admin.get(&at).unwrap();
+        assert_eq!(made["results"][0]["rule"], "nad/field-type");
+        assert_eq!(made["summary"]["fail"], 2, "{made:#}");
+        assert_eq!(made["metadata"]["ownerReferences"][0]["uid"], stored["metadata"]["uid"]);
+        let plural = ReportKind::of(reports).unwrap().plural;
+        let table = said(&cluster, &["get", plural, "--namespace=apps", "-o", "wide"]);
+        let row = table.lines().nth(1).unwrap();
+        assert!(row.contains("NetworkAttachmentDefinition") && row.contains("net"), "{table}");
+
+        // The same again, also by one who does not remember, writes nothing.
+        assert_eq!(keep(&mut first, &stored), Kept::Unchanged);
+        let mut second = reporter(&cluster, reports);
+        assert_eq!(keep(&mut second, &stored), Kept::Unchanged);
+        assert_eq!(block_on(second.finish()).unwrap(), 0);
+        assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&made), "{reports:?}");
+
+        // Somebody's label is nobody's business.
+        let labelled = cluster.admin.patch(&at, &json!({ "metadata": { "labels": { "team": "a" } } }));
+        block_on(second.load(reports)).unwrap();
+        assert_eq!(keep(&mut second, &stored), Kept::Unchanged);
+        assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&labelled));
+        // A result of somebody's is put right when everything is looked at, and the label stays.
+        cluster.admin.patch(&at, &json!({ "results": [{ "policy": "all is well" }] }));
+        assert_eq!(keep(&mut second, &stored), Kept::Unchanged);
+        block_on(second.load(reports)).unwrap();
+        assert_eq!(keep(&mut second, &stored), Kept::Replaced);
+        let mended = cluster.admin.get(&at).unwrap();
+        assert_eq!((&mended["results"], &mended["metadata"]["labels"]["team"]), (&made["results"], &json!("a")));
+
+        // Another finding is another report; the first writer's memory of it is old, and does no harm.
+        stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": BETTER } }));
+        assert_eq!(keep(&mut second, &stored), Kept::Replaced);
+        let changed = cluster.admin.get(&at).unwrap();
+        assert_ne!(changed["results"], made["results"]);
+        assert_eq!(keep(&mut first, &stored), Kept::Unchanged);
+        assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&changed));
+
+        stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": GOOD } }));
+        assert_eq!(keep(&mut second, &stored), Kept::Deleted);
+        assert!(cluster.admin.get(&at).is_none());
+        assert_eq!(keep(&mut second, &stored), Kept::Unchanged);
+        stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": BAD } }));
+    }
+}
+
+#[test]
+fn a_report_goes_with_its_object_its_kind_and_the_next_look() {
+    let cluster = Cluster::start();
+    cluster.know_others();
+    cluster.namespace("apps");
+    let first = cluster.jane.create(&nads("apps"), &nad("first", BAD));
+    let second = cluster.jane.create(&nads("apps"), &nad("second", BAD));
+    let bad = network(Kind::Sriov, "third", "apps", &json!({ "ipam": "no JSON" }));
+    let third = cluster.jane.create(&Kind::Sriov.path(), &bad);
+    let [old, new] = KINDS;
+    let mut it = reporter(&cluster, old);
+    for stored in [&first, &second, &third] {
+        assert_eq!(keep(&mut it, stored), Kept::Created);
+    }
+    // The garbage collector, which may be of the opinion that it knows all kinds for half a minute.
+    cluster.jane.delete(&nad_at("apps", "first"));
+    cluster.admin.wait_gone(&at(old, &first));
+    it.forget(first["metadata"]["uid"].as_str().unwrap());
+
+    // Nobody has a word about the second any more.
+    block_on(it.load(old)).unwrap();
+    assert_eq!(keep(&mut it, &third), Kept::Unchanged);
+    assert_eq!(block_on(it.finish()).unwrap(), 1);
+    assert!(cluster.admin.get(&at(old, &second)).is_none());
+    assert!(cluster.admin.get(&at(old, &third)).is_some());
+
+    // The policy wants the other kind, then none. What is somebody else's stays.
+    let foreign =
+        json!({ "apiVersion": "openreports.io/v1alpha1", "kind": "Report", "metadata": { "name": "theirs" } });
+    let theirs = cluster.admin.create("/apis/openreports.io/v1alpha1/namespaces/apps/reports", &foreign);
+    block_on(it.load(new)).unwrap();
+    assert!(cluster.admin.get(&at(old, &third)).is_none());
+    assert_eq!(keep(&mut it, &third), Kept::Created);
+    block_on(it.load(Reports::Off)).unwrap();
+    assert!(cluster.admin.get(&at(new, &third)).is_none());
+    assert_eq!(keep(&mut it, &third), Kept::Unchanged);
+    let path = "/apis/openreports.io/v1alpha1/namespaces/apps/reports/theirs";
+    assert_eq!(version(&cluster.admin.get(path).unwrap()), version(&theirs));
+}
+
+/// Two who lead at once, for a moment, and are not of one opinion.
+#[test]
+fn two_writers_agree_in_the_end() {
+    let cluster = Cluster::start();
+    cluster.know_others();
+    cluster.namespace("apps");
+    let stored = cluster.jane.create(&nads("apps"), &nad("net", BAD));
+    let mut other = stored.clone();
+    other["spec"]["config"] = BETTER.into();
+    let (bad, better) = (judged(&stored), judged(&other));
+    let reports = Reports::Openreports;
+    let (mut one, mut two) = (reporter(&cluster, reports), reporter(&cluster, reports));
+    block_on(async {
+        for round in 0..20 {
+            let about = about(&stored);
+            let (mine, theirs) = if round % 2 == 0 { (&bad, &better) } else { (&better, &bad) };
+            let (first, second) = tokio::join!(one.keep(&about, mine), two.keep(&about, theirs));
+            first.unwrap();
+            second.unwrap();
+        }
+    });
+    for it in [&mut one, &mut two] {
+        block_on(it.load(reports)).unwrap();
+        let kept = keep(it, &stored);
+        assert!(matches!(kept, Kept::Unchanged | Kept::Replaced), "{kept:?}");
+    }
+    let last = cluster.admin.get(&at(reports, &stored)).unwrap();
+    assert_eq!(last["results"][0]["rule"], "nad/field-type");
+    for it in [&mut one, &mut two] {
+        block_on(it.load(reports)).unwrap();
+        assert_eq!(keep(it, &stored), Kept::Unchanged);
+    }
+    assert_eq!(version(&cluster.admin.get(&at(reports, &stored)).unwrap()), version(&last));
+}
+
+#[test]
+fn the_author_of_a_network_is_told_once() {
+    let cluster = Cluster::start();
+    cluster.namespace("apps");
+    let bad = network(Kind::Sriov, "net", "apps", &json!({ "ipam": "no JSON" }));
+    let stored = cluster.jane.create(&Kind::Sriov.path(), &bad);
+    let tell = |events: &mut Events, stored: &Value| block_on(events.tell(&about(stored), &judged(stored))).unwrap();
+    let mut events = Events::new(as_nadmit(&cluster), "me".to_owned());
+    assert_eq!(tell(&mut events, &stored), 1);
+    let all = format!("/api/v1/namespaces/{OPERATOR}/events");
+    let made = cluster.admin.get(&all).unwrap()["items"].clone();
+    assert_eq!(made.as_array().unwrap().len(), 1);
+
+    let described = said(&cluster, &["describe", "sriovnetwork", "net", "--namespace", OPERATOR]);
+    let line = described.lines().last().unwrap();
+    for word in
+        ["Warning", "NetworkFragment", "nadmit", "`ipam` does not form JSON", "To mend it: write one JSON object"]
+    {
+        assert!(line.contains(word), "{word}: {described}");
+    }
+    // Neither this one nor another writes it again.
+    assert_eq!(tell(&mut events, &stored), 0);
+    assert_eq!(tell(&mut Events::new(as_nadmit(&cluster), "other".to_owned()), &stored), 0);
+    assert_eq!(cluster.admin.get(&all).unwrap()["items"], made);
+    // Once the API server has forgotten it, it comes anew.
+    cluster.admin.delete(&format!("{all}/{}", made[0]["metadata"]["name"].as_str().unwrap()));
+    assert_eq!(tell(&mut Events::new(as_nadmit(&cluster), "other".to_owned()), &stored), 1);
+
+    let nad = cluster.jane.create(&nads("apps"), &nad("net", BAD));
+    assert_eq!(tell(&mut events, &nad), 0);
+    assert!(cluster.admin.get("/api/v1/namespaces/apps/events").unwrap()["items"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn who_was_refused_is_known_for_an_hour() {
+    const ALL: &str = "/apis/openreports.io/v1alpha1/namespaces/nadmit/reports";
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    cluster.namespace("apps");
+    cluster.deploy();
+    // What the harness asked for was a dry run.
+    assert!(cluster.admin.get(ALL).unwrap()["items"].as_array().unwrap().is_empty());
+    for _ in 0..2 {
+        let refused = cluster.jane.try_create(&nads("apps"), &nad("net", BAD)).unwrap_err();
+        assert!(refused.message.contains("denied the request"), "{}", refused.message);
+    }
+    let kept = wait("the report", || cluster.admin.get(ALL).unwrap()["items"].get(0).cloned());
+    let (name, result) = (kept["metadata"]["name"].as_str().unwrap(), &kept["results"][0]);
+    assert!(name.starts_with("nadmit-denials-"), "{name}");
+    assert_eq!(result["message"], "jane may not create NetworkAttachmentDefinition apps/net, 2 times: nad/field-type");
+    assert_eq!(
+        result["resources"][0],
+        json!({ "kind": "NetworkAttachmentDefinition", "namespace": "apps", "name": "net" })
+    );
+    assert!(!kept.to_string().contains("a.io/b"), "{kept:#}");
+    let table = said(&cluster, &["get", "reports", "--namespace=nadmit"]);
+    assert!(table.contains(name), "{table}");
+    // Admission itself writes nothing, and says so.
+    for kind in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}/nadmit");
+        for entry in cluster.admin.get(&path).unwrap()["webhooks"].as_array().unwrap() {
+            assert_eq!(entry["sideEffects"], "None", "{entry:#}");
+        }
+    }
+
+    // Its replica is gone: whoever leads deletes it when an hour is over, and not before.
+    cluster.kill_nadmit();
+    let denials = Arc::<Denials>::default();
+    let mut keeper = DenialKeeper::new(
+        as_nadmit(&cluster),
+        "nadmit".to_owned(),
+        "leader_1",
+        Arc::clone(&denials),
+        ReportWrites::default(),
+    );
+    let last = result["timestamp"]["seconds"].as_i64().unwrap();
+    assert_eq!(block_on(keeper.sweep(last + 3599)).unwrap(), 0);
+    assert_eq!(block_on(keeper.sweep(last + 3600)).unwrap(), 1);
+    assert!(cluster.admin.get(&format!("{ALL}/{name}")).is_none());
+
+    // A replica that is there does it by itself.
+    let denied = || nadmit::output::denied::Denied {
+        user: "jane".to_owned(),
+        kind: "SriovNetwork".to_owned(),
+        namespace: OPERATOR.to_owned(),
+        name: String::new(),
+        operation: "create",
+        rules: vec!["sriov/vlan"],
+        count: 1,
+        last: 1_000_000,
+    };
+    denials.add(denied());
+    let own = format!("{ALL}/nadmit-denials-leader-1");
+    block_on(keeper.write(Reports::Openreports, 1_000_000)).unwrap();
+    let first = cluster.admin.get(&own).unwrap();
+    block_on(keeper.write(Reports::Openreports, 1_000_001)).unwrap();
+    assert_eq!(version(&cluster.admin.get(&own).unwrap()), version(&first));
+    denials.add(denied());
+    block_on(keeper.write(Reports::Openreports, 1_000_002)).unwrap();
+    assert_eq!(cluster.admin.get(&own).unwrap()["results"][0]["properties"]["count"], "2");
+    // As the other kind.
+    let other = "/apis/wgpolicyk8s.io/v1alpha2/namespaces/nadmit/policyreports/nadmit-denials-leader-1";
+    block_on(keeper.write(Reports::Wgpolicyk8s, 1_000_003)).unwrap();
+    assert!(cluster.admin.get(&own).is_none() && cluster.admin.get(other).is_some());
+    block_on(keeper.write(Reports::Wgpolicyk8s, 1_003_600)).unwrap();
+    assert!(cluster.admin.get(other).is_none());
+}
