@@ -27,6 +27,7 @@ pub mod files;
 pub mod lines;
 pub mod objects;
 pub mod report;
+pub mod running;
 mod scan;
 pub mod tally;
 pub mod write;

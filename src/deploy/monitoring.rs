@@ -90,6 +90,13 @@ fn alerts() -> Vec<Value> {
             "warning",
             "NADs or networks that were stored without nadmit cannot be completed: pods that use them hang",
         ),
+        alert(
+            "NadmitAuditEventsRefused",
+            "sum by (result) (rate(nadmit_audit_batches_total{result!=\"taken\"}[15m])) > 0",
+            "15m",
+            "warning",
+            "Audit events are not taken ({{ $labels.result }}): what is told of status writes and loops is incomplete",
+        ),
     ]
 }
 
@@ -116,6 +123,8 @@ mod tests {
         metrics.caches.is("n", CacheState::Known(1));
         metrics.caches.missed("n");
         metrics.caches.skipped("n");
+        metrics.audit.batch("taken");
+        metrics.audit.write("changed", Some("put"));
         let text = metrics.text();
         let series = text.lines().filter(|line| !line.starts_with('#'));
         series.filter_map(|line| line.split(['{', ' ']).next()).map(str::to_owned).collect()

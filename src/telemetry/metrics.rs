@@ -175,6 +175,60 @@ impl CacheMetrics {
     }
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CameOf {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SentBy {
+    way: &'static str,
+}
+
+/// What the API server's audit events tell.
+#[derive(Clone, Debug, Default)]
+pub struct AuditMetrics {
+    batches: Family<Result, Counter>,
+    writes: Family<CameOf, Counter>,
+    blind: Family<SentBy, Counter>,
+    loops: Gauge,
+}
+
+impl AuditMetrics {
+    fn register(&self, registry: &mut Registry) {
+        registry.register("audit_batches", "Batches of audit events, by what became of them", self.batches.clone());
+        registry.register("audit_writes", "Writes in the audit events, by what came of them", self.writes.clone());
+        registry.register(
+            "audit_blind_writes",
+            "Status writes in the audit events that were taken without proof of what they overwrote",
+            self.blind.clone(),
+        );
+        registry.register(
+            "audit_loops",
+            "Objects that are written again and again, by the audit events of the last hour or two",
+            self.loops.clone(),
+        );
+    }
+
+    /// A batch came.
+    pub fn batch(&self, result: &'static str) {
+        self.batches.get_or_create(&Result { result }).inc();
+    }
+
+    /// A write was seen; if it was blind, how it was sent.
+    pub fn write(&self, outcome: &'static str, blind: Option<&'static str>) {
+        self.writes.get_or_create(&CameOf { outcome }).inc();
+        if let Some(way) = blind {
+            self.blind.get_or_create(&SentBy { way }).inc();
+        }
+    }
+
+    /// So many objects are in a loop.
+    pub fn loops(&self, objects: usize) {
+        self.loops.set(i64::try_from(objects).unwrap_or(i64::MAX));
+    }
+}
+
 /// One more, until this is dropped: whatever ends a request or a connection, it is counted down.
 #[derive(Debug)]
 pub struct Counted(Gauge);
@@ -218,6 +272,8 @@ pub struct Metrics {
     pub registered: Registered,
     /// What is known of the cluster.
     pub caches: CacheMetrics,
+    /// What the API server's audit events tell.
+    pub audit: AuditMetrics,
 }
 
 impl Default for Metrics {
@@ -242,6 +298,7 @@ impl Default for Metrics {
             completions: Completions::default(),
             registered: Registered::default(),
             caches: CacheMetrics::default(),
+            audit: AuditMetrics::default(),
         };
         metrics.policy_current.set(1);
         metrics.register();
@@ -308,6 +365,7 @@ impl Metrics {
             self.registered.clone(),
         );
         self.caches.register(registry);
+        self.audit.register(registry);
     }
 
     /// A review was answered, after so many seconds.

@@ -30,6 +30,7 @@ mod processes;
 mod service;
 mod writers;
 
+mod audit_events;
 mod audit_log;
 mod backstop;
 mod chart;
