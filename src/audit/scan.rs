@@ -70,26 +70,33 @@ impl Scan {
 
     /// Takes a line in.
     pub fn line(&mut self, line: Line<'_>) {
+        if let Some(event) = self.read(line) {
+            self.event(&event);
+        }
+    }
+
+    /// Counts a line, and reads the event that is to be taken in, if there is one.
+    pub fn read<'l>(&mut self, line: Line<'l>) -> Option<Event<'l>> {
         let (bytes, is_last) = match line {
             Line::Whole(bytes) => (bytes.trim_ascii(), false),
             Line::Unfinished(bytes) => (bytes.trim_ascii(), true),
             Line::TooLong => {
                 self.lines += 1;
                 self.too_long += 1;
-                return;
+                return None;
             }
         };
         if bytes.is_empty() {
-            return;
+            return None;
         }
         self.lines += 1;
         let text = std::str::from_utf8(bytes).ok();
         match text.and_then(|text| Event::read(text, &self.scope).ok()) {
-            Some(None) => {}
-            Some(Some(event)) => drop(self.event(&event)),
+            Some(event) => return event,
             None if is_last => self.torn += 1,
             None => self.unreadable += 1,
         }
+        None
     }
 
     /// Takes an event in, and says what it was; `None` for a dry run.
