@@ -86,6 +86,34 @@ fn plain_compressed_rotated_and_piped_are_alike() {
     assert_eq!(found, want);
 }
 
+/// Three servers wrote what could as well be one log: the same is said of it, whatever the order in which they are named.
+#[test]
+fn logs_of_several_servers_are_read_in_the_order_of_time() {
+    let whole = fs::read_to_string(log()).unwrap();
+    let mut want = json(&[log().to_str().unwrap()]);
+    want["log"]["sources"] = Value::Null;
+    let directory = tempfile::tempdir().unwrap();
+    let name = |server: usize| directory.path().join(format!("server-{server}.log"));
+    let mut logs = vec![String::new(); 3];
+    for (number, line) in whole.lines().enumerate() {
+        logs[number % 3] += &format!("{line}\n");
+    }
+    for (server, text) in logs.iter().enumerate() {
+        fs::write(name(server), text).unwrap();
+    }
+    for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+        let paths = order.map(name);
+        let mut found = json(&paths.each_ref().map(|path| path.to_str().unwrap()));
+        found["log"]["sources"] = Value::Null;
+        assert_eq!(found, want, "{order:?}");
+    }
+    // More than can be open at once is refused, and it is said what to do.
+    let many: Vec<_> = (0..65).map(|number| format!("{number}.log")).collect();
+    let output = run(&many.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("65 logs are too many"), "{}", text(&output.stderr));
+}
+
 #[test]
 fn sarif_has_what_the_standard_requires() {
     let log: Value = serde_json::from_slice(&run(&["-o", "sarif", "shown/audit.log"]).stdout).unwrap();

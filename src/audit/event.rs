@@ -151,6 +151,23 @@ impl<'a> Event<'a> {
         Ok((is_whole && has_verb && has_stage && has_object).then_some(event))
     }
 
+    /// The same, borrowed from nothing.
+    pub fn into_owned(self) -> Event<'static> {
+        Event {
+            verb: self.verb,
+            uri: owned(self.uri),
+            user: owned(self.user),
+            agent: owned(self.agent),
+            object: self.object.into_owned(),
+            code: self.code,
+            refusal: self.refusal,
+            body: self.body.into_owned(),
+            stored: self.stored.map(owned),
+            received: self.received,
+            completed: self.completed,
+        }
+    }
+
     /// The resourceVersion that the client stated.
     pub fn stated(&self) -> Option<&str> {
         match &self.body {
@@ -173,6 +190,17 @@ impl<'a> Event<'a> {
 }
 
 impl<'a> ObjectRef<'a> {
+    fn into_owned(self) -> ObjectRef<'static> {
+        ObjectRef {
+            group: owned(self.group),
+            resource: owned(self.resource),
+            subresource: owned(self.subresource),
+            namespace: owned(self.namespace),
+            name: owned(self.name),
+            version: self.version.map(owned),
+        }
+    }
+
     fn next(reader: &mut Reader<'a>) -> Result<Self, Error> {
         let mut object = Self::default();
         if_object(reader, |reader, key| {
@@ -193,6 +221,14 @@ impl<'a> ObjectRef<'a> {
 }
 
 impl<'a> Body<'a> {
+    fn into_owned(self) -> Body<'static> {
+        match self {
+            Self::Unknown => Body::Unknown,
+            Self::Object { version, names_kind } => Body::Object { version: version.map(owned), names_kind },
+            Self::Operations { version, tests } => Body::Operations { version: version.map(owned), tests },
+        }
+    }
+
     fn next(reader: &mut Reader<'a>) -> Result<Self, Error> {
         match reader.peek() {
             Some(b'{') => {
@@ -277,6 +313,10 @@ impl<'a> Metadata<'a> {
         })?;
         Ok(Self { version })
     }
+}
+
+fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
+    Cow::Owned(text.into_owned())
 }
 
 /// An empty resourceVersion states nothing.

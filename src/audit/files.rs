@@ -1,13 +1,16 @@
-//! The files of a log: the one that is being written, and those that were put aside when it had grown.
+//! The files of a server's log: the one that is being written, and those that were put aside when it had grown.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The files in the order in which they were written. A directory stands for the logs in it; `audit.log` comes after
-/// `audit-2026-11-16T20-23-05.064.log` and `audit-….log.gz`, which the API server names so when it puts them aside. The logs of different servers
-/// stay in the order in which they were given.
-pub fn in_order(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+/// The logs of the servers, each as its files in the order in which they were written.
+///
+/// Files of one directory whose names differ only in the moment or the number that was put in when they were put aside are one
+/// server's: `audit.log` comes after `audit-2026-11-16T20-23-05.064.log` and `audit-….log.gz`, as the API server names them, and after
+/// `audit.log.1` and `audit.log.2.gz`. All others are of different servers. A directory stands for the logs in it.
+pub fn by_server(paths: &[PathBuf]) -> io::Result<Vec<Vec<PathBuf>>> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {
@@ -24,28 +27,43 @@ pub fn in_order(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
             files.push(path.clone());
         }
     }
-    let sets: Vec<_> = files.iter().map(|path| Part::of(path).set).collect();
-    let first = |set: &PathBuf| sets.iter().position(|other| other == set);
-    files.sort_by_cached_key(|path| {
-        let part = Part::of(path);
-        (first(&part.set), part.is_current, part.moment)
-    });
-    files.dedup();
-    Ok(files)
+    let mut servers: Vec<(PathBuf, Vec<(Age, PathBuf)>)> = Vec::new();
+    for path in files {
+        let Part { set, age } = Part::of(&path);
+        match servers.iter_mut().find(|(known, _)| *known == set) {
+            Some((_, files)) => files.push((age, path)),
+            None => servers.push((set, vec![(age, path)])),
+        }
+    }
+    let sorted = |(_, mut files): (PathBuf, Vec<(Age, PathBuf)>)| {
+        files.sort();
+        files.dedup();
+        files.into_iter().map(|(_, path)| path).collect()
+    };
+    Ok(servers.into_iter().map(sorted).collect())
 }
 
 fn is_log(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    [".log", ".log.gz", ".jsonl", ".jsonl.gz"].iter().any(|end| name.ends_with(end))
+    let set = Part::of(path).set;
+    set.extension().is_some_and(|extension| extension == "log" || extension == "jsonl")
 }
 
 /// A file of a set.
 struct Part {
     /// The name of the file that all of them were.
     set: PathBuf,
-    /// When it was put aside.
-    moment: String,
-    is_current: bool,
+    age: Age,
+}
+
+/// What comes first is older.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Age {
+    /// Put aside then.
+    Moment(String),
+    /// The highest number was put aside first.
+    Number(Reverse<u32>),
+    /// Still being written.
+    Current,
 }
 
 impl Part {
@@ -54,13 +72,14 @@ impl Part {
         let plain = name.strip_suffix(".gz").unwrap_or(&name);
         let (stem, end) = plain.rsplit_once('.').unwrap_or((plain, ""));
         let at = stem.len().saturating_sub(MOMENT.len());
-        match stem.split_at_checked(at) {
-            Some((before, moment)) if is_moment(moment) && before.ends_with('-') => {
-                let set = format!("{}.{end}", before.trim_end_matches('-'));
-                Self { set: path.with_file_name(set), moment: moment.to_owned(), is_current: false }
+        let (set, age) = match (stem.split_at_checked(at), end.parse()) {
+            (_, Ok(number)) => (stem.to_owned(), Age::Number(Reverse(number))),
+            (Some((before, moment)), _) if is_moment(moment) && before.ends_with('-') => {
+                (format!("{}.{end}", before.trim_end_matches('-')), Age::Moment(moment.to_owned()))
             }
-            _ => Self { set: path.with_file_name(plain), moment: String::new(), is_current: true },
-        }
+            _ => (plain.to_owned(), Age::Current),
+        };
+        Self { set: path.with_file_name(set), age }
     }
 }
 
@@ -78,36 +97,40 @@ mod tests {
 
     #[test]
     fn what_was_put_aside_comes_first() {
-        // (given, in order)
-        let table: &[(&[&str], &[&str])] = &[
-            (&["b.log", "a.log"], &["b.log", "a.log"]),
+        // (given, by server and in order)
+        let table: &[(&[&str], &[&[&str]])] = &[
+            (&["b.log", "a.log"], &[&["b.log"], &["a.log"]]),
             (
                 &["audit.log", "audit-2026-11-16T20-23-05.064.log", "audit-2026-11-15T20-23-05.064.log.gz"],
-                &["audit-2026-11-15T20-23-05.064.log.gz", "audit-2026-11-16T20-23-05.064.log", "audit.log"],
+                &[&["audit-2026-11-15T20-23-05.064.log.gz", "audit-2026-11-16T20-23-05.064.log", "audit.log"]],
             ),
-            // Two servers.
+            (
+                &["audit.log.1", "audit.log", "audit.log.10.gz", "audit.log.2.gz"],
+                &[&["audit.log.10.gz", "audit.log.2.gz", "audit.log.1", "audit.log"]],
+            ),
             (
                 &["m1/audit.log", "m2/audit.log", "m1/audit-2026-11-16T20-23-05.064.log"],
-                &["m1/audit-2026-11-16T20-23-05.064.log", "m1/audit.log", "m2/audit.log"],
+                &[&["m1/audit-2026-11-16T20-23-05.064.log", "m1/audit.log"], &["m2/audit.log"]],
             ),
-            (&["a.log", "a.log", "x-y.log", "é.log"], &["a.log", "x-y.log", "é.log"]),
+            (&["a.log", "a.log", "x-y.log", "é.log", "-"], &[&["a.log"], &["x-y.log"], &["é.log"], &["-"]]),
         ];
         for (given, want) in table {
             let given: Vec<_> = given.iter().map(PathBuf::from).collect();
-            let want: Vec<_> = want.iter().map(PathBuf::from).collect();
-            assert_eq!(in_order(&given).unwrap(), want);
+            let want: Vec<Vec<_>> = want.iter().map(|files| files.iter().map(PathBuf::from).collect()).collect();
+            assert_eq!(by_server(&given).unwrap(), want);
         }
     }
 
     #[test]
     fn a_directory_stands_for_its_logs() {
         let directory = tempfile::tempdir().unwrap();
-        for name in ["audit.log", "audit-2026-11-16T20-23-05.064.log.gz", "notes.txt"] {
+        for name in ["audit.log", "audit-2026-11-16T20-23-05.064.log.gz", "notes.txt", "notes.txt.1"] {
             fs::write(directory.path().join(name), "").unwrap();
         }
-        let found = in_order(&[directory.path().to_owned()]).unwrap();
-        let names: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+        let found = by_server(&[directory.path().to_owned()]).unwrap();
+        assert_eq!(found.len(), 1);
+        let names: Vec<_> = found[0].iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["audit-2026-11-16T20-23-05.064.log.gz", "audit.log"]);
-        assert!(in_order(&[directory.path().join("none")]).is_ok(), "opening it will tell");
+        assert!(by_server(&[directory.path().join("none")]).is_ok(), "opening it will tell");
     }
 }

@@ -22,56 +22,102 @@ pub enum Line<'a> {
 }
 
 /// Reads a log to its end. Whether it is compressed is seen from its first bytes.
-pub fn each_line(input: impl Read, each: impl FnMut(Line<'_>)) -> io::Result<()> {
-    let mut input = BufReader::with_capacity(CHUNK, input);
-    match input.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
-        true => split(BufReader::with_capacity(CHUNK, MultiGzDecoder::new(input)), MAX_LINE, each),
-        false => split(input, MAX_LINE, each),
-    }
-}
-
-fn split(mut input: impl BufRead, limit: usize, mut each: impl FnMut(Line<'_>)) -> io::Result<()> {
-    // The beginning of a line whose end is not in what was read so far.
-    let mut begun = Vec::new();
-    let mut is_too_long = false;
-    loop {
-        let chunk = match input.fill_buf() {
-            Ok(chunk) => chunk,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        if chunk.is_empty() {
-            break;
-        }
-        let length = chunk.len();
-        let mut rest = chunk;
-        while let Some((line, behind)) = memchr(b'\n', rest).and_then(|end| rest.split_at_checked(end)) {
-            rest = behind.get(1..).unwrap_or_default();
-            if is_too_long || begun.len() + line.len() > limit {
-                each(Line::TooLong);
-            } else if begun.is_empty() {
-                each(Line::Whole(line));
-            } else {
-                begun.extend_from_slice(line);
-                each(Line::Whole(&begun));
-            }
-            begun.clear();
-            is_too_long = false;
-        }
-        if is_too_long || begun.len() + rest.len() > limit {
-            is_too_long = true;
-            begun = Vec::new();
-        } else {
-            begun.extend_from_slice(rest);
-        }
-        input.consume(length);
-    }
-    match (is_too_long, begun.is_empty()) {
-        (true, _) => each(Line::TooLong),
-        (false, false) => each(Line::Unfinished(&begun)),
-        (false, true) => {}
+pub fn each_line(input: impl Read, mut each: impl FnMut(Line<'_>)) -> io::Result<()> {
+    let mut lines = Lines::of(input)?;
+    while let Some(line) = lines.next_line()? {
+        each(line);
     }
     Ok(())
+}
+
+/// A log, line by line.
+pub struct Lines<'r> {
+    input: Box<dyn BufRead + 'r>,
+    limit: usize,
+    /// A line that did not come in one piece.
+    begun: Vec<u8>,
+    /// How much of what was read belongs to the line that was given last.
+    given: usize,
+}
+
+/// Where the next line is.
+enum Found {
+    /// In what was read, so long.
+    Here(usize),
+    /// Put together, with its end or without.
+    Together {
+        has_end: bool,
+    },
+    TooLong,
+    Nothing,
+}
+
+impl<'r> Lines<'r> {
+    /// The lines of a log, compressed or not.
+    pub fn of(input: impl Read + 'r) -> io::Result<Self> {
+        let mut input = BufReader::with_capacity(CHUNK, input);
+        let is_compressed = input.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+        let input: Box<dyn BufRead> = match is_compressed {
+            true => Box::new(BufReader::with_capacity(CHUNK, MultiGzDecoder::new(input))),
+            false => Box::new(input),
+        };
+        Ok(Self::split(input, MAX_LINE))
+    }
+
+    fn split(input: Box<dyn BufRead + 'r>, limit: usize) -> Self {
+        Self { input, limit, begun: Vec::new(), given: 0 }
+    }
+
+    /// The next line; `None` at the end.
+    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.input.consume(std::mem::take(&mut self.given));
+        self.begun.clear();
+        Ok(match self.find()? {
+            Found::Here(length) => {
+                self.given = length + 1;
+                // This is what was just looked at; nothing more is read for it.
+                self.input.fill_buf()?.get(..length).map(Line::Whole)
+            }
+            Found::Together { has_end: true } => Some(Line::Whole(&self.begun)),
+            Found::Together { has_end: false } => Some(Line::Unfinished(&self.begun)),
+            Found::TooLong => Some(Line::TooLong),
+            Found::Nothing => None,
+        })
+    }
+
+    fn find(&mut self) -> io::Result<Found> {
+        let mut is_too_long = false;
+        loop {
+            let chunk = match self.input.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if chunk.is_empty() {
+                return Ok(match (is_too_long, self.begun.is_empty()) {
+                    (true, _) => Found::TooLong,
+                    (false, false) => Found::Together { has_end: false },
+                    (false, true) => Found::Nothing,
+                });
+            }
+            let end = memchr(b'\n', chunk);
+            let length = end.unwrap_or(chunk.len());
+            if is_too_long || self.begun.len() + length > self.limit {
+                is_too_long = true;
+                self.begun = Vec::new();
+            } else if end.is_some() && self.begun.is_empty() {
+                return Ok(Found::Here(length));
+            } else {
+                self.begun.extend_from_slice(chunk.get(..length).unwrap_or_default());
+            }
+            self.input.consume(length + usize::from(end.is_some()));
+            match end {
+                Some(_) if is_too_long => return Ok(Found::TooLong),
+                Some(_) => return Ok(Found::Together { has_end: true }),
+                None => {}
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -120,7 +166,10 @@ mod tests {
             for piece in [1, 2, 3, 7, 100] {
                 let mut lines = Vec::new();
                 let input = BufReader::with_capacity(4, Drops(text.as_bytes(), piece));
-                split(input, 5, |line| lines.push(shown(line))).unwrap();
+                let mut split = Lines::split(Box::new(input), 5);
+                while let Some(line) = split.next_line().unwrap() {
+                    lines.push(shown(line));
+                }
                 assert_eq!(lines, *want, "{text:?} in pieces of {piece}");
             }
         }

@@ -19,18 +19,20 @@
 //! - **What a body in YAML does:** from level Request on, the log backend cannot encode it and drops the event. Such an apply is
 //!   nowhere in the log (the server's own log has an error of the audit plugin). kubectl sends JSON.
 //!
-//! A line goes from [`lines`] to an [`event`], which borrows from it, to a [`write`](mod@write) that is counted by who sent it ([`tally`]) and by
+//! Logs of several servers are read side by side ([`merge`](mod@merge)). A line goes from [`lines`] to an [`event`], which borrows from it, to a [`write`](mod@write) that is counted by who sent it ([`tally`]) and by
 //! what it was about ([`objects`]); [`report`] says what came of it. None of these grows with the log.
 
 pub mod around;
 pub mod event;
 pub mod files;
 pub mod lines;
+pub mod merge;
 pub mod moments;
 pub mod objects;
 pub mod operator;
 pub mod report;
 pub mod rewrites;
+pub mod running;
 mod scan;
 pub mod standing;
 pub mod tally;

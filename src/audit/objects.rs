@@ -35,7 +35,7 @@ pub enum Change {
 }
 
 /// The objects.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Objects {
     known: HashMap<Box<str>, Object>,
     limit: usize,
@@ -76,6 +76,24 @@ impl Default for Objects {
 }
 
 impl Objects {
+    /// At most so many.
+    pub fn limited(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    /// Forgets what was counted, and keeps the versions: a write that changes nothing is recognised by the one before. Where it gets
+    /// narrow, what was not written since the last time is forgotten too.
+    pub fn count_anew(&mut self) {
+        self.missed = 0;
+        if self.known.len() > self.limit / 2 {
+            self.known.retain(|_, object| object.weight > 0);
+        }
+        for object in self.known.values_mut() {
+            let (version, completed) = (object.version.take(), object.completed);
+            *object = Object { version, completed, ..Object::default() };
+        }
+    }
+
     /// Takes a write in, and says whether it changed anything.
     pub fn take(&mut self, event: &Event<'_>, write: &Write, writer: Agent) -> Change {
         // Whoever creates may leave the name to the server.
@@ -98,14 +116,21 @@ impl Objects {
         }
     }
 
-    /// The newest version that is known of an object.
-    pub fn version(&mut self, object: &ObjectRef<'_>) -> Option<&str> {
+    /// The newest version that is known of an object, unless it is newer than that moment.
+    pub fn version(&mut self, object: &ObjectRef<'_>, moment: i64) -> Option<&str> {
         self.scratch.clear();
         push_name(&mut self.scratch, object);
-        self.known.get(self.scratch.as_str())?.version.as_deref()
+        let object = self.known.get(self.scratch.as_str())?;
+        object.version.as_deref().filter(|_| object.completed <= moment)
     }
 
     fn make_room(&mut self) {
+        // What was not written since the counts began weighs nothing, and nobody misses it.
+        let before = self.known.len();
+        self.known.retain(|_, object| object.weight > 0);
+        if self.known.len() < before {
+            return;
+        }
         self.missed += 1;
         self.known.retain(|_, object| {
             object.weight = object.weight.saturating_sub(1);
@@ -179,6 +204,8 @@ impl Object {
         }
         match self.version.as_deref() {
             None => Change::Unknown,
+            // Of two servers' events the later one may come first.
+            Some(known) if number(known) > number(stored) => Change::Unknown,
             Some(known) if known != stored => Change::Something,
             // Two that were under way at once: one of them made this version, and nobody knows which.
             Some(_) if self.completed > event.received => Change::Unknown,
@@ -189,7 +216,6 @@ impl Object {
     /// Keeps the newest version: answers may be logged in another order than they were made.
     fn remember(&mut self, event: &Event<'_>) {
         let Some(stored) = event.stored.as_deref() else { return };
-        let number = |text: &str| text.parse::<u64>().ok();
         let is_older = self.version.as_deref().is_some_and(|known| number(known) > number(stored));
         if !is_older {
             if self.version.as_deref() != Some(stored) {
@@ -198,6 +224,10 @@ impl Object {
             self.completed = self.completed.max(event.completed);
         }
     }
+}
+
+fn number(version: &str) -> Option<u64> {
+    version.parse().ok()
 }
 
 /// How many writes came within the last minute.

@@ -3,7 +3,7 @@
 
 use super::event::{Event, ObjectRef};
 use super::lines::Line;
-use super::objects::Objects;
+use super::objects::{Change, Objects};
 use super::tally::Tally;
 use super::write::Write;
 use crate::resources::{NAD_GROUP, NETWORK_GROUP};
@@ -63,41 +63,54 @@ impl Scan {
         Self { scope, ..Self::default() }
     }
 
+    /// What is looked at.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
     /// Takes a line in.
     pub fn line(&mut self, line: Line<'_>) {
+        if let Some(event) = self.read(line) {
+            self.event(&event);
+        }
+    }
+
+    /// Counts a line, and reads the event that is to be taken in, if there is one.
+    pub fn read<'l>(&mut self, line: Line<'l>) -> Option<Event<'l>> {
         let (bytes, is_last) = match line {
             Line::Whole(bytes) => (bytes.trim_ascii(), false),
             Line::Unfinished(bytes) => (bytes.trim_ascii(), true),
             Line::TooLong => {
                 self.lines += 1;
                 self.too_long += 1;
-                return;
+                return None;
             }
         };
         if bytes.is_empty() {
-            return;
+            return None;
         }
         self.lines += 1;
         let text = std::str::from_utf8(bytes).ok();
         match text.and_then(|text| Event::read(text, &self.scope).ok()) {
-            Some(None) => {}
-            Some(Some(event)) => self.event(&event),
+            Some(event) => return event,
             None if is_last => self.torn += 1,
             None => self.unreadable += 1,
         }
+        None
     }
 
-    /// Takes an event in.
-    pub fn event(&mut self, event: &Event<'_>) {
+    /// Takes an event in, and says what it was; `None` for a dry run.
+    pub fn event(&mut self, event: &Event<'_>) -> Option<(Write, Change)> {
         let Some(mut write) = Write::of(event) else {
             self.dry_runs += 1;
-            return;
+            return None;
         };
         let (first, last) = self.time.unwrap_or((event.received, event.completed));
         self.time = Some((first.min(event.received), last.max(event.completed)));
-        write.was_older_than(self.objects.version(&event.object), event);
+        write.was_older_than(self.objects.version(&event.object, event.completed), event);
         let writer = self.tally.agent(&event.agent);
         let change = self.objects.take(event, &write, writer);
         self.tally.count(writer, event, &write, change);
+        Some((write, change))
     }
 }

@@ -6,6 +6,7 @@ use super::event::Event;
 use super::lines::Line;
 use super::objects::MAX_OBJECTS;
 use super::report::Report;
+use super::running::{Batch, BatchError, Running};
 use super::tally::{MAX_AGENTS, OTHERS};
 use super::write::{Outcome, Proof, Way, Write};
 use super::{Scan, Scope};
@@ -260,4 +261,73 @@ fn it_does_not_grow_with_the_log() {
     assert_eq!(report.loops.len(), 1);
     assert!(report.loops[0].writes + report.log.objects_missed >= 2 * MAX_OBJECTS as u64);
     assert!(report.log.objects_missed > 0);
+}
+
+#[test]
+fn a_batch_is_read_whole_or_not_at_all() {
+    let event = status("patch", "", 200, &json!({"status": {}}));
+    let list = |items: &Value| {
+        json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "metadata": {}, "items": items}).to_string()
+    };
+    // (body, lines and blind writes, if it is a batch)
+    let table = [
+        (list(&json!([event, event])), Some((2, 2))),
+        (format!(" {}\n", list(&json!([event]))), Some((1, 1))),
+        (list(&json!([{}, 7, event])), Some((3, 1))),
+        (list(&json!([])), Some((0, 0))),
+        (list(&Value::Null), Some((0, 0))),
+        (list(&json!([event])).replace("EventList", "Event"), None),
+        (event.to_string(), None),
+        (String::new(), None),
+        ("[]".to_owned(), None),
+        (r#"{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[{},]}"#.to_owned(), None),
+        (r#"{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[{}}"#.to_owned(), None),
+    ];
+    for (body, want) in table {
+        let mut running = Running::new(Scope::default(), 10);
+        let found = Batch::read(body.as_bytes()).ok().map(|batch| {
+            running.take(batch, |_, _| ());
+            let report = running.report().current;
+            (report.log.lines, report.totals.blind)
+        });
+        assert_eq!(found, want, "{body}");
+    }
+    assert_eq!(Batch::read(b"\xff"), Err(BatchError::NotText));
+    let whole = list(&json!([event]));
+    assert!((0..whole.len()).all(|end| Batch::read(&whole.as_bytes()[..end]).is_err()));
+}
+
+/// Weeks of it: each hour other agents and other objects, and one that is always there.
+#[test]
+fn what_runs_for_ever_tells_of_the_last_two_periods() {
+    let mut running = Running::new(Scope::default(), 10);
+    let event = |agent: &str, name: &str, second, version: u32| {
+        let event = with(status("patch", "", 200, &json!({"status": {}})), "/userAgent", json!(agent));
+        stored(with(event, "/objectRef/name", json!(name)), second, &version.to_string())
+    };
+    for period in 0..20_u32 {
+        if period > 0 {
+            running.turn();
+        }
+        let mut items: Vec<_> = (0..1000)
+            .map(|number| event(&format!("a-{period}-{number}"), &format!("o-{period}-{number}"), number, 1))
+            .collect();
+        // Written once in a period, and never changed.
+        items.push(event("steady", "always", period, 7));
+        let body = json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "items": items}).to_string();
+        let (mut unchanged, mut writes) = (0, 0);
+        running.take(Batch::read(body.as_bytes()).unwrap(), |write, change| {
+            writes += 1;
+            unchanged += usize::from(write.outcome_name(change) == "unchanged");
+        });
+        assert_eq!((writes, unchanged), (1001, usize::from(period > 0)), "period {period}");
+    }
+    let report = running.report();
+    let previous = report.previous.unwrap();
+    for (period, report) in [(19, &report.current), (18, &previous)] {
+        assert_eq!(report.totals.writes, 1001);
+        assert_eq!(report.log.objects_missed, 0, "what was there before makes room");
+        assert!(report.writers.iter().any(|writer| writer.agent == format!("a-{period}-0")));
+        assert_eq!(report.writers.len(), MAX_AGENTS + 1);
+    }
 }

@@ -2,6 +2,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use super::event::{Body, Event, Refusal, Verb};
+use super::objects::Change;
 
 /// How a write was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +21,21 @@ pub enum Way {
     ForcedApply,
     /// A patch whose body the log does not have.
     Patch,
+}
+
+impl Way {
+    /// The name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Put => "put",
+            Self::MergePatch => "merge_patch",
+            Self::JsonPatch => "json_patch",
+            Self::Apply => "apply",
+            Self::ForcedApply => "forced_apply",
+            Self::Patch => "patch",
+        }
+    }
 }
 
 /// What a write proved about the object that it was computed from.
@@ -93,6 +109,19 @@ impl Write {
     /// Whether it overwrote a status without having looked, for certain.
     pub fn is_blind(&self) -> bool {
         self.is_status && self.outcome == Outcome::Taken && self.proof == Proof::Nothing
+    }
+
+    /// What came of it, as metrics count it: each write is one of these.
+    pub fn outcome_name(&self, change: Change) -> &'static str {
+        match (self.outcome, change) {
+            (Outcome::Taken, Change::Nothing) => "unchanged",
+            (Outcome::Taken, Change::Unknown) => "taken",
+            (Outcome::Taken, Change::Something | Change::NotStored) => "changed",
+            (Outcome::Stale, _) => "stale",
+            (Outcome::Conflict, _) => "conflict",
+            (Outcome::Denied, _) => "denied",
+            (Outcome::Refused, _) => "refused",
+        }
     }
 
     /// Whether it may have been so, and the log cannot tell.

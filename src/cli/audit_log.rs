@@ -1,5 +1,7 @@
 //! `nadmit audit-log`.
 
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,16 +10,21 @@ use clap::{Args, ValueEnum};
 
 use super::progress::Progress;
 use super::{CLEAN, DENIED, UNUSABLE};
+use crate::audit::lines::{Line, Lines};
+use crate::audit::merge::{Log, merge};
 use crate::audit::report::{Kind, Report};
-use crate::audit::{Scan, Scope, files, lines};
+use crate::audit::{Scan, Scope, files};
 
 /// From how many bytes on a person wants to see how far it is.
 const WORTH_A_BAR: usize = 64 << 20;
+/// How many logs are read at once: each has a file open, and holds a piece of it.
+const SIDE_BY_SIDE: usize = 64;
 
 /// Tell from the API server's audit log who overwrites status blindly, too late, for nothing or for ever
 ///
-/// Reads the JSON lines of kube-apiserver, plain or compressed, in any amount; of logs that were put aside, the oldest first. For each user
-/// agent and resource: status writes that were blind for certain, stale and conflicting ones, writes that changed nothing; and the
+/// Reads the JSON lines of kube-apiserver, plain or compressed, in any amount. Files of one directory whose names differ only in the moment or
+/// number of their rotation (audit.log, audit-2026-11-16T20-23-05.064.log.gz, audit.log.1) are one server's, and are read the oldest
+/// first; all others are of several servers, and are read side by side in the order of time. For each user agent and resource: status writes that were blind for certain, stale and conflicting ones, writes that changed nothing; and the
 /// objects that are written in a loop. deploy/audit-policy.yaml has the API server record what is needed for that, and nothing secret.
 ///
 /// Exit code 0: read. 1: found what --deny names. 2: wrong arguments, or an input or a line that could not be read (the rest was
@@ -72,19 +79,24 @@ enum Denied {
 
 impl AuditLog {
     pub(super) fn run(&self) -> anyhow::Result<u8> {
-        let files = files::in_order(&self.paths)?;
+        let servers = files::by_server(&self.paths)?;
+        anyhow::ensure!(
+            servers.len() <= SIDE_BY_SIDE,
+            "{} logs are too many to be read side by side, which is done with all whose names differ in more than their rotation; \
+             put together what one server wrote: cat FILES | nadmit audit-log -",
+            servers.len()
+        );
+        let files: Vec<_> = servers.iter().flatten().cloned().collect();
         let total = files.iter().filter_map(|path| path.metadata().ok()).map(|file| file.len() as usize).sum();
-        let mut progress = Progress::new("reading", total, WORTH_A_BAR);
+        let shared =
+            Shared { progress: RefCell::new(Progress::new("reading", total, WORTH_A_BAR)), failed: Cell::new(false) };
+        let mut logs: Vec<_> =
+            servers.into_iter().map(|files| Series { files: files.into(), open: None, shared: &shared }).collect();
         let mut scan = Scan::new(Scope::of_groups(self.groups.clone()));
-        let mut is_unusable = false;
-        for path in &files {
-            if let Err(error) = read(path, &mut scan, &mut progress) {
-                progress.clear();
-                is_unusable = true;
-                let _ = writeln!(io::stderr(), "error: {}: {error}", path.display());
-            }
-        }
-        drop(progress);
+        merge(&mut logs, &mut scan);
+        drop(logs);
+        let mut is_unusable = shared.failed.get();
+        drop(shared);
         let sources = files.iter().map(|path| path.display().to_string()).collect();
         let report = Report::of(&scan, sources, self.loop_rate);
         let text = match self.output {
@@ -118,24 +130,74 @@ impl AuditLog {
     }
 }
 
-fn read(path: &Path, scan: &mut Scan, progress: &mut Progress) -> io::Result<()> {
+/// What the logs that are read side by side have in common.
+struct Shared {
+    progress: RefCell<Progress>,
+    failed: Cell<bool>,
+}
+
+/// The files of one server, one after the other; one of them is open.
+struct Series<'s> {
+    files: VecDeque<PathBuf>,
+    open: Option<(PathBuf, Lines<'s>)>,
+    shared: &'s Shared,
+}
+
+impl Series<'_> {
+    /// What cannot be read is said, and the next file is read all the same.
+    fn fails(&self, path: &Path, error: &io::Error) {
+        self.shared.progress.borrow_mut().clear();
+        self.shared.failed.set(true);
+        let _ = writeln!(io::stderr(), "error: {}: {error}", path.display());
+    }
+}
+
+impl Log for Series<'_> {
+    fn next(&mut self, each: &mut dyn FnMut(Line<'_>)) -> bool {
+        loop {
+            if let Some((path, lines)) = &mut self.open {
+                match lines.next_line() {
+                    Ok(Some(line)) => {
+                        each(line);
+                        return true;
+                    }
+                    Ok(None) => {}
+                    Err(error) => {
+                        let path = std::mem::take(path);
+                        self.fails(&path, &error);
+                    }
+                }
+            }
+            let Some(path) = self.files.pop_front() else { return false };
+            self.open = match open(&path, self.shared) {
+                Ok(lines) => Some((path, lines)),
+                Err(error) => {
+                    self.fails(&path, &error);
+                    None
+                }
+            };
+        }
+    }
+}
+
+fn open<'s>(path: &Path, shared: &'s Shared) -> io::Result<Lines<'s>> {
     let input: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin().lock()),
         false => Box::new(File::open(path)?),
     };
-    lines::each_line(Watched { input, progress }, |line| scan.line(line))
+    Lines::of(Watched { input, shared })
 }
 
 /// Tells how much was read.
-struct Watched<'p> {
+struct Watched<'s> {
     input: Box<dyn Read>,
-    progress: &'p mut Progress,
+    shared: &'s Shared,
 }
 
 impl Read for Watched<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.input.read(buffer)?;
-        self.progress.advance(length);
+        self.shared.progress.borrow_mut().advance(length);
         Ok(length)
     }
 }

@@ -139,10 +139,10 @@ impl InCluster {
             identity: identity(),
             timing: Timing::default(),
         };
-        let identity = candidate.identity.clone();
         let (claims, ended) = candidate.start(stop.clone());
         let metrics = server.audit();
-        let auditor = Auditor { informed: Arc::clone(&informed), policy: Arc::clone(&policy), metrics, identity };
+        let auditor =
+            Auditor { informed: Arc::clone(&informed), policy: Arc::clone(&policy), metrics, identity: identity() };
         tokio::spawn(auditor.run(claims.clone()));
         let reports = server.audit().reports;
         let denials = DenialKeeper::new(cluster.clone(), self.home().namespace, &identity(), server.denials(), reports);

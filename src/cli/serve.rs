@@ -58,6 +58,9 @@ pub(super) struct Serve {
     policy: Option<PathBuf>,
     #[command(flatten)]
     in_cluster: InCluster,
+    /// Also take the API server's audit events, at POST /audit-events: its audit webhook backend sends them (docs/audit-log.md)
+    #[arg(long, env = "NADMIT_AUDIT_EVENTS")]
+    audit_events: bool,
     /// How log lines look [default: text on a terminal, else json]
     #[arg(long, env = "NADMIT_LOG_FORMAT", value_enum, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
@@ -119,6 +122,7 @@ impl Serve {
             asks_callers: self.client_ca.is_some(),
             caller_name: self.client_name.clone(),
             logs: Some(logs),
+            takes_audit_events: self.audit_events,
             limits: Limits::default(),
             readiness: Arc::clone(&readiness),
             metrics,

@@ -64,7 +64,7 @@ const NUMBERS: [(&str, &str, &str, &str); 6] = [
 ];
 
 /// What is shown over time.
-const GRAPHS: [(&str, &str, &[Query], &str); 12] = [
+const GRAPHS: [(&str, &str, &[Query], &str); 13] = [
     (
         "Reviews by decision",
         "What became of the writes that nadmit was asked about",
@@ -178,6 +178,23 @@ const GRAPHS: [(&str, &str, &[Query], &str); 12] = [
             (
                 "sum by (result) (increase(nadmit_policy_reloads_total{job=~\"$job\"}[$__rate_interval]))",
                 "policy {{result}}",
+            ),
+        ],
+        "short",
+    ),
+    (
+        "Writes by the audit events",
+        "Only where the API server sends them: status writes without proof, what came of writes, objects in a loop, batches not taken",
+        &[
+            (
+                "sum by (way) (increase(nadmit_audit_blind_writes_total{job=~\"$job\"}[$__rate_interval]))",
+                "blind: {{way}}",
+            ),
+            ("sum by (outcome) (increase(nadmit_audit_writes_total{job=~\"$job\"}[$__rate_interval]))", "{{outcome}}"),
+            ("max(nadmit_audit_loops{job=~\"$job\"})", "objects in a loop"),
+            (
+                "sum by (result) (increase(nadmit_audit_batches_total{job=~\"$job\",result!=\"taken\"}[$__rate_interval]))",
+                "batches: {{result}}",
             ),
         ],
         "short",

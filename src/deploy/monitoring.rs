@@ -105,6 +105,13 @@ fn alerts() -> Vec<Value> {
             "warning",
             "Reports of what is wrong with NADs and networks cannot be written. The log says why",
         ),
+        alert(
+            "NadmitAuditEventsRefused",
+            "sum by (result) (rate(nadmit_audit_batches_total{result!=\"taken\"}[15m])) > 0",
+            "15m",
+            "warning",
+            "Audit events are not taken ({{ $labels.result }}): what is told of status writes and loops is incomplete",
+        ),
     ]
     .into_iter()
     .chain(AUDITED.map(|(rule, name, lasting, severity, summary)| {
@@ -194,6 +201,8 @@ mod tests {
         metrics.caches.is("n", CacheState::Known(1));
         metrics.caches.missed("n");
         metrics.caches.skipped("n");
+        metrics.audit_events.batch("taken");
+        metrics.audit_events.write("changed", Some("put"));
         let text = metrics.text();
         let series = text.lines().filter(|line| !line.starts_with('#'));
         series.filter_map(|line| line.split(['{', ' ']).next()).map(str::to_owned).collect()

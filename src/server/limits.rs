@@ -14,6 +14,10 @@ pub struct Limits {
     pub bodies: usize,
     /// Reviews being read or answered. Judging takes microseconds, so that many at once means that something else is slow.
     pub in_flight: usize,
+    /// Batches of audit events being read or counted, within the above: reviews come first.
+    pub audit_batches: usize,
+    /// How long audit events are counted together.
+    pub audit_period: Duration,
     /// Open connections. An API server keeps a few; this is room for many of them.
     pub connections: usize,
     /// Reviews at once on one HTTP/2 connection.
@@ -39,6 +43,8 @@ impl Default for Limits {
             body: 8 << 20,
             bodies: 64 << 20,
             in_flight: 256,
+            audit_batches: 4,
+            audit_period: seconds(3600),
             connections: 1024,
             streams: 128,
             handshake: seconds(5),

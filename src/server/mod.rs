@@ -4,6 +4,7 @@
 //!  accept ─► connection (TLS, age, limits) ─► route ─► review: read ─► judge ─► answer
 //! ```
 
+mod audit_events;
 mod connections;
 mod health;
 mod limits;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+use audit_events::AuditEvents;
 use connections::{CallerRule, Connections};
 pub use health::Readiness;
 pub use limits::Limits;
@@ -47,6 +49,8 @@ pub struct State {
     limits: Limits,
     room: Room,
     logs: Option<Logs>,
+    /// `None`: nobody is to send any.
+    audit_events: Option<AuditEvents>,
 }
 
 impl State {
@@ -77,6 +81,8 @@ pub struct Parts {
     pub caller_name: Option<String>,
     /// The log, whose level follows the policy.
     pub logs: Option<Logs>,
+    /// Whether the API server may send audit events.
+    pub takes_audit_events: bool,
     /// The bounds on what comes from a socket.
     pub limits: Limits,
     /// What has to be there before it is ready.
@@ -119,18 +125,12 @@ pub enum ServeError {
 impl Server {
     /// Opens the sockets.
     pub async fn bind(https: SocketAddr, scrapes: SocketAddr, parts: Parts) -> Result<Self, ServeError> {
-        let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits, readiness, metrics } = parts;
-        let denials = Arc::default();
-        let state = State {
-            policy: Arc::default(),
-            facts,
-            metrics,
-            denials,
-            readiness,
-            room: Room::new(&limits),
-            limits,
-            logs,
-        };
+        let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits, readiness, metrics, .. } =
+            parts;
+        let audit_events = parts.takes_audit_events.then(|| AuditEvents::new(&limits));
+        let (denials, room) = (Arc::default(), Room::new(&limits));
+        let state =
+            State { policy: Arc::default(), facts, metrics, denials, readiness, room, limits, logs, audit_events };
         state.take_policy(policy);
         state.metrics.expires("serving", tls.expires());
         Ok(Self {

@@ -9,6 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::{error, info, warn};
 
 use super::State;
+use crate::audit::running::BatchError;
 use crate::cluster::facts::{Unavailable, about_everything, judged};
 use crate::output::denied::Denied;
 use crate::policy::{Action, judge_status};
@@ -27,29 +28,31 @@ fn short(text: &str) -> &str {
 /// The deadline where the API server names none: its own default.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Why a review gets an HTTP error, which leaves the decision to failurePolicy.
+/// Why a review gets an HTTP error, which leaves the decision to failurePolicy; or why a batch of audit events does.
 #[derive(Debug, thiserror::Error)]
-enum Unanswered {
+pub(super) enum Unanswered {
     #[error("{0}")]
     Unreadable(#[from] ReviewError),
+    #[error("{0}")]
+    NoBatch(#[from] BatchError),
     #[error("the body is larger than {} MiB", .0 >> 20)]
     TooLarge(usize),
     #[error("the body did not arrive in time")]
     Slow,
     #[error("the body could not be read: {0}")]
     Broken(axum::Error),
-    #[error("too many reviews at once")]
+    #[error("too many requests at once")]
     Busy,
     #[error("a fact that the repair needs cannot be had: {0}")]
     Unavailable(#[from] Unavailable),
-    #[error("nadmit failed on this review")]
+    #[error("nadmit failed on this request")]
     Panicked,
 }
 
 impl Unanswered {
-    fn reason(&self) -> &'static str {
+    pub(super) fn reason(&self) -> &'static str {
         match self {
-            Self::Unreadable(_) => "unreadable",
+            Self::Unreadable(_) | Self::NoBatch(_) => "unreadable",
             Self::TooLarge(_) => "too_large",
             Self::Slow => "slow",
             Self::Broken(_) => "broken",
@@ -61,7 +64,7 @@ impl Unanswered {
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::Unreadable(_) | Self::Broken(_) => StatusCode::BAD_REQUEST,
+            Self::Unreadable(_) | Self::NoBatch(_) | Self::Broken(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
@@ -82,21 +85,27 @@ pub(super) async fn respond(state: &State, endpoint: Endpoint, request: Request<
         }
         Err(reason) => {
             state.metrics.unanswered(reason.reason());
-            let words = reason.to_string();
-            let words = short(&words);
+            let (words, response) = refusal(&reason);
             // As a field, which every format of the log escapes: a caller must not be able to write lines of its own.
             warn!(endpoint = endpoint.name(), reason = reason.reason(), error = words, "review not answered");
-            let mut response = Response::new(Body::from(format!("{words}\n")));
-            *response.status_mut() = reason.status();
-            // Measured with API servers of 1.34 and 1.37: with this header they ask again a second later, within the webhook's
-            // timeout, and the writer notices nothing of a short overload. Without it, and for a connection that is closed, the
-            // write fails at once (or passes unjudged, where failurePolicy says so); with a zero they ask eleven times in 10 ms.
-            if matches!(reason, Unanswered::Busy) {
-                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            }
             response
         }
     }
+}
+
+/// The answer to a request that gets none, and its words.
+pub(super) fn refusal(reason: &Unanswered) -> (String, Response<Body>) {
+    let words = reason.to_string();
+    let words = short(&words).to_owned();
+    let mut response = Response::new(Body::from(format!("{words}\n")));
+    *response.status_mut() = reason.status();
+    // Measured with API servers of 1.34 and 1.37: with this header they ask again a second later, within the webhook's
+    // timeout, and the writer notices nothing of a short overload. Without it, and for a connection that is closed, the
+    // write fails at once (or passes unjudged, where failurePolicy says so); with a zero they ask eleven times in 10 ms.
+    if matches!(reason, Unanswered::Busy) {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    (words, response)
 }
 
 async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Result<Vec<u8>, Unanswered> {
@@ -128,7 +137,7 @@ async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Re
 }
 
 /// The whole body, and the room it takes until it is answered.
-async fn body(state: &State, mut body: Body) -> Result<(Bytes, Vec<OwnedSemaphorePermit>), Unanswered> {
+pub(super) async fn body(state: &State, mut body: Body) -> Result<(Bytes, Vec<OwnedSemaphorePermit>), Unanswered> {
     let read = async {
         let mut held = Vec::new();
         let mut parts: Vec<u8> = Vec::new();

@@ -10,6 +10,7 @@ use axum::routing::{get, post};
 use futures_util::FutureExt;
 use http::{Request, Response, StatusCode};
 
+use super::audit_events::{self, AuditEvents};
 use super::{State, reviews};
 use crate::review::Endpoint;
 
@@ -26,7 +27,13 @@ pub(super) enum Caller {
 
 /// The paths of the HTTPS listener.
 pub(super) fn https(state: Arc<State>) -> Router {
-    Router::new()
+    let mut router = Router::new();
+    if state.audit_events.is_some() {
+        let shown = get(|Shared(state), request| async { audit(state, Audit::Show, request).await });
+        let both = shown.post(|Shared(state), request| async { audit(state, Audit::Take, request).await });
+        router = router.route("/audit-events", both);
+    }
+    router
         .route("/mutate", post(|Shared(state), request| async { review(state, Endpoint::Mutate, request).await }))
         .route("/validate", post(|Shared(state), request| async { review(state, Endpoint::Validate, request).await }))
         .route("/status", post(|Shared(state), request| async { review(state, Endpoint::Status, request).await }))
@@ -41,14 +48,48 @@ pub(super) fn metrics(state: Arc<State>) -> Router {
 }
 
 async fn review(state: Arc<State>, endpoint: Endpoint, request: Request<Body>) -> Response<Body> {
-    if request.extensions().get::<Caller>() == Some(&Caller::Unknown) {
-        state.metrics.unanswered("unknown_caller");
-        let mut response = Response::new(Body::from("a certificate of the API server is needed to ask this\n"));
-        *response.status_mut() = StatusCode::FORBIDDEN;
-        return response;
+    if is_unknown(&request) {
+        state.metrics.unanswered(UNKNOWN_CALLER);
+        return forbidden();
     }
     let answer = AssertUnwindSafe(reviews::respond(&state, endpoint, request)).catch_unwind().await;
     answer.unwrap_or_else(|_| reviews::panicked(&state, endpoint))
+}
+
+/// What is asked of the audit events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Audit {
+    Take,
+    Show,
+}
+
+async fn audit(state: Arc<State>, wanted: Audit, request: Request<Body>) -> Response<Body> {
+    if is_unknown(&request) {
+        state.metrics.audit_events.batch(UNKNOWN_CALLER);
+        return forbidden();
+    }
+    let Some(events) = &state.audit_events else { return Response::default() };
+    let answer = AssertUnwindSafe(audited(&state, events, wanted, request)).catch_unwind().await;
+    answer.unwrap_or_else(|_| audit_events::panicked(&state))
+}
+
+async fn audited(state: &State, events: &AuditEvents, wanted: Audit, request: Request<Body>) -> Response<Body> {
+    match wanted {
+        Audit::Take => audit_events::take(state, events, request).await,
+        Audit::Show => audit_events::show(events),
+    }
+}
+
+const UNKNOWN_CALLER: &str = "unknown_caller";
+
+fn is_unknown(request: &Request<Body>) -> bool {
+    request.extensions().get::<Caller>() == Some(&Caller::Unknown)
+}
+
+fn forbidden() -> Response<Body> {
+    let mut response = Response::new(Body::from("a certificate of the API server is needed to ask this\n"));
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    response
 }
 
 async fn ready(Shared(state): Shared<Arc<State>>) -> (StatusCode, String) {
@@ -59,6 +100,9 @@ async fn ready(Shared(state): Shared<Arc<State>>) -> (StatusCode, String) {
 }
 
 async fn scrape(Shared(state): Shared<Arc<State>>) -> ([(http::HeaderName, &'static str); 1], String) {
+    if let Some(events) = &state.audit_events {
+        events.tell(&state.metrics.audit_events);
+    }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(http::header::CONTENT_TYPE, kind)], state.metrics.text())
 }

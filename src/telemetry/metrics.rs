@@ -2,17 +2,19 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+
+pub use super::audits::{AuditMetrics, EventMetrics, ReportWrites};
 
 /// From well below what a judgement takes to the longest timeout a webhook is usually given.
 const BUCKETS: [f64; 17] =
@@ -30,9 +32,9 @@ pub struct Answered {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Found {
-    rule: &'static str,
-    action: &'static str,
+pub(super) struct Found {
+    pub(super) rule: &'static str,
+    pub(super) action: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -52,8 +54,8 @@ struct Reason {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Result {
-    result: &'static str,
+pub(super) struct Result {
+    pub(super) result: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -92,103 +94,6 @@ impl Completions {
     /// One more.
     pub fn count(&self, result: &'static str) {
         self.0.get_or_create(&Result { result }).inc();
-    }
-}
-
-/// What became of the reports of an audit.
-#[derive(Clone, Debug, Default)]
-pub struct ReportWrites(Family<Result, Counter>);
-
-impl ReportWrites {
-    /// One more.
-    pub fn count(&self, result: &'static str) {
-        self.0.get_or_create(&Result { result }).inc();
-    }
-}
-
-/// What the audit of the cluster finds, for the replica that does it. The others show none of it.
-#[derive(Clone, Debug, Default)]
-pub struct AuditMetrics {
-    findings: Family<Found, Gauge>,
-    /// What `findings` has now.
-    shown: Arc<Mutex<Vec<Found>>>,
-    last_scan: Sometimes,
-    duration: Sometimes,
-    /// What became of the reports.
-    pub reports: ReportWrites,
-}
-
-impl AuditMetrics {
-    fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "audit_findings",
-            "Findings in the cluster as it is, by what would be done about them",
-            self.findings.clone(),
-        );
-        registry.register(
-            "audit_last_scan_timestamp_seconds",
-            "When everything was last looked at, in seconds since 1970",
-            self.last_scan.clone(),
-        );
-        registry.register("audit_scan_duration_seconds", "How long that took", self.duration.clone());
-        registry.register("audit_report_writes", "Reports, by what became of them", self.reports.0.clone());
-    }
-
-    /// All that is found now, by rule and action: what is not among it is not found any more.
-    pub fn found(&self, counts: impl IntoIterator<Item = ((&'static str, &'static str), usize)>) {
-        let mut found = Vec::new();
-        for ((rule, action), count) in counts {
-            let label = Found { rule, action };
-            self.findings.get_or_create(&label).set(i64::try_from(count).unwrap_or(i64::MAX));
-            found.push(label);
-        }
-        // What is still found is never missing in between: an alert would begin to wait anew.
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        for gone in shown.iter().filter(|label| !found.contains(label)) {
-            self.findings.remove(gone);
-        }
-        *shown = found;
-    }
-
-    /// Everything was looked at: when that ended, in seconds since 1970, and how long it took.
-    pub fn scanned(&self, at: f64, seconds: f64) {
-        self.last_scan.is(Some(at));
-        self.duration.is(Some(seconds));
-    }
-
-    /// This replica leads no more: another one knows.
-    pub fn clear(&self) {
-        self.found([]);
-        self.last_scan.is(None);
-        self.duration.is(None);
-    }
-}
-
-/// A number that is not always there.
-#[derive(Clone, Debug, Default)]
-struct Sometimes(Arc<Mutex<Option<f64>>>);
-
-impl Sometimes {
-    fn is(&self, value: Option<f64>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = value;
-    }
-
-    fn get(&self) -> Option<f64> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl EncodeMetric for Sometimes {
-    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
-        self.get().map_or(Ok(()), |value| ConstGauge::new(value).encode(encoder))
-    }
-
-    fn metric_type(&self) -> MetricType {
-        MetricType::Gauge
-    }
-
-    fn is_empty(&self) -> bool {
-        self.get().is_none()
     }
 }
 
@@ -317,6 +222,8 @@ pub struct Metrics {
     pub caches: CacheMetrics,
     /// What is found in it.
     pub audit: AuditMetrics,
+    /// What the API server's audit events tell.
+    pub audit_events: EventMetrics,
 }
 
 impl Default for Metrics {
@@ -342,6 +249,7 @@ impl Default for Metrics {
             registered: Registered::default(),
             caches: CacheMetrics::default(),
             audit: AuditMetrics::default(),
+            audit_events: EventMetrics::default(),
         };
         metrics.policy_current.set(1);
         metrics.register();
@@ -409,6 +317,7 @@ impl Metrics {
         );
         self.caches.register(registry);
         self.audit.register(registry);
+        self.audit_events.register(registry);
     }
 
     /// A review was answered, after so many seconds.

@@ -1,5 +1,6 @@
 //! What the server tells about itself: log lines and metrics.
 
+mod audits;
 pub mod denials;
 mod json;
 mod lines;

@@ -10,10 +10,10 @@ use crate::harness::{nadmit, run};
 use crate::objects::{OPERATOR, nad, nad_at, nads, version};
 use crate::processes::wait;
 
-const POLICY: &str = include_str!("../../deploy/audit-policy.yaml");
+pub const POLICY: &str = include_str!("../../deploy/audit-policy.yaml");
 
 const PUT: (&str, &str) = ("PUT", "application/json");
-const MERGE: (&str, &str) = ("PATCH", "application/merge-patch+json");
+pub const MERGE: (&str, &str) = ("PATCH", "application/merge-patch+json");
 const JSON: (&str, &str) = ("PATCH", "application/json-patch+json");
 const APPLY: (&str, &str) = ("PATCH", "application/apply-patch+yaml");
 
@@ -28,7 +28,7 @@ enum Said {
     ValuesOnly,
 }
 
-fn states() -> String {
+pub fn states() -> String {
     format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{OPERATOR}/sriovnetworknodestates")
 }
 
@@ -43,7 +43,7 @@ fn state(version: Option<&str>, status: &str) -> Value {
     state
 }
 
-fn merge(version: Option<&str>, status: &str) -> Value {
+pub fn merge(version: Option<&str>, status: &str) -> Value {
     match version {
         Some(version) => json!({"metadata": {"resourceVersion": version}, "status": {"syncStatus": status}}),
         None => json!({"status": {"syncStatus": status}}),
@@ -55,14 +55,14 @@ fn patch(op: &str, path: &str, value: &str, status: &str) -> Value {
 }
 
 /// The last finished line has that user agent in it: all before it are written too.
-fn logged(cluster: &Cluster, agent: &str) {
+pub fn logged(cluster: &Cluster, agent: &str) {
     wait("the end of the audit log", || {
         let log = fs::read_to_string(cluster.audit_log()).unwrap_or_default();
         (log.ends_with('\n') && log.contains(agent)).then_some(())
     });
 }
 
-fn report(cluster: &Cluster, more: &[&str]) -> (Value, Option<i32>) {
+pub fn report(cluster: &Cluster, more: &[&str]) -> (Value, Option<i32>) {
     let log = cluster.audit_log();
     let arguments = [&["audit-log", "-o", "json", log.to_str().unwrap()], more].concat();
     let out = run(nadmit(&arguments));

@@ -33,6 +33,9 @@ pub enum Template {
 /// The file whose presence has the API server write an audit log.
 const AUDIT_POLICY: &str = "audit-policy.yaml";
 
+/// The file whose presence has it send audit events.
+const AUDIT_WEBHOOK: &str = "audit-webhook.kubeconfig";
+
 /// Who is who: a token is the user's short name.
 const USERS: [(&str, &str, &str); 6] = [
     ("admin", "admin", "system:masters"),
@@ -93,6 +96,14 @@ impl Cluster {
     /// The same with an audit log, see [`Self::audit_log`].
     pub fn with_audit_log(policy: &str) -> Self {
         Self::start_with(|dir| fs::write(dir.join(AUDIT_POLICY), policy).unwrap())
+    }
+
+    /// The same, and its audit events go where that kubeconfig leads, too.
+    pub fn with_audit_webhook(policy: &str, kubeconfig: &str) -> Self {
+        Self::start_with(|dir| {
+            fs::write(dir.join(AUDIT_POLICY), policy).unwrap();
+            fs::write(dir.join(AUDIT_WEBHOOK), kubeconfig).unwrap();
+        })
     }
 
     fn start_with(prepare: impl FnOnce(&Path)) -> Self {
@@ -338,6 +349,11 @@ fn api_server(bin: &Path, dir: &Path, etcd: &str, port: u16) -> Command {
     if dir.join(AUDIT_POLICY).exists() {
         command.arg(format!("--audit-policy-file={}/{AUDIT_POLICY}", dir.display()));
         command.arg(format!("--audit-log-path={}/audit.log", dir.display()));
+    }
+    if dir.join(AUDIT_WEBHOOK).exists() {
+        command.arg(format!("--audit-webhook-config-file={}/{AUDIT_WEBHOOK}", dir.display()));
+        command.args(["--audit-webhook-batch-max-size=100", "--audit-webhook-batch-max-wait=1s"]);
+        command.args(["--audit-webhook-truncate-enabled", "--audit-webhook-truncate-max-batch-size=4194304"]);
     }
     let dir = dir.display();
     command.args([

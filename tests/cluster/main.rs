@@ -31,7 +31,9 @@ mod service;
 mod writers;
 
 mod audit;
+mod audit_events;
 mod audit_log;
+mod audited;
 mod backstop;
 mod chart;
 mod contention;

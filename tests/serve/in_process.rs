@@ -44,6 +44,7 @@ impl InProcess {
             asks_callers: false,
             caller_name: None,
             logs: None,
+            takes_audit_events: true,
             limits,
             readiness: Arc::default(),
             metrics: Metrics::default(),

@@ -5,6 +5,7 @@
 
 mod abuse;
 mod arguments;
+mod audit_events;
 mod certificates;
 mod client;
 mod doors;

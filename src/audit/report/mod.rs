@@ -120,6 +120,11 @@ pub struct LoopWriter {
 impl Report {
     /// What came of it. An object that was written `loop_rate` times within a minute is in a loop.
     pub fn of(scan: &Scan, sources: Vec<String>, loop_rate: u32) -> Self {
+        Self::within(scan, sources, loop_rate, usize::MAX)
+    }
+
+    /// The same with no more than so many loops, the fastest.
+    pub fn within(scan: &Scan, sources: Vec<String>, loop_rate: u32, max_loops: usize) -> Self {
         let mut totals = Counts::default();
         let mut writers = Vec::new();
         for ((agent, resource), row) in scan.tally.rows() {
@@ -132,7 +137,7 @@ impl Report {
                 counts: row.counts,
             });
         }
-        let loops = loops(scan, loop_rate);
+        let loops = loops(scan, loop_rate, max_loops);
         let findings = findings::of(&writers, &loops);
         Self { version: 1, log: Log::of(scan, sources), totals, writers, loops, findings }
     }
@@ -160,9 +165,9 @@ impl Log {
     }
 }
 
-fn loops(scan: &Scan, loop_rate: u32) -> Vec<Loop> {
+fn loops(scan: &Scan, loop_rate: u32, max_loops: usize) -> Vec<Loop> {
     let mut loops = Vec::new();
-    for (name, object) in scan.objects.loops(loop_rate) {
+    for (name, object) in scan.objects.loops(loop_rate).into_iter().take(max_loops) {
         let (resource, name) = name.split_once(' ').unwrap_or(("", name));
         let mut writers: Vec<_> = object
             .writers

@@ -1,0 +1,181 @@
+//! The audit that never ends, beside the real operator: what goes wrong has a report, an Event and a metric, and all of it clears.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Template};
+use crate::objects::{Kind, OPERATOR, nad, nad_at, nads, network};
+use crate::processes::wait;
+
+/// Others have two seconds to do their part.
+const POLICY: &str = "audit: {graceSeconds: 2}";
+
+fn make(cluster: &Cluster, name: &str, namespace: &str, fields: &Value) {
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, namespace, fields));
+}
+
+/// The report of an object.
+fn report(cluster: &Cluster, namespace: &str, path: &str) -> Option<Value> {
+    let uid = cluster.admin.get(path)?["metadata"]["uid"].as_str().unwrap().to_owned();
+    let all = cluster.admin.get(&format!("/apis/openreports.io/v1alpha1/namespaces/{namespace}/reports"))?;
+    let reports = all["items"].as_array().unwrap();
+    reports.iter().find(|report| report["metadata"]["ownerReferences"][0]["uid"] == *uid).cloned()
+}
+
+/// What a report says of a rule.
+fn said(report: &Value, rule: &str) -> Option<String> {
+    let results = report["results"].as_array().unwrap();
+    let result = results.iter().find(|result| result["rule"] == rule)?;
+    Some(result["message"].as_str().unwrap().to_owned())
+}
+
+/// The words about an object, as soon as they are kept.
+fn words(cluster: &Cluster, namespace: &str, path: &str, rule: &str) -> String {
+    wait(rule, || said(&report(cluster, namespace, path)?, rule))
+}
+
+fn wait_clean(cluster: &Cluster, namespace: &str, path: &str) {
+    wait("a clean object", || report(cluster, namespace, path).is_none().then_some(()));
+}
+
+fn count(cluster: &Cluster, rule: &str) -> f64 {
+    let metrics = cluster.nadmit().metrics_text();
+    let line = format!("nadmit_audit_findings{{rule=\"{rule}\",action=\"warn\"}} ");
+    metrics.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or_default()
+}
+
+#[test]
+fn what_goes_wrong_is_told_and_untold() {
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    cluster.deploy_with(POLICY);
+    cluster.start_operator(Template::Upstream);
+    cluster.operator_is_available(1);
+    cluster.namespace("apps");
+    let at = |name: &str| Kind::Sriov.at(name);
+    wait("a first look", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
+
+    // No namespace: its author is told, and hears no more of it once it is there.
+    make(&cluster, "early", "later", &json!({}));
+    let words_of = |cluster: &Cluster, name: &str, rule: &str| words(cluster, OPERATOR, &at(name), rule);
+    assert!(words_of(&cluster, "early", "audit/nad-absent").contains("namespace `later` is not there"));
+    wait("the metric", || (count(&cluster, "audit/nad-absent") == 1.0).then_some(()));
+    let events = format!("/api/v1/namespaces/{OPERATOR}/events");
+    let is_told = |event: &Value| event["involvedObject"]["name"] == "early" && event["reason"] == "AuditNadAbsent";
+    wait("an Event", || cluster.admin.get(&events)?["items"].as_array()?.iter().any(is_told).then_some(()));
+    cluster.namespace("later");
+    wait_clean(&cluster, OPERATOR, &at("early"));
+    wait("the metric", || (count(&cluster, "audit/nad-absent") == 0.0).then_some(()));
+    // A namespace that goes takes the NAD away.
+    cluster.admin.delete("/api/v1/namespaces/later");
+    let gone = words_of(&cluster, "early", "audit/nad-absent");
+    assert!(gone.contains("namespace `later` is"), "{gone}");
+    cluster.jane.delete(&at("early"));
+    cluster.jane.wait_gone(&at("early"));
+
+    // The operator is stopped midway, and seems to run.
+    make(&cluster, "one", "apps", &json!({ "vlan": 5 }));
+    make(&cluster, "two", "apps", &json!({}));
+    for name in ["one", "two"] {
+        cluster.jane.wait(&nad_at("apps", name), |_| true);
+    }
+    cluster.stop_operator();
+    cluster.operator_is_available(1);
+    for name in ["waits", "waits-too"] {
+        make(&cluster, name, "apps", &json!({}));
+    }
+    for name in ["waits", "waits-too"] {
+        assert!(words_of(&cluster, name, "audit/operator-silent").contains("gone deaf"));
+    }
+    cluster.jane.delete(&at("two"));
+    assert!(words_of(&cluster, "two", "audit/stuck-deletion").contains("finalizer"));
+    let path = nad_at("apps", "one");
+    let config =
+        cluster.jane.get(&path).unwrap()["spec"]["config"].as_str().unwrap().replace("\"vlan\": 5", "\"vlan\": 7");
+    cluster.admin.patch(&path, &json!({ "spec": { "config": config } }));
+    assert!(words_of(&cluster, "one", "audit/nad-drift").contains("`/vlan` in its config is 7"));
+    let mut orphan = nad("orphan", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"openshift.io/cx7"}"#);
+    orphan["metadata"]["annotations"] = json!({
+        "sriovnetwork.openshift.io/owner-ref": format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/gone"),
+        "k8s.v1.cni.cncf.io/resourceName": "openshift.io/cx7",
+    });
+    cluster.admin.create(&nads("apps"), &orphan);
+    words(&cluster, "apps", &nad_at("apps", "orphan"), "audit/orphan");
+    for rule in ["operator-silent", "stuck-deletion", "nad-drift", "orphan"] {
+        assert!(count(&cluster, &format!("audit/{rule}")) > 0.0, "{rule}");
+    }
+    let table = cluster.kubectl("admin", &["get", "reports", "--all-namespaces"], "");
+    assert!(String::from_utf8_lossy(&table.stdout).lines().count() > 5);
+
+    // All is mended, and nothing is left of it.
+    cluster.start_operator(Template::Upstream);
+    for name in ["waits", "waits-too", "one"] {
+        wait_clean(&cluster, OPERATOR, &at(name));
+    }
+    cluster.jane.wait_gone(&at("two"));
+    cluster.admin.delete(&nad_at("apps", "orphan"));
+    wait("no reports", || {
+        let all = cluster.admin.get("/apis/openreports.io/v1alpha1/reports").unwrap();
+        all["items"].as_array().unwrap().is_empty().then_some(())
+    });
+    for rule in ["nad-absent", "operator-silent", "stuck-deletion", "nad-drift", "orphan"] {
+        wait(rule, || (count(&cluster, &format!("audit/{rule}")) == 0.0).then_some(()));
+    }
+}
+
+/// Two writers undo each other; both are named, and when they stop, nothing is left of it.
+#[test]
+fn a_fight_is_found_and_its_sides_are_named() {
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    cluster.deploy_with(POLICY);
+    cluster.namespace("apps");
+    let path = nad_at("apps", "net");
+    cluster.admin.create(&nads("apps"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan","mtu":1500}"#));
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (user, mtu) in [("one", 1500), ("two", 9000)] {
+            let (cluster, path, is_over) = (&cluster, &path, &is_over);
+            scope.spawn(move || {
+                let config = json!({ "cniVersion": "1.0.0", "type": "macvlan", "mtu": mtu }).to_string();
+                let body = json!({ "spec": { "config": config } });
+                let path = format!("{path}?fieldManager={user}");
+                while !is_over.load(Ordering::Relaxed) {
+                    cluster.admin.patch(&path, &body);
+                    thread::sleep(Duration::from_millis(200));
+                }
+            });
+        }
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait("the fight", || {
+                let said = said(&report(&cluster, "apps", &path)?, "audit/hot-object")?;
+                (said.contains("one") && said.contains("two") && said.contains("/spec/config#/mtu")).then_some(())
+            });
+        }));
+        is_over.store(true, Ordering::Relaxed);
+        found.unwrap();
+    });
+    wait_clean(&cluster, "apps", &path);
+}
+
+/// While nothing changes nothing is written, however often everything is looked at.
+#[test]
+fn a_second_leader_finds_all_said() {
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    cluster.deploy_with(POLICY);
+    cluster.namespace("apps");
+    make(&cluster, "early", "later", &json!({}));
+    words(&cluster, OPERATOR, &Kind::Sriov.at("early"), "audit/nad-absent");
+    let before = report(&cluster, OPERATOR, &Kind::Sriov.at("early")).unwrap();
+    cluster.kill_nadmit();
+    cluster.deploy_with(POLICY);
+    wait("another leader's look", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
+    wait("the metric", || (count(&cluster, "audit/nad-absent") == 1.0).then_some(()));
+    assert_eq!(report(&cluster, OPERATOR, &Kind::Sriov.at("early")).unwrap(), before);
+    let writes = cluster.nadmit().metrics_text();
+    assert!(!writes.contains("nadmit_audit_report_writes_total{"), "{writes}");
+}
