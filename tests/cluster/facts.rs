@@ -35,11 +35,11 @@ fn is_ready(nadmit: &Server, kind: &str) -> bool {
     nadmit.metric(&format!("nadmit_cache_ready{{kind=\"{kind}\"}}")) == 1.0
 }
 
-fn count(nadmit: &Server, kind: &str) -> usize {
+pub fn count(nadmit: &Server, kind: &str) -> usize {
     nadmit.metric(&format!("nadmit_cache_objects{{kind=\"{kind}\"}}")) as usize
 }
 
-fn knows_all(nadmit: &Server) {
+pub fn knows_all(nadmit: &Server) {
     wait("the caches", || KINDS.iter().all(|kind| is_ready(nadmit, kind)).then_some(()));
 }
 
@@ -238,67 +238,4 @@ fn the_operators_namespace_is_discovered() {
     cluster.admin.create(&configs, &config);
     wait("a refusal", || refused("apps"));
     assert_eq!(refused(OPERATOR), None);
-}
-
-/// A line of what the system says of nadmit's memory, in MiB.
-fn rss(cluster: &Cluster, name: &str) -> f64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", cluster.nadmit().pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<usize>().unwrap() as f64 / 1024.0
-}
-
-/// Prints how much memory nadmit has with many objects in the cluster: `cargo test --test cluster memory -- --ignored --nocapture`.
-#[test]
-#[ignore = "it writes twenty thousand objects"]
-fn memory_with_many_objects() {
-    const EACH: usize = 10_000;
-    let mut cluster = Cluster::start();
-    cluster.namespace("apps");
-    cluster.start_nadmit();
-    knows_all(cluster.nadmit());
-    println!("empty: {:.1} MiB", rss(&cluster, "VmRSS"));
-    let config = r#"{"cniVersion":"1.0.0","name":"n","type":"sriov","vlan":100,"spoofchk":"on","trust":"off","vlanQoS":0,"link_state":"auto","ipam":{"type":"whereabouts","range":"10.56.217.0/24"}}"#;
-    thread::scope(|scope| {
-        for writer in 0..4 {
-            let cluster = &cluster;
-            scope.spawn(move || {
-                for number in (writer..EACH).step_by(4) {
-                    let name = format!("a-network-of-usual-length-{number}");
-                    let fields = json!({ "ipam": r#"{"type":"whereabouts","range":"10.56.217.0/24"}"#, "vlan": 100 });
-                    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, &name, "apps", &fields));
-                    let mut nad = nad(&name, config);
-                    let owner = format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/{name}");
-                    nad["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
-                    cluster.jane.create(&nads("apps"), &nad);
-                }
-            });
-        }
-    });
-    let has_all = |nadmit: &Server| {
-        let kinds = ["SriovNetwork", "NetworkAttachmentDefinition"];
-        wait("all of them", || kinds.iter().all(|kind| count(nadmit, kind) == EACH).then_some(()));
-    };
-    has_all(cluster.nadmit());
-    println!("watched: {:.1} MiB, at most {:.1}", rss(&cluster, "VmRSS"), rss(&cluster, "VmHWM"));
-    // Listed by one that starts now.
-    cluster.kill_nadmit();
-    let began = Instant::now();
-    cluster.start_nadmit();
-    knows_all(cluster.nadmit());
-    println!(
-        "listed after {:.1?}: {:.1} MiB, at most {:.1}",
-        began.elapsed(),
-        rss(&cluster, "VmRSS"),
-        rss(&cluster, "VmHWM")
-    );
-    has_all(cluster.nadmit());
-    // And once more while the old facts are still there.
-    cluster.without_api_server(|cluster| {
-        cluster.nadmit().wait_for_line("the list or the watch failed; it is tried again");
-    });
-    cluster.nadmit().wait_for_log("a new list", |line| {
-        line["message"] == "listed" && line["kind"] == "NetworkAttachmentDefinition" && line["objects"] == EACH
-    });
-    println!("listed again: {:.1} MiB, at most {:.1}", rss(&cluster, "VmRSS"), rss(&cluster, "VmHWM"));
-    assert!(rss(&cluster, "VmHWM") < 96.0);
 }

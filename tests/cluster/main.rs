@@ -43,6 +43,7 @@ mod facts;
 mod install;
 mod kubectl;
 mod lease;
+mod many;
 mod monitoring;
 mod namespaces;
 mod others;
