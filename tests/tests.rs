@@ -10,6 +10,7 @@
 #![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
 
 mod audit_log;
+mod browser;
 mod cases;
 mod check;
 mod properties;

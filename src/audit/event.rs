@@ -30,6 +30,8 @@ pub struct Event<'a> {
     pub body: Body<'a>,
     /// The resourceVersion of the object in the answer; only at level RequestResponse.
     pub stored: Option<Cow<'a, str>>,
+    /// Whether nadmit compared what the client stated in its own way, and would have refused it.
+    pub is_guarded: bool,
     /// When the request came, in microseconds since 1970.
     pub received: i64,
     /// When it was answered.
@@ -142,6 +144,7 @@ impl<'a> Event<'a> {
                 "responseStatus" => (event.code, event.refusal) = answer(reader)?,
                 "requestObject" => event.body = Body::next(reader)?,
                 "responseObject" => event.stored = Head::next(reader)?.version,
+                "annotations" => event.is_guarded = is_guarded(reader)?,
                 "requestReceivedTimestamp" => event.received = time(reader)?,
                 "stageTimestamp" => event.completed = time(reader)?,
                 _ => drop(reader.skip()?),
@@ -163,6 +166,7 @@ impl<'a> Event<'a> {
             refusal: self.refusal,
             body: self.body.into_owned(),
             stored: self.stored.map(owned),
+            is_guarded: self.is_guarded,
             received: self.received,
             completed: self.completed,
         }
@@ -334,6 +338,21 @@ fn user<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, str>, Error> {
         Ok(())
     })?;
     Ok(name)
+}
+
+/// Whether the status webhook of nadmit says that it was shown what the write was computed from. In audit mode it refuses nothing, and
+/// what it says of a first try need not hold for the one that was stored.
+fn is_guarded(reader: &mut Reader<'_>) -> Result<bool, Error> {
+    let (mut is_shown, mut is_enforced) = (false, false);
+    if_object(reader, |reader, key| {
+        match key {
+            "status.nadmit.io/class" => is_shown = reader.text()?.as_deref() == Some("guarded"),
+            "status.nadmit.io/mode" => is_enforced = reader.text()?.as_deref() == Some("enforce"),
+            _ => drop(reader.skip()?),
+        }
+        Ok(())
+    })?;
+    Ok(is_shown && is_enforced)
 }
 
 /// The code, and who refused.

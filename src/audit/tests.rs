@@ -163,6 +163,19 @@ fn what_is_not_looked_at() {
     assert_eq!(Report::of(&everything, Vec::new(), 10).totals.blind, 1);
 }
 
+/// What a client states in nadmit's way proves something where nadmit compared it and would have refused it.
+#[test]
+fn what_nadmit_compared_is_not_blind() {
+    for (class, mode, blind) in
+        [("guarded", "enforce", 0), ("guarded", "audit", 1), ("unproven", "enforce", 1), ("owned_apply", "enforce", 1)]
+    {
+        let annotations = json!({"authorization.k8s.io/decision": "allow", "status.nadmit.io/class": class, "status.nadmit.io/mode": mode});
+        let event = with(status("patch", "", 200, &json!({"status": {}})), "/annotations", annotations);
+        let totals = Report::of(&scanned(&[event]), Vec::new(), 10).totals;
+        assert_eq!(totals.blind, blind, "{class} {mode}");
+    }
+}
+
 #[test]
 fn damaged_lines_are_counted() {
     let line = status("patch", "", 200, &json!({"status": {}})).to_string();

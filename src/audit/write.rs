@@ -41,7 +41,7 @@ impl Way {
 /// What a write proved about the object that it was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// It stated the resourceVersion, which the server compared.
+    /// It stated the resourceVersion, which the server or nadmit compared.
     Version,
     /// It tested values, but not the version: what it overwrites may have changed around them.
     Values,
@@ -153,6 +153,7 @@ fn proof(event: &Event<'_>) -> Proof {
         (Verb::Create, _) => Proof::NotNeeded,
         (_, Body::Object { version: Some(_), .. } | Body::Operations { version: Some(_), .. }) => Proof::Version,
         (Verb::Update, _) if event.object.version.is_some() => Proof::Version,
+        _ if event.is_guarded => Proof::Version,
         (_, Body::Operations { tests: true, .. }) => Proof::Values,
         (_, Body::Unknown) => Proof::Unknown,
         _ => Proof::Nothing,

@@ -1,11 +1,13 @@
 //! Two controllers that both read "no plan yet", and both write one. Whoever comes second must hear of it.
 
-use std::sync::Barrier;
+use std::collections::BTreeMap;
+use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use serde_json::{Value, json};
 
 use crate::api::{Api, Refused};
+use crate::audit_log::{POLICY, logged, report};
 use crate::cluster::Cluster;
 use crate::processes::wait;
 
@@ -68,9 +70,15 @@ struct Writer<'a> {
     api: &'a Api,
     way: Way,
     name: &'static str,
+    /// What it calls itself.
+    agent: &'a str,
 }
 
 impl Writer<'_> {
+    fn send(&self, method: &str, address: &str, kind: &str, body: &Value) -> Result<Value, Refused> {
+        self.api.send_as(self.agent, method, address, kind, Some(body))
+    }
+
     fn manager(&self) -> &str {
         if self.way.share_manager { "planner" } else { self.name }
     }
@@ -90,23 +98,23 @@ impl Writer<'_> {
             Verb::Put => {
                 let mut whole = read.clone();
                 whole["status"] = status;
-                self.api.send("PUT", &address, "application/json", Some(&whole))
+                self.send("PUT", &address, "application/json", &whole)
             }
-            Verb::Merge => self.api.send("PATCH", &address, "application/merge-patch+json", Some(&body)),
+            Verb::Merge => self.send("PATCH", &address, "application/merge-patch+json", &body),
             Verb::Json => {
                 let mut steps = vec![json!({ "op": "add", "path": "/status", "value": status })];
                 if self.way.states {
                     let annotations = &body["metadata"]["annotations"];
                     steps.push(json!({ "op": "add", "path": "/metadata/annotations", "value": annotations }));
                 }
-                self.api.send("PATCH", &address, "application/json-patch+json", Some(&json!(steps)))
+                self.send("PATCH", &address, "application/json-patch+json", &json!(steps))
             }
             Verb::Apply { force } => {
                 body["apiVersion"] = "example.com/v1".into();
                 body["kind"] = "Plan".into();
                 body["metadata"]["name"] = name.into();
                 let address = format!("{address}&force={force}");
-                self.api.send("PATCH", &address, "application/apply-patch+yaml", Some(&body))
+                self.send("PATCH", &address, "application/apply-patch+yaml", &body)
             }
         }
     }
@@ -129,16 +137,17 @@ fn plan(object: &Value) -> Option<&str> {
     object["status"]["plan"].as_str()
 }
 
-/// Two hundred objects, which both find without a plan.
-fn contend(admin: &Api, api: &Api, way: Way, mode: &str) -> Outcome {
-    let names: Vec<_> = (0..ROUNDS).map(|round| format!("{}-{mode}-{round}", way.name)).collect();
+/// So many objects, which both find without a plan.
+fn contend(admin: &Api, api: &Api, way: Way, mode: &str, rounds: usize) -> Outcome {
+    let agent = format!("{mode}/{}", way.name);
+    let names: Vec<_> = (0..rounds).map(|round| format!("{}-{mode}-{round}", way.name)).collect();
     for name in &names {
         let plan = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": { "name": name } });
         admin.create(PLANS, &plan);
     }
     let both_have_read = Barrier::new(2);
     let run = |name: &'static str| {
-        let writer = Writer { api, way, name };
+        let writer = Writer { api, way, name, agent: &agent };
         names.iter().map(|object| reconcile(&writer, object, &both_have_read)).collect::<Vec<_>>()
     };
     let (first, second) = thread::scope(|scope| {
@@ -181,10 +190,14 @@ fn reconcile(writer: &Writer<'_>, object: &str, both_have_read: &Barrier) -> Res
 }
 
 fn each(admin: &Api, api: &Api, ways: &[Way], mode: &str, check: impl Fn(Way, Outcome) + Sync) {
+    each_for(ROUNDS, admin, api, ways, mode, check);
+}
+
+fn each_for(rounds: usize, admin: &Api, api: &Api, ways: &[Way], mode: &str, check: impl Fn(Way, Outcome) + Sync) {
     thread::scope(|scope| {
         for way in ways {
             let check = &check;
-            scope.spawn(move || check(*way, contend(admin, api, *way, mode)));
+            scope.spawn(move || check(*way, contend(admin, api, *way, mode, rounds)));
         }
     });
 }
@@ -221,7 +234,7 @@ fn blind_writers_lose_plans_and_nadmit_lets_none_be_lost() {
 
     cluster.deploy_with("status: {resources: {example.com/plans: {strict: true}}}\n");
     let (admin, jane) = (&cluster.admin, &cluster.jane);
-    let probe = Writer { api: jane, way: BLIND[0], name: "alpha" };
+    let probe = Writer { api: jane, way: BLIND[0], name: "alpha", agent: "probe" };
     let plan = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": { "name": "probe" } });
     let made = admin.create(PLANS, &plan);
     wait("the guard", || probe.write(&made).err());
@@ -241,4 +254,70 @@ fn blind_writers_lose_plans_and_nadmit_lets_none_be_lost() {
     each(admin, &putter, &COMPARED[..1], "putter", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
     each(admin, jane, &COMPARED[1..], "strict", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
     each(admin, jane, &STATED, "strict", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
+}
+
+/// The same writers while the API server records them: `audit-log` names every blind write that was taken, by the way it was sent, and no
+/// other. Blind is what stated nothing, and what stated it in nadmit's way while nobody compared.
+#[test]
+fn the_audit_log_names_every_blind_write_and_no_other() {
+    const FEW: usize = 25;
+    let policy = POLICY.replace("group: sriovnetwork.openshift.io", "group: example.com");
+    let mut cluster = Cluster::with_audit_log(&policy);
+    cluster.know_plans();
+    let putter = cluster.user("putter");
+    let want = Mutex::new(BTreeMap::new());
+    let note = |mode: &str, is_guarded: bool, way: Way, outcome: &Outcome| {
+        let refused = outcome.conflicts + outcome.denied;
+        let is_blind = way.verb != Verb::Put && !(way.states && is_guarded);
+        let blind = if is_blind { 2 * FEW - refused } else { 0 };
+        want.lock().unwrap().insert(format!("{mode}/{}", way.name), (way.verb, blind, refused));
+    };
+    let all = [&BLIND[..], &COMPARED, &STATED].concat();
+    each_for(FEW, &cluster.admin, &cluster.jane, &all, "alone", |way, outcome| note("alone", false, way, &outcome));
+
+    cluster.deploy_with("status: {resources: {example.com/plans: {strict: true}}}\n");
+    let (admin, jane) = (&cluster.admin, &cluster.jane);
+    let made = admin
+        .create(PLANS, &json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": { "name": "probe" } }));
+    let probe = Writer { api: jane, way: BLIND[0], name: "alpha", agent: "probe" };
+    wait("the guard", || probe.write(&made).err());
+    each_for(FEW, admin, jane, &all, "strict", |way, outcome| note("strict", true, way, &outcome));
+    each_for(FEW, admin, &putter, &COMPARED[..1], "putter", |way, outcome| note("putter", true, way, &outcome));
+    admin
+        .send_as(
+            "the-last",
+            "PATCH",
+            &format!("{PLANS}/probe"),
+            "application/merge-patch+json",
+            Some(&json!({"metadata": {"labels": {"a": "b"}}})),
+        )
+        .unwrap();
+    logged(&cluster, "the-last");
+
+    let (report, _) = report(&cluster, &["--group", "example.com"]);
+    let rows = report["writers"].as_array().unwrap().iter().filter(|row| row["resource"] == "plans.example.com/status");
+    let mut rows: BTreeMap<_, _> = rows.map(|row| (row["agent"].as_str().unwrap(), row)).collect();
+    // How often it wrote before the guard was there, nobody counted.
+    rows.remove("probe");
+    let want = want.into_inner().unwrap();
+    assert_eq!(rows.keys().copied().collect::<Vec<_>>(), want.keys().map(String::as_str).collect::<Vec<_>>());
+    let (mut made, mut named) = (0, 0);
+    for (agent, (verb, blind, refused)) in &want {
+        let row = rows[agent.as_str()];
+        let by = match verb {
+            Verb::Put => "put",
+            Verb::Merge => "merge_patch",
+            Verb::Json => "json_patch",
+            Verb::Apply { force: false } => "apply",
+            Verb::Apply { force: true } => "forced_apply",
+        };
+        let count = |key: &str| row[key].as_u64().unwrap() as usize;
+        assert_eq!(count("writes"), 2 * FEW, "{row}");
+        assert_eq!((count("blind"), count("blind_unknown")), (*blind, 0), "{row}");
+        assert_eq!(row["blind_by"][by].as_u64().unwrap() as usize, *blind, "{row}");
+        assert_eq!(["stale", "conflicts", "denied", "refused"].map(count).iter().sum::<usize>(), *refused, "{row}");
+        (made, named) = (made + blind, named + count("blind"));
+    }
+    assert!(made > 10 * FEW, "only {made} blind writes");
+    println!("{made} blind writes of {} made, {named} named", want.len() * 2 * FEW);
 }

@@ -1,0 +1,156 @@
+//! A real browser without a window: chromium, spoken to through a pipe as its developer tools do.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long the browser may take for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A browser with one page; both are gone when this is dropped.
+pub struct Browser {
+    child: Child,
+    input: ChildStdin,
+    output: Receiver<Value>,
+    session: Value,
+    number: u64,
+    /// What it told without being asked.
+    told: VecDeque<Value>,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Starts it; `None` where there is none. `CHROMIUM` says where it is.
+    pub fn start() -> Option<Self> {
+        let chromium = std::env::var_os("CHROMIUM").unwrap_or_else(|| "chromium".into());
+        Command::new(&chromium).arg("--version").output().ok()?;
+        let profile = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 1>&2"]).arg(chromium);
+        command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]);
+        command.args(["--remote-debugging-pipe", "--no-first-run", "--window-size=1280,900"]);
+        command.arg(format!("--user-data-dir={}", profile.path().display()));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+        let input = child.stdin.take().unwrap();
+        let mut pipe = BufReader::new(child.stdout.take().unwrap());
+        let (sender, output) = channel();
+        thread::spawn(move || {
+            let mut message = Vec::new();
+            while pipe.read_until(0, &mut message).is_ok_and(|length| length > 0) {
+                message.pop();
+                if sender.send(serde_json::from_slice(&message).unwrap()).is_err() {
+                    return;
+                }
+                message.clear();
+            }
+        });
+        let told = VecDeque::new();
+        let mut browser = Self { child, input, output, session: Value::Null, number: 0, told, _profile: profile };
+        let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}))["targetId"].clone();
+        let attached = browser.call("Target.attachToTarget", &json!({"targetId": target, "flatten": true}));
+        browser.session = attached["sessionId"].clone();
+        browser.call("Page.enable", &json!({}));
+        browser.call("Network.enable", &json!({}));
+        Some(browser)
+    }
+
+    /// Opens a file, with that behind it in the address.
+    pub fn open(&mut self, file: &Path, fragment: &str) {
+        // A new fragment alone would not load it again.
+        for address in ["about:blank".to_owned(), format!("file://{}{fragment}", file.display())] {
+            self.told.clear();
+            self.call("Page.navigate", &json!({"url": address}));
+            while !self.told.iter().any(|told| told["method"] == "Page.loadEventFired") {
+                let told = self.output.recv_timeout(PATIENCE).expect("the page loads");
+                self.told.push_back(told);
+            }
+        }
+    }
+
+    /// The addresses that it asked for since the page was opened.
+    pub fn requests(&mut self) -> Vec<String> {
+        self.call("Runtime.evaluate", &json!({"expression": "1"}));
+        let sent = self.told.iter().filter(|told| told["method"] == "Network.requestWillBeSent");
+        sent.map(|told| told["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The value of an expression in the page.
+    pub fn value(&mut self, expression: &str) -> Value {
+        let answer = self.call("Runtime.evaluate", &json!({"expression": expression, "returnByValue": true}));
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer:#}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Presses a key; those of which the text is not empty write something.
+    pub fn press(&mut self, key: &str, code: u32, text: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            let text = if kind == "keyDown" { text } else { "" };
+            let event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text});
+            self.call("Input.dispatchKeyEvent", &event);
+        }
+    }
+
+    /// Writes into what has the focus.
+    pub fn write(&mut self, text: &str) {
+        self.call("Input.insertText", &json!({"text": text}));
+    }
+
+    /// Clicks on the first element of that kind.
+    pub fn click(&mut self, selector: &str) {
+        let place = format!(
+            "(() => {{ const box = document.querySelector({selector:?}).getBoundingClientRect(); return [box.x + 5, box.y + box.height / 2]; }})()"
+        );
+        let place = self.value(&place);
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", &event);
+        }
+    }
+
+    /// What the reader likes: a medium, `screen` or `print`, and a colour scheme.
+    pub fn prefer(&mut self, medium: &str, scheme: &str) {
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        self.call("Emulation.setEmulatedMedia", &json!({"media": medium, "features": features}));
+    }
+
+    /// A picture of what is seen, in base 64.
+    pub fn picture(&mut self) -> String {
+        self.call("Page.captureScreenshot", &json!({}))["data"].as_str().unwrap().to_owned()
+    }
+
+    /// The page on paper, as a PDF in base 64.
+    pub fn printed(&mut self) -> String {
+        self.call("Page.printToPDF", &json!({}))["data"].as_str().unwrap().to_owned()
+    }
+
+    fn call(&mut self, method: &str, parameters: &Value) -> Value {
+        self.number += 1;
+        let mut message = json!({"id": self.number, "method": method, "params": parameters});
+        if self.session.is_string() {
+            message["sessionId"] = self.session.clone();
+        }
+        self.input.write_all(format!("{message}\0").as_bytes()).unwrap();
+        loop {
+            let answer = self.output.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no answer to {method}"));
+            if answer["id"] == self.number {
+                assert!(answer["error"].is_null(), "{method}: {answer}");
+                return answer["result"].clone();
+            }
+            self.told.push_back(answer);
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
