@@ -111,7 +111,11 @@ impl Running<'_> {
         // What changes from here on is looked at again.
         drop(self.changes.take());
         self.due.clear();
-        self.reporter.load(self.policy.audit.reports).await?;
+        // Whoever may not keep reports can count all the same.
+        let may_report = self.reporter.load(self.policy.audit.reports).await;
+        if let Err(error) = &may_report {
+            warn!(%error, "reports cannot be read, and are not brought up to date");
+        }
         self.standing.begin();
         let (auditor, policy) = (self.auditor, Arc::clone(&self.policy));
         let cluster = &auditor.informed.cluster;
@@ -123,7 +127,11 @@ impl Running<'_> {
         }
         self.around = surveyed.around;
         self.standing.finish();
-        self.reporter.finish().await?;
+        if may_report.is_ok()
+            && let Err(error) = self.reporter.finish().await
+        {
+            warn!(%error, "the report of an object that is gone stays");
+        }
         self.show();
         let seconds = began.elapsed().as_secs_f64();
         self.auditor.metrics.scanned(Timestamp::now().as_millisecond() as f64 / 1000.0, seconds);

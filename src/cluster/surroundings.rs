@@ -21,10 +21,10 @@ pub(super) struct Unread(pub(super) Vec<String>);
 impl Unread {
     /// What was read; what was not is noted.
     fn or_noted<T>(&mut self, what: &str, read: Result<T, Failed>) -> Option<T> {
-        read.map_err(|failed| {
-            self.0.push(format!("{what} could not be read, and what depends on them was not checked: {failed}"))
-        })
-        .ok()
+        let note = |failed: Failed| {
+            self.0.push(format!("{what} could not be read, and what depends on them was not checked: {failed}"));
+        };
+        read.map_err(note).ok()
     }
 }
 
