@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::browser::Browser;
 use crate::cases;
 
 const GOOD: &str = "apiVersion: k8s.cni.cncf.io/v1
@@ -345,4 +346,37 @@ fn help_and_rules_are_worth_reading() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(run(&["completions", shell]).stdout.len() > 500);
     }
+}
+
+/// The page of objects in a real browser: searched, filtered, one object opened, with what admission would change.
+#[test]
+fn the_page_of_objects_works_in_a_browser() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("check.html");
+    let out = run(&["check", "-o", "html", "../examples/telco.yaml"]);
+    assert_eq!(out.status.code(), Some(1));
+    fs::write(&page, out.stdout).unwrap();
+    let Some(mut browser) = Browser::start() else {
+        eprintln!("skipped: there is no chromium here");
+        return;
+    };
+    const OBJECTS: &str = "[...document.querySelectorAll('table')].at(-1)";
+    let names = format!(
+        "[...{OBJECTS}.querySelectorAll('tbody:not([hidden]) tr:first-child')].map((row) => row.cells[3].textContent)"
+    );
+    browser.open(&page, "");
+    assert_eq!(browser.value(&names), serde_json::json!(["telco-data", "telco-mgmt"]));
+    assert_eq!(browser.value("document.querySelector('tbody td').textContent"), "apps", "by namespace");
+    browser.open(&page, "#only=patch");
+    assert_eq!(browser.value(&names), serde_json::json!(["telco-mgmt"]));
+    browser.press("Tab", 9, "");
+    browser.write("vlan proto");
+    assert_eq!(browser.value(&names), serde_json::json!([]));
+    browser.open(&page, "#q=telco-mgmt");
+    let added = "[...document.querySelectorAll('pre.diff ins')].filter((line) => line.checkVisibility()).map((line) => line.textContent).join('')";
+    assert_eq!(browser.value(added), "");
+    browser.click("tbody:not([hidden]) button");
+    let shown = browser.value(added);
+    assert!(shown.as_str().unwrap().contains("k8s.v1.cni.cncf.io/resourceName: openshift.io/cx7anl244"), "{shown}");
+    assert_eq!(browser.requests().len(), 1, "it asks nobody for anything");
 }

@@ -1,6 +1,8 @@
 //! `nadmit audit` over a real cluster: everything that an audit finds is provoked, found, and clears.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::process::Output;
 
 use serde_json::{Value, json};
@@ -16,7 +18,7 @@ const INCOMPLETE: usize = 500;
 /// Audits as one of the users, with others given a second to do their part.
 fn audit(cluster: &Cluster, user: &str, more: &[&str]) -> Output {
     let policy = cluster.directory().join("audit-policy-of-nadmit.yaml");
-    std::fs::write(&policy, "audit: {graceSeconds: 1}\n").unwrap();
+    fs::write(&policy, "audit: {graceSeconds: 1}\n").unwrap();
     let mut command = nadmit(&["audit"]);
     command.arg("--kubeconfig").arg(cluster.kubeconfig(user)).arg("--policy").arg(policy).args(more);
     command.output().unwrap()
@@ -61,7 +63,7 @@ fn make(cluster: &Cluster, name: &str, namespace: &str, fields: &Value) {
 }
 
 /// A policy that offers what the tests' networks ask for.
-fn offer(cluster: &Cluster) {
+pub fn offer(cluster: &Cluster) {
     let policies =
         "/apis/sriovnetwork.openshift.io/v1/namespaces/openshift-sriov-network-operator/sriovnetworknodepolicies";
     let policy = json!({
@@ -239,4 +241,67 @@ fn versions(cluster: &Cluster) -> BTreeSet<(String, String)> {
     let list = cluster.admin.get(&nads("apps")).unwrap();
     let one = |nad: &Value| (nad["metadata"]["name"].as_str().unwrap().to_owned(), version(nad).to_owned());
     list["items"].as_array().unwrap().iter().map(one).collect()
+}
+
+/// Every NAD of the rules' own cases, as far as the API server takes it.
+fn cases(cluster: &Cluster) -> usize {
+    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")];
+    let mut made = 0;
+    while let Some(directory) = directories.pop() {
+        let mut entries: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.sort();
+        directories.extend(entries.iter().filter(|path| path.is_dir()).cloned());
+        let has = |name: &str| entries.iter().any(|path| path.ends_with(name));
+        if !has("input.yaml") || has("policy.yaml") || has("admission.yaml") {
+            continue;
+        }
+        for mut manifest in crate::install::read(&fs::read_to_string(directory.join("input.yaml")).unwrap()) {
+            let is_owned =
+                manifest.to_string().contains("owner-ref") || !manifest["metadata"]["ownerReferences"].is_null();
+            if manifest["kind"] != "NetworkAttachmentDefinition" || is_owned {
+                continue;
+            }
+            let annotations = manifest["metadata"]["annotations"].take();
+            manifest["metadata"] = json!({ "name": format!("case-{made}"), "annotations": annotations });
+            made += usize::from(cluster.admin.try_create(&nads("apps"), &manifest).is_ok());
+        }
+    }
+    made
+}
+
+/// What a door tells of each NAD: rules, what is done, and where in the config. What is repaired is one thing to an audit.
+fn told(report: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
+    let report: Value = serde_json::from_slice(report).unwrap();
+    let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for document in report["documents"].as_array().unwrap() {
+        for finding in document["findings"].as_array().unwrap() {
+            let line = match finding["action"].as_str().unwrap() {
+                "patch" => "repaired".to_owned(),
+                action => format!("{} {action} {}", finding["rule"], finding["config_pointer"]),
+            };
+            told.entry(document["name"].as_str().unwrap().to_owned()).or_default().insert(line);
+        }
+    }
+    told
+}
+
+/// The same judgement, through another door.
+#[test]
+fn it_agrees_with_check() {
+    let cluster = Cluster::start();
+    cluster.namespace("apps");
+    let made = cases(&cluster);
+    assert!(made > 200, "only {made} cases");
+    let stored =
+        cluster.kubectl("admin", &["get", "network-attachment-definitions", "--namespace=apps", "-o", "yaml"], "");
+    let file = cluster.directory().join("stored.yaml");
+    fs::write(&file, stored.stdout).unwrap();
+    let check = nadmit(&["check", "--output=json"]).arg(&file).output().unwrap();
+    let audit = nadmit(&["audit", "--output=json", "--kubeconfig"]).arg(cluster.kubeconfig("admin")).output().unwrap();
+    let (check, audit) = (told(&check.stdout), told(&audit.stdout));
+    assert!(audit.len() > 100, "{}", audit.len());
+    for (name, by_check) in &check {
+        assert_eq!(audit.get(name), Some(by_check), "{name}");
+    }
+    assert_eq!(audit.len(), check.len());
 }

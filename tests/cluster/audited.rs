@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::audit::offer;
 use crate::cluster::{Cluster, Template};
 use crate::objects::{Kind, OPERATOR, nad, nad_at, nads, network};
 use crate::processes::wait;
@@ -51,6 +52,7 @@ fn count(cluster: &Cluster, rule: &str) -> f64 {
 fn what_goes_wrong_is_told_and_untold() {
     let mut cluster = Cluster::start();
     cluster.know_others();
+    offer(&cluster);
     cluster.deploy_with(POLICY);
     cluster.start_operator(Template::Upstream);
     cluster.operator_is_available(1);
