@@ -16,7 +16,7 @@
 //! | [`cli`] | arguments and wiring |
 //! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
 //! | [`cluster`] | everything that talks to an API server: what is known of the cluster, who owns a NAD, certificates, registration, the Lease, audits and their reports |
-//! | [`audit`] | what is known of stored objects, and what is found in them now; the API server's audit log: who wrote blindly, too late, for nothing or for ever |
+//! | [`audit`] | what is known of stored objects, and what is found in them now; the API server's audit log: who wrote blindly, too late, for nothing or for ever; where a network's chain breaks |
 //! | [`tls`] | certificates: from files, made for development, or of a CA of our own that is rotated |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |

@@ -331,6 +331,7 @@ fn help_and_rules_are_worth_reading() {
         ("help", &["--help"] as &[_]),
         ("help_check", &["check", "--help"]),
         ("help_audit_log", &["audit-log", "--help"]),
+        ("help_doctor", &["doctor", "--help"]),
         ("rules_one", &["rules", "nad/resource-name-missing"]),
     ] {
         let output = run(arguments);

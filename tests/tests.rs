@@ -13,6 +13,7 @@ mod audit_log;
 mod browser;
 mod cases;
 mod check;
+mod doctor;
 mod properties;
 mod purity;
 mod readme;

@@ -23,6 +23,7 @@
 //! what it was about ([`objects`]); [`report`] says what came of it. None of these grows with the log.
 
 pub mod around;
+pub mod chain;
 pub mod event;
 pub mod files;
 pub mod lines;

@@ -3,7 +3,9 @@
 mod audit;
 mod audit_log;
 mod check;
+mod colour;
 mod connection;
+mod doctor;
 mod in_cluster;
 mod install;
 mod progress;
@@ -23,6 +25,8 @@ const CLEAN: u8 = 0;
 const DENIED: u8 = 1;
 /// The arguments or an input are not what they should be.
 const UNUSABLE: u8 = 2;
+/// What was waited for did not come.
+const TOO_LATE: u8 = 3;
 
 /// Admission control for SR-IOV networks on Kubernetes.
 ///
@@ -41,6 +45,7 @@ enum Command {
     Serve(Box<serve::Serve>),
     Check(check::Check),
     Audit(audit::Audit),
+    Doctor(doctor::Doctor),
     AuditLog(audit_log::AuditLog),
     Install(install::Install),
     Uninstall(install::Uninstall),
@@ -63,6 +68,7 @@ impl Cli {
             Command::Serve(serve) => serve.run(),
             Command::Check(check) => check.run(),
             Command::Audit(audit) => audit.run(),
+            Command::Doctor(doctor) => doctor.run(),
             Command::AuditLog(audit_log) => audit_log.run(),
             Command::Install(install) => install.run(),
             Command::Uninstall(uninstall) => uninstall.run(),

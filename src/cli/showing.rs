@@ -1,10 +1,10 @@
 //! How verdicts are shown, and what exit code comes of them: the same for files and for a cluster.
 
-use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
+use super::colour::Colour;
 use super::{CLEAN, DENIED, UNUSABLE};
 use crate::json::Lines;
 use crate::manifests::Manifest;
@@ -54,14 +54,6 @@ enum Stricter {
     Warn,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Colour {
-    /// On a terminal
-    Auto,
-    Always,
-    Never,
-}
-
 impl Showing {
     /// Refuses what does not go together.
     pub(super) fn check(&self) -> anyhow::Result<()> {
@@ -85,23 +77,12 @@ impl Showing {
     /// The chosen way; a page has that title.
     pub(super) fn format(&self, title: &'static str) -> Box<dyn Format + Send> {
         match self.output {
-            Output::Human => Box::new(Human::new(self.colours(), self.diff)),
+            Output::Human => Box::new(Human::new(self.color.is_on(), self.diff)),
             Output::Json => Box::new(Json),
             Output::Sarif => Box::new(Sarif),
             Output::Junit => Box::new(Junit),
             Output::Github => Box::new(Github),
             Output::Html => Box::new(Html::new(title)),
-        }
-    }
-
-    fn colours(&self) -> bool {
-        match self.color {
-            Colour::Always => true,
-            Colour::Never => false,
-            Colour::Auto => {
-                io::stdout().is_terminal()
-                    && anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
-            }
         }
     }
 }

@@ -6,6 +6,7 @@
 pub mod auditor;
 mod bundle;
 mod cache;
+mod canary;
 pub mod certificates;
 mod changes;
 mod collection;
@@ -17,6 +18,7 @@ pub mod fix;
 mod held;
 mod kept;
 pub mod lease;
+mod look;
 mod lookups;
 mod networks;
 pub mod observe;
@@ -37,12 +39,14 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use cache::{Caches, Informed};
+pub use canary::Canary;
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
 pub use crate::deploy::Home;
+pub use look::Stirs;
 pub use uninstall::UninstallError;
 pub use witness::Witness;
 
@@ -69,6 +73,9 @@ pub enum Failed {
     /// No answer, or a refusal.
     #[error("the API server cannot be asked: {0}")]
     Request(#[source] Box<kube::Error>),
+    /// What everything depends on may not be read.
+    #[error("{0}")]
+    Forbidden(String),
     /// The address is malformed.
     #[error("the address of an object is none: {0}")]
     Address(#[from] http::Error),
@@ -84,6 +91,14 @@ pub enum Failed {
     /// No more events.
     #[error("the API server ended the watch")]
     Ended,
+}
+
+impl Failed {
+    /// Whether it is only that this user may not.
+    fn is_forbidden(&self) -> bool {
+        let Self::Request(error) = self else { return false };
+        matches!(&**error, kube::Error::Api(status) if status.code == 403)
+    }
 }
 
 impl Home {

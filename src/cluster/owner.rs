@@ -111,7 +111,7 @@ impl Cluster {
     }
 
     /// The networks of that name, wherever they are.
-    async fn listed(&self, name: &str, kinds: &[NetworkKind]) -> Result<Vec<NetworkFact>, Failed> {
+    pub(super) async fn listed(&self, name: &str, kinds: &[NetworkKind]) -> Result<Vec<NetworkFact>, Failed> {
         // Where the server still has to make a name up, no network can have it.
         let Some(name) = segment(name) else { return Ok(Vec::new()) };
         let lists = kinds.iter().map(|kind| async move {

@@ -39,6 +39,7 @@ mod chart;
 mod contention;
 mod denials;
 mod deployed;
+mod doctor;
 mod facts;
 mod install;
 mod kubectl;

@@ -1,0 +1,164 @@
+//! A chain for people and for programs.
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::audit::chain::{Chain, Link, State, Step};
+use crate::policy::{Action, Finding};
+
+/// Where what a link says begins.
+const COLUMN: usize = 18;
+
+/// A list of links that one reads at a glance, with what to do below those that need it.
+pub(super) fn human(chain: &Chain, has_colours: bool) -> String {
+    let mut text = format!("{}: {}\n\n", chain.id, painted(&summary(chain), chain.state(), has_colours));
+    for step in &chain.steps {
+        text += &painted(&format!("  {} {:14}", mark(step.state), step.link.title()), step.state, has_colours);
+        text += &step.says;
+        text.push('\n');
+        for finding in &step.findings {
+            text += &below(&format!("{}[{}]: {}", level(finding), finding.rule.id, finding.message));
+            text += &below(&format!("help: {}", finding.help));
+        }
+        if let Some(help) = &step.help {
+            text += &below(&format!("help: {help}"));
+        }
+    }
+    text
+}
+
+fn below(line: &str) -> String {
+    format!("{:COLUMN$}{line}\n", "")
+}
+
+/// `broken at the namespace`
+pub(super) fn summary(chain: &Chain) -> String {
+    let state = chain.state();
+    let links: Vec<_> = chain.steps.iter().filter(|step| step.state == state).map(|step| step.link.title()).collect();
+    match state {
+        State::Good => "healthy".to_owned(),
+        State::Unknown => format!("not known: {}", links.join(", ")),
+        State::Waiting => format!("not there yet: {}", links.join(", ")),
+        State::Broken => format!("broken at {}", links.join(", ")),
+    }
+}
+
+fn mark(state: State) -> char {
+    match state {
+        State::Good => '✓',
+        State::Unknown => '?',
+        State::Waiting => '…',
+        State::Broken => '✗',
+    }
+}
+
+fn painted(text: &str, state: State, has_colours: bool) -> String {
+    if !has_colours {
+        return text.to_owned();
+    }
+    let colour = match state {
+        State::Good => AnsiColor::Green,
+        State::Unknown => AnsiColor::BrightBlack,
+        State::Waiting => AnsiColor::Yellow,
+        State::Broken => AnsiColor::Red,
+    };
+    let style = Style::new().bold().fg_color(Some(colour.into()));
+    format!("{style}{text}{style:#}")
+}
+
+/// As `nadmit check` has it.
+fn level(finding: &Finding) -> &'static str {
+    match finding.action {
+        Action::Deny => "error",
+        Action::Patch => "patch",
+        Action::Warn => "warning",
+        Action::Audit | Action::Off => "note",
+    }
+}
+
+/// The links whose state changed, one line each.
+pub(super) fn changes(before: Option<&Chain>, now: &Chain) -> Vec<String> {
+    let was = |link: Link| before.and_then(|chain| chain.step(link)).map(|step| step.state);
+    let changed = now.steps.iter().filter(|step| was(step.link) != Some(step.state));
+    changed.map(|step| format!("{} {:14}{}", mark(step.state), step.link.title(), step.says)).collect()
+}
+
+/// One JSON document.
+pub(super) fn json(chain: &Chain, canary: Option<&CanaryJson>) -> String {
+    let document = Document {
+        version: 1,
+        kind: chain.id.kind.name(),
+        namespace: &chain.id.namespace,
+        name: &chain.id.name,
+        state: chain.state().name(),
+        steps: chain.steps.iter().map(StepJson::of).collect(),
+        canary,
+    };
+    crate::output::to_json(&document) + "\n"
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    version: u8,
+    kind: &'static str,
+    namespace: &'a str,
+    name: &'a str,
+    state: &'static str,
+    steps: Vec<StepJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canary: Option<&'a CanaryJson>,
+}
+
+#[derive(Serialize)]
+struct StepJson<'a> {
+    step: &'static str,
+    state: &'static str,
+    says: &'a str,
+    help: Option<&'a str>,
+    findings: Vec<FindingJson<'a>>,
+}
+
+impl<'a> StepJson<'a> {
+    fn of(step: &'a Step) -> Self {
+        Self {
+            step: step.link.title(),
+            state: step.state.name(),
+            says: &step.says,
+            help: step.help.as_deref(),
+            findings: step.findings.iter().map(FindingJson::of).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    rule: &'static str,
+    action: &'static str,
+    pointer: &'a str,
+    config_pointer: Option<&'a str>,
+    message: &'a str,
+    help: &'a str,
+}
+
+impl<'a> FindingJson<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        Self {
+            rule: finding.rule.id,
+            action: finding.action.name(),
+            pointer: &finding.pointer,
+            config_pointer: finding.config.as_ref().map(|place| place.pointer.as_str()),
+            message: &finding.message,
+            help: &finding.help,
+        }
+    }
+}
+
+/// What came of a canary.
+#[derive(Serialize)]
+pub(super) struct CanaryJson {
+    /// When its NAD was there, and when it was complete, in seconds since the network was created.
+    pub(super) nad_after: Option<f64>,
+    pub(super) complete_after: Option<f64>,
+    /// What could not be removed.
+    pub(super) left: Vec<String>,
+}

@@ -1,0 +1,123 @@
+//! A network that is there only to see whether the operator answers, in a namespace of its own. Nothing of it stays.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::look::place_of;
+use super::pause::random;
+use super::{Cluster, Failed, Written};
+use crate::resources::{NETWORK_GROUP, NetworkId, NetworkKind};
+
+/// The time between two looks at what is going away.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long the operator gets to let go of the network.
+const OPERATORS_TURN: Duration = Duration::from_secs(10);
+/// How long a namespace may take to go away.
+const LAST: Duration = Duration::from_secs(60);
+
+/// The network and its namespace.
+pub struct Canary {
+    cluster: Cluster,
+    /// The network, in the operator's namespace.
+    pub id: NetworkId,
+    /// The namespace that its NAD goes to; it has the same name.
+    pub namespace: String,
+    /// Whether they may be there.
+    has_network: bool,
+    has_namespace: bool,
+}
+
+impl Canary {
+    /// One that is nowhere yet, for the operator in that namespace.
+    pub fn new(cluster: &Cluster, home: &str) -> Self {
+        let namespace = format!("nadmit-canary-{:08x}", random() >> 32);
+        let id = NetworkId { kind: NetworkKind::Sriov, namespace: home.to_owned(), name: namespace.clone() };
+        Self { cluster: cluster.clone(), id, namespace, has_network: false, has_namespace: false }
+    }
+
+    /// Creates the namespace and the network.
+    pub async fn start(&mut self, resource_name: &str) -> Result<(), Failed> {
+        let labels = json!({ "app.kubernetes.io/managed-by": "nadmit" });
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": self.namespace, "labels": labels },
+        });
+        let network = json!({
+            "apiVersion": format!("{NETWORK_GROUP}/v1"), "kind": self.id.kind.name(),
+            "metadata": { "name": self.id.name, "namespace": self.id.namespace, "labels": labels },
+            "spec": { "resourceName": resource_name, "networkNamespace": self.namespace },
+        });
+        let place = place_of(&self.id);
+        let networks = place.strip_suffix(&format!("/{}", self.id.name)).unwrap_or(&place);
+        let created = self.cluster.create("/api/v1/namespaces", &namespace).await;
+        self.has_namespace = !is_refused(&created);
+        stored(created)?;
+        let created = self.cluster.create(networks, &network).await;
+        self.has_network = !is_refused(&created);
+        stored(created)
+    }
+
+    /// Removes all of it that may be there; what is left is said.
+    pub async fn remove(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        if self.has_network
+            && let Err(why) = self.remove_network().await
+        {
+            left.push(format!("{}: {why}", self.id));
+        }
+        if self.has_namespace
+            && let Err(why) = self.remove_at(&format!("/api/v1/namespaces/{}", self.namespace), LAST).await
+        {
+            left.push(format!("Namespace {}: {why}", self.namespace));
+        }
+        left
+    }
+
+    /// The operator keeps a finalizer on its networks. If it does not take that off, nobody does, and the object is ours.
+    async fn remove_network(&self) -> Result<(), String> {
+        let path = place_of(&self.id);
+        if self.remove_at(&path, OPERATORS_TURN).await.is_ok() {
+            return Ok(());
+        }
+        let words = |failed: Failed| failed.to_string();
+        if let Some(mut network) = self.cluster.read(&path).await.map_err(words)? {
+            if let Some(metadata) = network.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+                metadata.remove("finalizers");
+            }
+            self.cluster.replace(&path, &network).await.map_err(words)?;
+        }
+        self.remove_at(&path, OPERATORS_TURN).await
+    }
+
+    async fn remove_at(&self, path: &str, within: Duration) -> Result<(), String> {
+        let until = Instant::now() + within;
+        loop {
+            let deleted = async {
+                self.cluster.delete(path).await?;
+                self.cluster.get(path).await
+            };
+            let why = match deleted.await {
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) => "it is still going away".to_owned(),
+                Err(failed) => failed.to_string(),
+            };
+            if Instant::now() >= until {
+                return Err(why);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Whether the API server said no. Without an answer nobody knows whether the object is there.
+fn is_refused(created: &Result<Written, Failed>) -> bool {
+    matches!(created, Err(Failed::Request(error)) if matches!(**error, kube::Error::Api(_)))
+}
+
+fn stored(created: Result<Written, Failed>) -> Result<(), Failed> {
+    match created? {
+        Written::Stored(_) => Ok(()),
+        Written::Changed => Err(Failed::Unexpected),
+    }
+}

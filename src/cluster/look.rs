@@ -1,0 +1,263 @@
+//! Reads what a network's chain consists of, as it is now. What this user may not read is unknown, and the right that is missing is
+//! named.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::stream::{BoxStream, SelectAll, select_all};
+use futures_util::{AsyncBufReadExt, StreamExt};
+use http::Request;
+use http::header::ACCEPT_ENCODING;
+use serde_json::Value;
+
+use super::collection::Page;
+use super::owner::segment;
+use super::{Cluster, Failed};
+use crate::audit::chain::{Node, NodePolicy, NodeState, Operator, Read, Sight};
+use crate::policy::{Lookup, NamespaceState, NetworkFact, Policy, USUAL_NAMESPACES};
+use crate::resources::{LAST_NAMESPACE, NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
+
+/// The operator's Deployment.
+const DEPLOYMENT: &str = "sriov-network-operator";
+/// Objects in one page of a list.
+const PAGE: usize = 500;
+
+impl Cluster {
+    /// Everything around a network. Only a cluster that cannot be asked at all is an error.
+    pub async fn look(&self, id: &NetworkId, policy: &Policy) -> Result<Sight, Failed> {
+        let network =
+            self.one(&place_of(id), &format!("get {} in namespace {}", id.kind.plural(), id.namespace)).await?;
+        // Without the network nothing else matters, and what may not be read need not be there.
+        let network = network.map_err(Failed::Forbidden)?;
+        let read = match network.as_deref().map(Object::read) {
+            Some(Ok(Some(Object::Network(network)))) => Some(network),
+            _ => None,
+        };
+        let target =
+            read.as_ref().map_or_else(|| id.namespace.clone(), |network| network.target_namespace().into_owned());
+        let operator = self.operator(policy, &id.namespace).await?;
+        let home =
+            operator.as_ref().ok().and_then(Option::as_ref).map_or(&*id.namespace, |operator| &operator.namespace);
+        let prefix = match self.prefix(policy, home).await {
+            Err(failed) if failed.is_forbidden() => None,
+            prefix => prefix?,
+        };
+        let policies = self.node_policies(home).await?;
+        let states = self.all(&in_namespace(home, "sriovnetworknodestates"), "list sriovnetworknodestates").await?;
+        Ok(Sight {
+            namespace: self.namespace(&target).await?,
+            nad: self.nad_text(&target, &id.name).await?,
+            last_nad: self.last_nad(read.as_ref()).await?,
+            claims: self.claims(id, &target, home).await?,
+            states: states.map(|all| all.iter().map(node_state).collect()),
+            nodes: self.all("/api/v1/nodes", "list nodes").await?.map(|all| all.iter().map(node).collect()),
+            network,
+            operator,
+            policies,
+            prefix,
+        })
+    }
+
+    /// The networks of that name, wherever they are; of that kind, if one is given.
+    pub async fn networks_named(&self, name: &str, kind: Option<NetworkKind>) -> Result<Vec<NetworkId>, Failed> {
+        let mut found = Vec::new();
+        for kind in NetworkKind::ALL.into_iter().filter(|one| kind.is_none_or(|kind| kind == *one)) {
+            match self.listed(name, &[kind]).await {
+                Ok(networks) => found.extend(networks.into_iter().map(|network| network.id)),
+                // Whoever may not look everywhere may look where networks usually are.
+                Err(failed) if failed.is_forbidden() => {
+                    for namespace in USUAL_NAMESPACES {
+                        let id = NetworkId { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+                        if let Ok(Some(_)) = self.get(&place_of(&id)).await {
+                            found.push(id);
+                        }
+                    }
+                }
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The operator's Deployment, where the policy says, or beside the network, or in one of the usual places.
+    pub async fn operator(&self, policy: &Policy, beside: &str) -> Result<Read<Option<Operator>>, Failed> {
+        let named = policy.operator.namespace.as_deref();
+        let usual = USUAL_NAMESPACES.into_iter().chain([beside]).filter(|_| named.is_none());
+        let mut answer = Ok(None);
+        for namespace in named.into_iter().chain(usual).filter_map(segment) {
+            let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{DEPLOYMENT}");
+            match self.one(&path, &format!("get deployments in namespace {namespace}")).await? {
+                Ok(Some(text)) => {
+                    let object: Value = serde_json::from_str(&text).map_err(|_| Failed::Unexpected)?;
+                    let ready = object.pointer("/status/readyReplicas").and_then(Value::as_u64).unwrap_or_default();
+                    return Ok(Ok(Some(Operator { namespace: namespace.to_owned(), ready })));
+                }
+                Ok(None) => {}
+                Err(missing) => answer = Err(missing),
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The node policies in the operator's namespace, the only ones it looks at.
+    pub async fn node_policies(&self, home: &str) -> Result<Read<Vec<NodePolicy>>, Failed> {
+        let all = self.all(&in_namespace(home, "sriovnetworknodepolicies"), "list sriovnetworknodepolicies").await?;
+        Ok(all.map(|all| {
+            let policy = |one: &Value| NodePolicy {
+                name: text(one, "/metadata/name"),
+                resource_name: text(one, "/spec/resourceName"),
+            };
+            all.iter().map(policy).collect()
+        }))
+    }
+
+    /// Something around a network changes; what comes may be less than what happened, and more.
+    pub async fn stirs(&self, id: &NetworkId, target: &str) -> Stirs {
+        let Some(target) = segment(target) else { return Stirs(select_all([])) };
+        let named =
+            |collection: String, name: &str| format!("{collection}?watch=1&fieldSelector=metadata.name%3D{name}");
+        let collections = [
+            named(in_namespace(&id.namespace, id.kind.plural()), &id.name),
+            named(format!("/apis/{NAD_GROUP}/v1/namespaces/{target}/{NADS}"), &id.name),
+            named("/api/v1/namespaces".to_owned(), target),
+        ];
+        let mut streams = Vec::new();
+        for path in collections {
+            let request = Request::get(path).header(ACCEPT_ENCODING, "identity").body(Vec::new());
+            let Ok(request) = request else { continue };
+            if let Ok(stream) = self.client.request_stream(request).await {
+                streams.push(Box::pin(stream).lines().map(drop).boxed());
+            }
+        }
+        Stirs(select_all(streams))
+    }
+
+    async fn namespace(&self, name: &str) -> Result<Read<Option<NamespaceState>>, Failed> {
+        let Some(name) = segment(name) else { return Ok(Ok(None)) };
+        let found = self.one(&format!("/api/v1/namespaces/{name}"), "get namespaces").await?;
+        let state = |text: String| {
+            let object: Value = serde_json::from_str(&text).unwrap_or_default();
+            match object.pointer("/metadata/deletionTimestamp") {
+                Some(_) => NamespaceState::Terminating,
+                None => NamespaceState::Active,
+            }
+        };
+        Ok(found.map(|found| found.map(state)))
+    }
+
+    async fn nad_text(&self, namespace: &str, name: &str) -> Result<Read<Option<String>>, Failed> {
+        let (Some(namespace), Some(name)) = (segment(namespace), segment(name)) else { return Ok(Ok(None)) };
+        let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{namespace}/{NADS}/{name}");
+        self.one(&path, &format!("get {NADS} in namespace {namespace}")).await
+    }
+
+    async fn last_nad(&self, network: Option<&Network<'_>>) -> Result<Lookup<()>, Failed> {
+        let Some(network) = network else { return Ok(Lookup::Unknown) };
+        let last = network.meta.annotation(LAST_NAMESPACE).filter(|last| *last != network.target_namespace());
+        let Some(last) = last.filter(|last| !last.is_empty()) else { return Ok(Lookup::Unknown) };
+        Ok(match self.nad_text(&last, &network.meta.name).await? {
+            Ok(Some(_)) => Lookup::Found(()),
+            Ok(None) => Lookup::Absent,
+            Err(_) => Lookup::Unknown,
+        })
+    }
+
+    /// The networks of that name, beside this one or in the operator's namespace, that render to the same place.
+    async fn claims(&self, id: &NetworkId, target: &str, home: &str) -> Result<Read<Vec<NetworkFact>>, Failed> {
+        let mut claims = Vec::new();
+        let mut namespaces = vec![home, target];
+        namespaces.dedup();
+        for namespace in namespaces {
+            for kind in NetworkKind::ALL {
+                let other = NetworkId { kind, namespace: namespace.to_owned(), name: id.name.clone() };
+                let right = format!("get {} in namespace {namespace}", kind.plural());
+                match self.one(&place_of(&other), &right).await? {
+                    Err(missing) => return Ok(Err(missing)),
+                    Ok(None) => {}
+                    Ok(Some(text)) => {
+                        if let Ok(Some(Object::Network(network))) = Object::read(&text) {
+                            claims.push(NetworkFact::of(&network));
+                        }
+                    }
+                }
+            }
+        }
+        claims.retain(|claim| claim.target_namespace == target);
+        Ok(Ok(claims))
+    }
+
+    /// One object, or the right to it that is missing.
+    async fn one(&self, path: &str, right: &str) -> Result<Read<Option<String>>, Failed> {
+        match self.get(path).await {
+            Err(failed) if failed.is_forbidden() => Ok(Err(format!("the right to {right} is missing"))),
+            answer => answer.map(Ok),
+        }
+    }
+
+    /// All objects of a collection, or the right to them that is missing.
+    async fn all(&self, path: &str, right: &str) -> Result<Read<Vec<Value>>, Failed> {
+        let (mut all, mut next) = (Vec::new(), String::new());
+        loop {
+            let page = match self.one(&format!("{path}?limit={PAGE}{next}"), right).await? {
+                Err(missing) => return Ok(Err(missing)),
+                Ok(None) => return Ok(Ok(all)),
+                Ok(Some(page)) => page,
+            };
+            let page = Page::read(&page)?;
+            all.extend(page.objects.iter().filter_map(|object| serde_json::from_str(object).ok()));
+            if page.next.is_empty() {
+                return Ok(Ok(all));
+            }
+            next = format!("&continue={}", page.next);
+        }
+    }
+}
+
+/// Changes around a network.
+pub struct Stirs(SelectAll<BoxStream<'static, ()>>);
+
+impl Stirs {
+    /// Waits for the next one, but no longer than that.
+    pub async fn next(&mut self, within: Duration) {
+        let stir = async {
+            match self.0.next().await {
+                Some(()) => {}
+                // Nothing can be watched (any more).
+                None => std::future::pending().await,
+            }
+        };
+        let _ = tokio::time::timeout(within, stir).await;
+    }
+}
+
+fn in_namespace(namespace: &str, plural: &str) -> String {
+    format!("/apis/{NETWORK_GROUP}/v1/namespaces/{namespace}/{plural}")
+}
+
+/// Where a network is.
+pub(super) fn place_of(id: &NetworkId) -> String {
+    format!("{}/{}", in_namespace(&id.namespace, id.kind.plural()), id.name)
+}
+
+fn text(object: &Value, pointer: &str) -> String {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn node_state(state: &Value) -> NodeState {
+    NodeState {
+        node: text(state, "/metadata/name"),
+        sync: text(state, "/status/syncStatus"),
+        error: text(state, "/status/lastSyncError"),
+    }
+}
+
+fn node(node: &Value) -> Node {
+    let allocatable = node.pointer("/status/allocatable").and_then(Value::as_object);
+    // Extended resources are counted, and have a domain.
+    let counted = |(name, count): (&String, &Value)| {
+        let count = count.as_str()?.parse().ok()?;
+        name.contains('/').then(|| (name.clone(), count))
+    };
+    let allocatable: BTreeMap<_, _> = allocatable.into_iter().flatten().filter_map(counted).collect();
+    Node { name: text(node, "/metadata/name"), allocatable }
+}

@@ -1,0 +1,242 @@
+//! `nadmit doctor` beside the real operator: each link broken in turn, waiting, and a canary.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, Template};
+use crate::harness::{nadmit, run, signal};
+use crate::objects::{Kind, OPERATOR, annotated, nad, nad_at, nads, network};
+use crate::processes::wait;
+
+/// What it found.
+struct Found {
+    code: i32,
+    report: Value,
+    text: String,
+}
+
+impl Found {
+    /// Each link's state.
+    fn states(&self) -> BTreeMap<&str, &str> {
+        let steps = self.report["steps"].as_array().into_iter().flatten();
+        steps.map(|step| (step["step"].as_str().unwrap(), step["state"].as_str().unwrap())).collect()
+    }
+
+    fn step(&self, name: &str) -> &Value {
+        let steps = self.report["steps"].as_array().unwrap_or_else(|| panic!("{}", self.text));
+        steps.iter().find(|step| step["step"] == name).unwrap_or_else(|| panic!("{name}: {}", self.text))
+    }
+
+    /// The links that are not good.
+    fn others(&self) -> Vec<(&str, &str)> {
+        self.states().into_iter().filter(|(_, state)| *state != "good").collect()
+    }
+}
+
+fn command(cluster: &Cluster, user: &str, arguments: &[&str]) -> Command {
+    let mut command = nadmit(&["doctor", "--output", "json"]);
+    command.args(arguments).env("KUBECONFIG", cluster.kubeconfig(user));
+    command
+}
+
+fn doctor(cluster: &Cluster, user: &str, arguments: &[&str]) -> Found {
+    let out = run(command(cluster, user, arguments));
+    let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    Found { code: out.status.code().unwrap(), report: serde_json::from_slice(&out.stdout).unwrap_or_default(), text }
+}
+
+/// What a person reads.
+fn human(cluster: &Cluster, name: &str) -> String {
+    let mut command = nadmit(&["doctor", name, "--color", "never"]);
+    command.env("KUBECONFIG", cluster.kubeconfig("admin"));
+    let text = String::from_utf8_lossy(&run(command).stdout).into_owned();
+    println!("{text}");
+    text
+}
+
+/// A node that has devices, and the policy that they are there by.
+fn furnish(cluster: &Cluster) {
+    cluster.namespace("apps");
+    cluster.operator_is_available(1);
+    cluster.admin.create("/api/v1/nodes", &json!({ "metadata": { "name": "node-1" } }));
+    let devices = json!({ "openshift.io/cx7": "4", "cpu": "2" });
+    let status = json!({ "status": { "capacity": devices, "allocatable": devices } });
+    cluster.admin.patch("/api/v1/nodes/node-1/status", &status);
+    let policy = json!({
+        "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodePolicy",
+        "metadata": { "name": "cx7", "namespace": OPERATOR },
+        "spec": { "resourceName": "cx7", "nodeSelector": {}, "nicSelector": {}, "numVfs": 4 },
+    });
+    let path = format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{OPERATOR}/sriovnetworknodepolicies");
+    cluster.admin.create(&path, &policy);
+}
+
+fn create(cluster: &Cluster, name: &str, namespace: &str, fields: &Value) {
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, namespace, fields));
+}
+
+#[test]
+fn each_link_of_the_chain_is_seen_to_break() {
+    let mut cluster = Cluster::without_nadmit(Template::Upstream);
+    furnish(&cluster);
+    create(&cluster, "net", "apps", &json!({ "vlan": 5 }));
+    cluster.jane.wait(&nad_at("apps", "net"), |_| true);
+    let whole = format!("SriovNetwork/{OPERATOR}/net");
+    for named in ["net", &whole, &whole.replace("SriovNetwork/", "")] {
+        let found = doctor(&cluster, "admin", &[named]);
+        assert_eq!((found.code, found.others(), found.states().len()), (0, vec![], 8), "{}", found.text);
+        assert!(found.step("pods")["says"].as_str().unwrap().contains("has 4 of `openshift.io/cx7`"), "{}", found.text);
+    }
+
+    // Whoever may read less is told which rights are missing, and that what can be seen is well.
+    let found = doctor(&cluster, "jane", &["net"]);
+    assert_eq!(found.code, 0, "{}", found.text);
+    assert_eq!(found.others(), [("namespace", "unknown"), ("operator", "unknown"), ("pods", "unknown")]);
+    assert_eq!(found.step("pods")["says"], "not known: the right to list nodes is missing");
+    let found = doctor(&cluster, "putter", &[&whole]);
+    assert!(
+        found.text.contains(&format!("the right to get sriovnetworks in namespace {OPERATOR} is missing"))
+            && found.code == 2,
+        "{}",
+        found.text
+    );
+
+    // A namespace that is missing, said as admission says it.
+    create(&cluster, "early", "later", &json!({}));
+    let found = doctor(&cluster, "admin", &["early"]);
+    assert_eq!(found.code, 1);
+    assert_eq!(
+        found.others(),
+        [("NAD", "waiting"), ("namespace", "broken"), ("resourceName", "waiting")],
+        "{}",
+        found.text
+    );
+    assert_eq!(found.step("namespace")["findings"][0]["rule"], "network/namespace-absent");
+    assert!(human(&cluster, "early").starts_with(&format!("SriovNetwork {OPERATOR}/early: broken at namespace\n")));
+
+    // Devices that no policy offers, and so no node.
+    create(&cluster, "other", "apps", &json!({ "resourceName": "cx8" }));
+    cluster.jane.wait(&nad_at("apps", "other"), |_| true);
+    let found = doctor(&cluster, "admin", &["other"]);
+    assert_eq!(
+        (found.code, found.others()),
+        (1, vec![("node policy", "broken"), ("pods", "broken")]),
+        "{}",
+        found.text
+    );
+    assert_eq!(found.step("node policy")["findings"][0]["rule"], "network/no-policy");
+
+    // The operator is gone: what it made is there still, what comes waits for it, and what changes is out of date.
+    cluster.stop_operator();
+    create(&cluster, "late", "apps", &json!({}));
+    let found = doctor(&cluster, "admin", &["late"]);
+    assert_eq!(found.code, 1);
+    assert_eq!(
+        found.others(),
+        [("NAD", "waiting"), ("operator", "broken"), ("resourceName", "waiting")],
+        "{}",
+        found.text
+    );
+    cluster.jane.patch(&Kind::Sriov.at("net"), &json!({ "spec": { "vlan": 6 } }));
+    let found = doctor(&cluster, "admin", &["net"]);
+    assert_eq!(found.others(), [("NAD", "waiting"), ("operator", "broken")], "{}", found.text);
+    assert!(
+        found.step("NAD")["says"].as_str().unwrap().contains("/vlan is 5, and the network says 6"),
+        "{}",
+        found.text
+    );
+
+    // A NAD that somebody wrote by hand is in its place.
+    cluster.jane.create(&nads("apps"), &nad("hand", r#"{"cniVersion":"1.0.0","type":"sriov"}"#));
+    create(&cluster, "hand", "apps", &json!({}));
+    let found = doctor(&cluster, "admin", &["hand"]);
+    assert_eq!(found.states()["NAD"], "broken", "{}", found.text);
+    assert_eq!(found.step("NAD")["findings"][0]["rule"], "network/claimed");
+    assert_eq!(found.step("resourceName")["findings"][0]["rule"], "nad/resource-name-missing");
+
+    // An operator whose template lost the resourceName.
+    cluster.start_operator(Template::Faulty);
+    cluster.operator_is_available(1);
+    let found = wait("the incomplete NAD", || {
+        let nad = cluster.jane.get(&nad_at("apps", "net")).filter(|nad| annotated(nad).is_none());
+        nad.map(|_| doctor(&cluster, "admin", &["net"]))
+    });
+    assert_eq!(found.code, 1);
+    assert_eq!(found.others(), [("pods", "waiting"), ("resourceName", "broken")], "{}", found.text);
+    let text = human(&cluster, "net");
+    assert!(text.starts_with(&format!("SriovNetwork {OPERATOR}/net: broken at resourceName\n")), "{text}");
+    assert!(text.contains("\n  ✗ resourceName  ") && text.contains("patch[nad/resource-name-missing]: "), "{text}");
+
+    // Names that several have, and that nobody has.
+    cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "net", "apps", &json!({})));
+    let found = doctor(&cluster, "admin", &["net"]);
+    assert!(found.code == 2 && found.text.contains(&format!("OVSNetwork/{OPERATOR}/net")), "{}", found.text);
+    let found = doctor(&cluster, "admin", &["nobody"]);
+    assert_eq!((found.code, found.others()), (1, vec![("network", "broken")]), "{}", found.text);
+}
+
+#[test]
+fn waits_until_it_is_well_or_the_time_is_over_and_a_canary_leaves_nothing_behind() {
+    let mut cluster = Cluster::without_nadmit(Template::Upstream);
+    furnish(&cluster);
+    let waiting = command(&cluster, "admin", &["net", "--wait", "60s"]).stdout(Stdio::piped()).spawn().unwrap();
+    create(&cluster, "net", "later", &json!({}));
+    wait("a reconcile", || (cluster.reconciles(Kind::Sriov, "net") >= 1).then_some(()));
+    cluster.namespace("later");
+    let out = waiting.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((out.status.code(), &report["state"]), (Some(0), &json!("good")), "{report:#}");
+    let found = doctor(&cluster, "admin", &["nobody", "--wait", "1500ms"]);
+    assert_eq!(found.code, 3, "{}", found.text);
+
+    let found = doctor(&cluster, "admin", &["--canary"]);
+    assert!(found.code == 2 && found.text.contains("--yes"), "{}", found.text);
+    let found = doctor(&cluster, "admin", &["--canary", "--yes"]);
+    println!("canary: {}", found.report["canary"]);
+    assert_eq!((found.code, &found.report["canary"]["left"]), (0, &json!([])), "{}", found.text);
+    assert!(found.report["canary"]["complete_after"].as_f64().is_some_and(|seconds| seconds < 30.0), "{}", found.text);
+    assert!(found.step("NAD")["says"].as_str().unwrap().starts_with("nadmit-canary-"));
+    nothing_is_left(&cluster);
+
+    cluster.stop_operator();
+    let found = doctor(&cluster, "admin", &["--canary", "--yes", "--wait", "2s", "--resource-name", "cx7"]);
+    assert_eq!((found.code, &found.report["canary"]["left"]), (3, &json!([])), "{}", found.text);
+    assert_eq!(found.states()["operator"], "broken");
+    nothing_is_left(&cluster);
+
+    // Somebody loses patience.
+    let child =
+        command(&cluster, "admin", &["--canary", "--yes", "--wait", "60s"]).stderr(Stdio::piped()).spawn().unwrap();
+    wait("the canary", || canaries(&cluster).iter().any(|name| name.contains("sriovnetworks")).then_some(()));
+    signal(child.id(), "INT");
+    let out = child.wait_with_output().unwrap();
+    let words = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(2) && words.contains("ended before the operator had answered"), "{words}");
+    nothing_is_left(&cluster);
+
+    // Whoever may not create one half of it leaves no other half.
+    let policy = cluster.directory().join("doctor-policy.yaml");
+    std::fs::write(&policy, format!("operator: {{namespace: {OPERATOR}}}")).unwrap();
+    let policy = policy.to_str().unwrap();
+    let found = doctor(&cluster, "jane", &["--canary", "--yes", "--resource-name", "cx7", "--policy", policy]);
+    assert!(found.code == 2 && found.text.contains("cannot be created"), "{}", found.text);
+    assert!(!found.text.contains("could not be removed"), "{}", found.text);
+    nothing_is_left(&cluster);
+}
+
+/// What there is of canaries.
+fn canaries(cluster: &Cluster) -> Vec<String> {
+    let mut all = Vec::new();
+    for path in ["/api/v1/namespaces".to_owned(), Kind::Sriov.path()] {
+        let list = cluster.admin.get(&path).unwrap();
+        let names = list["items"].as_array().unwrap().iter().filter_map(|item| item["metadata"]["name"].as_str());
+        all.extend(names.filter(|name| name.starts_with("nadmit-canary-")).map(|name| format!("{path}/{name}")));
+    }
+    all
+}
+
+fn nothing_is_left(cluster: &Cluster) {
+    assert_eq!(canaries(cluster), [""; 0]);
+}
