@@ -40,8 +40,8 @@ impl Writers {
     /// When the operator last wrote a NAD, as far as anybody can tell.
     pub fn operator_wrote(&self) -> Option<Timestamp> {
         // Among equals the one that calls itself so.
-        let rank = |(manager, wrote): &(&Box<str>, &Wrote)| (wrote.nads, manager.contains("operator"));
-        self.0.iter().max_by_key(rank).map(|(_, wrote)| wrote.last)
+        let ranked = self.0.iter().map(|(manager, wrote)| (wrote.nads, manager.contains("operator"), wrote.last));
+        ranked.max().map(|(.., last)| last)
     }
 }
 

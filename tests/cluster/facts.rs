@@ -1,7 +1,5 @@
 //! What nadmit knows of the cluster by watching it: every warning comes and goes with what it is about.
 
-use std::fs;
-use std::thread;
 use std::time::Instant;
 
 use serde_json::{Value, json};
