@@ -124,10 +124,10 @@ mod tests {
         standing.stands("a", ("s", "n"), &bad);
         standing.stands("a", ("s", "n"), &bad);
         standing.stands("b", ("s", "other"), &bad);
-        assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/not-json", "deny"), 2)]);
-        assert_eq!((standing.objects(), standing.objects_with("nad/not-json")), (2, 2));
+        assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 2)]);
+        assert_eq!((standing.objects(), standing.objects_with("nad/config-not-json")), (2, 2));
         standing.stands("a", ("s", "n"), &good);
-        assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/not-json", "deny"), 1)]);
+        assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 1)]);
         // One place is looked at, and its object is gone.
         standing.leave("s", "other");
         assert_eq!(standing.left("s", "other"), ["b".into()]);
@@ -138,6 +138,6 @@ mod tests {
         standing.begin();
         standing.stands("c", ("s", "c"), &bad);
         standing.finish();
-        assert_eq!((standing.objects(), standing.spots_with("nad/not-json").count()), (1, 1));
+        assert_eq!((standing.objects(), standing.spots_with("nad/config-not-json").count()), (1, 1));
     }
 }
