@@ -129,6 +129,11 @@ impl Case {
         self.admission.as_ref().is_some_and(|admission| admission.sub_resource.as_deref() == Some("status"))
     }
 
+    /// Whether the case is about what is stored already, so that no write is judged.
+    pub fn is_stored(&self) -> bool {
+        self.admission.as_ref().is_some_and(|admission| admission.facts.stored.is_some())
+    }
+
     /// The object as it was before, as JSON text, where the case is an update.
     pub fn old(&self) -> Option<String> {
         self.admission.as_ref()?.old.as_ref().map(ToString::to_string)

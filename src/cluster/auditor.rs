@@ -17,14 +17,14 @@ use super::complete::address;
 use super::events::Events;
 use super::lease::Claim;
 use super::reports::Reporter;
-use super::survey::{Looked, Sink, Survey};
+use super::survey::{Looked, Sink, Survey, fact};
 use super::{Cluster, Failed};
 use crate::audit::around::{Around, OfNetwork};
 use crate::audit::moments::Kept;
 use crate::audit::standing::Standing;
 use crate::output::report::About;
 use crate::policy::rules::audit::{HOT_OBJECT, NAD_ABSENT};
-use crate::policy::{Lookup, NetworkFact, Policy, Rewrites};
+use crate::policy::{Lookup, Policy, Rewrites};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, Object};
 use crate::telemetry::metrics::AuditMetrics;
 
@@ -213,7 +213,7 @@ impl Running<'_> {
         }
         self.around.now = around.now;
         self.standing.leave(namespace, name);
-        let here: Vec<_> = networks.iter().filter_map(|network| network_fact(&network.text)).collect();
+        let here: Vec<_> = networks.iter().filter_map(|network| fact(&network.text)).collect();
         if let Some(kept) = &nad
             && let Ok(Some(object)) = Object::read(&kept.text)
         {
@@ -302,12 +302,5 @@ impl Cluster {
     /// The object at an address, as an audit keeps it.
     async fn kept(&self, path: &str) -> Result<Option<Kept>, Failed> {
         Ok(self.get(path).await?.and_then(|text| Kept::of(&text)))
-    }
-}
-
-fn network_fact(text: &str) -> Option<NetworkFact> {
-    match Object::read(text) {
-        Ok(Some(Object::Network(network))) => Some(NetworkFact::of(&network)),
-        _ => None,
     }
 }

@@ -232,7 +232,8 @@ impl Networks {
     }
 }
 
-fn fact(text: &str) -> Option<NetworkFact> {
+/// What is known of a network by its text.
+pub(super) fn fact(text: &str) -> Option<NetworkFact> {
     match Object::read(text) {
         Ok(Some(Object::Network(network))) => Some(NetworkFact::of(&network)),
         _ => None,
