@@ -8,7 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
 use super::cache::Informed;
@@ -28,8 +28,10 @@ use crate::policy::{Lookup, Policy, Rewrites};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, Object};
 use crate::telemetry::metrics::AuditMetrics;
 
-/// How long after a change it is looked at: most come in groups.
-const SETTLES: Duration = Duration::from_secs(1);
+/// How long after a change it is looked at: most come in groups, and whoever makes them needs the API server more than an audit does.
+const SETTLES: Duration = Duration::from_secs(3);
+/// The time between two looks.
+const PACE: Duration = Duration::from_millis(100);
 /// How long after a look at everything there is none again, whatever changes.
 const LEAST: Duration = Duration::from_secs(30);
 /// The same where the API server could not be asked.
@@ -172,6 +174,7 @@ impl Running<'_> {
                     self.look_in(spot, RETRY);
                 }
                 self.show();
+                sleep(PACE).await;
             }
             let next = self.due.values().min().map_or(until, |due| until.min(*due));
             tokio::select! {
