@@ -55,8 +55,8 @@ pub struct Sight {
 pub struct Operator {
     /// Its namespace.
     pub namespace: String,
-    /// How many of its replicas are ready.
-    pub ready: u64,
+    /// How many of its pods are available.
+    pub available: i64,
 }
 
 /// A SriovNetworkNodePolicy.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
-use super::colour::Colour;
+use super::colour::Colours;
 use super::{CLEAN, DENIED, UNUSABLE};
 use crate::json::Lines;
 use crate::manifests::Manifest;
@@ -25,9 +25,8 @@ pub(super) struct Showing {
     /// Exit with 1 on these findings too
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ACTION")]
     deny: Vec<Stricter>,
-    /// When to use colours
-    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
-    color: Colour,
+    #[command(flatten)]
+    colours: Colours,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -77,7 +76,7 @@ impl Showing {
     /// The chosen way; a page has that title.
     pub(super) fn format(&self, title: &'static str) -> Box<dyn Format + Send> {
         match self.output {
-            Output::Human => Box::new(Human::new(self.color.is_on(), self.diff)),
+            Output::Human => Box::new(Human::new(self.colours.is_on(), self.diff)),
             Output::Json => Box::new(Json),
             Output::Sarif => Box::new(Sarif),
             Output::Junit => Box::new(Junit),

@@ -13,12 +13,11 @@ use tracing::{info, warn};
 
 use super::cache::Informed;
 use super::changes::{Changes, MOST_PLACES, Spot, WINDOW};
-use super::complete::address;
 use super::events::Events;
 use super::lease::Claim;
 use super::reports::Reporter;
 use super::survey::{Looked, Sink, Survey, fact};
-use super::{Cluster, Failed};
+use super::{Cluster, Failed, address};
 use crate::audit::around::{Around, OfNetwork};
 use crate::audit::moments::Kept;
 use crate::audit::standing::Standing;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::look::place_of;
+use super::look::{in_namespace, place_of};
 use super::pause::random;
 use super::{Cluster, Failed, Written};
 use crate::resources::{NETWORK_GROUP, NetworkId, NetworkKind};
@@ -48,12 +48,11 @@ impl Canary {
             "metadata": { "name": self.id.name, "namespace": self.id.namespace, "labels": labels },
             "spec": { "resourceName": resource_name, "networkNamespace": self.namespace },
         });
-        let place = place_of(&self.id);
-        let networks = place.strip_suffix(&format!("/{}", self.id.name)).unwrap_or(&place);
+        let networks = in_namespace(&self.id.namespace, self.id.kind.plural());
         let created = self.cluster.create("/api/v1/namespaces", &namespace).await;
         self.has_namespace = !is_refused(&created);
         stored(created)?;
-        let created = self.cluster.create(networks, &network).await;
+        let created = self.cluster.create(&networks, &network).await;
         self.has_network = !is_refused(&created);
         stored(created)
     }

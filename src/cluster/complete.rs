@@ -13,17 +13,17 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{info, warn};
 
 use super::cache::Informed;
+use super::collection::Page;
 use super::facts::{Source, judged};
 use super::lease::Claim;
 use super::owner::segment;
-use super::{Cluster, Failed, Written};
+use super::pages::Pages;
+use super::{Cluster, Failed, Written, address, object};
 use crate::deploy::{EXEMPT, SPARED_NAMESPACE};
 use crate::policy::{Policy, Subject};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
 use crate::telemetry::metrics::Completions;
 
-/// How many objects are read at once.
-const PAGE: usize = 500;
 /// The time between two writes: nobody waits for them, and the operator looks at each.
 const PACE: Duration = Duration::from_millis(100);
 /// How long after a look comes the next.
@@ -120,25 +120,22 @@ impl Completer {
         may_write: &impl Fn() -> bool,
         scan: &mut Scan,
     ) -> Result<(), Failed> {
-        let mut rest = String::new();
-        loop {
-            let path = format!("/apis/{group}/v1/{plural}?limit={PAGE}{rest}");
-            // Without the kind there are no objects of it.
-            let Some(mut page) = self.informed.cluster.read(&path).await? else { return Ok(()) };
-            let items = page.get_mut("items").map(Value::take).unwrap_or_default();
-            for item in items.as_array().into_iter().flatten() {
+        let collection = format!("/apis/{group}/v1/{plural}");
+        let mut pages = Pages::of(&collection, "");
+        // Without the kind there are no objects of it.
+        while let Some(text) = pages.next(&self.informed.cluster).await? {
+            let page = Page::read(&text)?;
+            pages.after(&page);
+            for item in page.objects.iter().filter_map(|item| object(item).ok()) {
                 if self.policy.load().leave_incomplete || !may_write() {
                     return Ok(());
                 }
                 scan.seen += 1;
-                let (namespace, name) = (text(item, "namespace"), text(item, "name"));
-                self.look_at(item, &address(group, plural, namespace, name), scan).await;
-            }
-            match page.pointer("/metadata/continue").and_then(Value::as_str) {
-                Some(token) if !token.is_empty() => rest = format!("&continue={token}"),
-                _ => return Ok(()),
+                let (namespace, name) = (text_of(&item, "namespace"), text_of(&item, "name"));
+                self.look_at(&item, &address(group, plural, namespace, name), scan).await;
             }
         }
+        Ok(())
     }
 
     /// Looks at one network, as it is now.
@@ -228,11 +225,6 @@ pub enum CompletionError {
     Patch(#[from] json_patch::PatchError),
 }
 
-/// The address of an object. The API server's own names need no care in it.
-pub(crate) fn address(group: &str, plural: &str, namespace: &str, name: &str) -> String {
-    format!("/apis/{group}/v1/namespaces/{namespace}/{plural}/{name}")
-}
-
-fn text<'v>(stored: &'v Value, key: &str) -> &'v str {
+fn text_of<'v>(stored: &'v Value, key: &str) -> &'v str {
     stored.get("metadata").and_then(|meta| meta.get(key)).and_then(Value::as_str).unwrap_or_default()
 }

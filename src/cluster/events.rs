@@ -153,15 +153,7 @@ impl Bucket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::testing::finding;
-
-    const NET: About<'_> = About {
-        api_version: "sriovnetwork.openshift.io/v1",
-        kind: "SriovNetwork",
-        namespace: "operator",
-        name: "net",
-        uid: "f6b1",
-    };
+    use crate::output::testing::{NET, finding};
 
     #[test]
     fn an_event_is_about_a_finding() {

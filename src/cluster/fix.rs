@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::complete::{Completing, address};
-use super::{Cluster, Failed, Written};
+use super::complete::Completing;
+use super::{Cluster, Failed, Written, address};
 use crate::deploy::NAME;
 use crate::policy::Policy;
 use crate::resources::{NAD_GROUP, NADS};

@@ -10,17 +10,14 @@ use http::Request;
 use http::header::ACCEPT_ENCODING;
 use serde_json::Value;
 
-use super::collection::Page;
+use super::kept::Namespaces;
 use super::owner::segment;
-use super::{Cluster, Failed};
+use super::prefix::{DEPLOYMENT, available};
+use super::watch::Keep;
+use super::{Cluster, Failed, address};
 use crate::audit::chain::{Node, NodePolicy, NodeState, Operator, Read, Sight};
 use crate::policy::{Lookup, NamespaceState, NetworkFact, Policy, USUAL_NAMESPACES};
 use crate::resources::{LAST_NAMESPACE, NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
-
-/// The operator's Deployment.
-const DEPLOYMENT: &str = "sriov-network-operator";
-/// Objects in one page of a list.
-const PAGE: usize = 500;
 
 impl Cluster {
     /// Everything around a network. Only a cluster that cannot be asked at all is an error.
@@ -89,8 +86,8 @@ impl Cluster {
             match self.one(&path, &format!("get deployments in namespace {namespace}")).await? {
                 Ok(Some(text)) => {
                     let object: Value = serde_json::from_str(&text).map_err(|_| Failed::Unexpected)?;
-                    let ready = object.pointer("/status/readyReplicas").and_then(Value::as_u64).unwrap_or_default();
-                    return Ok(Ok(Some(Operator { namespace: namespace.to_owned(), ready })));
+                    let operator = Operator { namespace: namespace.to_owned(), available: available(&object) };
+                    return Ok(Ok(Some(operator)));
                 }
                 Ok(None) => {}
                 Err(missing) => answer = Err(missing),
@@ -135,19 +132,14 @@ impl Cluster {
     async fn namespace(&self, name: &str) -> Result<Read<Option<NamespaceState>>, Failed> {
         let Some(name) = segment(name) else { return Ok(Ok(None)) };
         let found = self.one(&format!("/api/v1/namespaces/{name}"), "get namespaces").await?;
-        let state = |text: String| {
-            let object: Value = serde_json::from_str(&text).unwrap_or_default();
-            match object.pointer("/metadata/deletionTimestamp") {
-                Some(_) => NamespaceState::Terminating,
-                None => NamespaceState::Active,
-            }
-        };
+        // What is no namespace that can be read is at least there.
+        let state = |text: String| Namespaces::read(&text).unwrap_or(NamespaceState::Active);
         Ok(found.map(|found| found.map(state)))
     }
 
     async fn nad_text(&self, namespace: &str, name: &str) -> Result<Read<Option<String>>, Failed> {
         let (Some(namespace), Some(name)) = (segment(namespace), segment(name)) else { return Ok(Ok(None)) };
-        let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{namespace}/{NADS}/{name}");
+        let path = address(NAD_GROUP, NADS, namespace, name);
         self.one(&path, &format!("get {NADS} in namespace {namespace}")).await
     }
 
@@ -189,28 +181,23 @@ impl Cluster {
     /// One object, or the right to it that is missing.
     async fn one(&self, path: &str, right: &str) -> Result<Read<Option<String>>, Failed> {
         match self.get(path).await {
-            Err(failed) if failed.is_forbidden() => Ok(Err(format!("the right to {right} is missing"))),
+            Err(failed) if failed.is_forbidden() => Ok(Err(missing(right))),
             answer => answer.map(Ok),
         }
     }
 
     /// All objects of a collection, or the right to them that is missing.
     async fn all(&self, path: &str, right: &str) -> Result<Read<Vec<Value>>, Failed> {
-        let (mut all, mut next) = (Vec::new(), String::new());
-        loop {
-            let page = match self.one(&format!("{path}?limit={PAGE}{next}"), right).await? {
-                Err(missing) => return Ok(Err(missing)),
-                Ok(None) => return Ok(Ok(all)),
-                Ok(Some(page)) => page,
-            };
-            let page = Page::read(&page)?;
-            all.extend(page.objects.iter().filter_map(|object| serde_json::from_str(object).ok()));
-            if page.next.is_empty() {
-                return Ok(Ok(all));
-            }
-            next = format!("&continue={}", page.next);
+        let mut all = Vec::new();
+        match self.each(path, "", |object| all.extend(serde_json::from_str::<Value>(object).ok())).await {
+            Err(failed) if failed.is_forbidden() => Ok(Err(missing(right))),
+            listed => listed.map(|_| Ok(all)),
         }
     }
+}
+
+fn missing(right: &str) -> String {
+    format!("the right to {right} is missing")
 }
 
 /// Changes around a network.
@@ -230,13 +217,14 @@ impl Stirs {
     }
 }
 
-fn in_namespace(namespace: &str, plural: &str) -> String {
+/// The address of the operator's objects of a kind in a namespace.
+pub(super) fn in_namespace(namespace: &str, plural: &str) -> String {
     format!("/apis/{NETWORK_GROUP}/v1/namespaces/{namespace}/{plural}")
 }
 
 /// Where a network is.
 pub(super) fn place_of(id: &NetworkId) -> String {
-    format!("{}/{}", in_namespace(&id.namespace, id.kind.plural()), id.name)
+    address(NETWORK_GROUP, id.kind.plural(), &id.namespace, &id.name)
 }
 
 fn text(object: &Value, pointer: &str) -> String {

@@ -269,3 +269,8 @@ fn unusable(error: kube::config::KubeconfigError) -> ClusterError {
 fn object(text: &str) -> Result<Value, Failed> {
     serde_json::from_str(text).map_err(|_| Failed::Unexpected)
 }
+
+/// The address of an object. Names that the API server has given need no care in it; others go through `segment` first.
+fn address(group: &str, plural: &str, namespace: &str, name: &str) -> String {
+    format!("/apis/{group}/v1/namespaces/{namespace}/{plural}/{name}")
+}

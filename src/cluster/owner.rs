@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::{join_all, try_join, try_join_all};
 
 use super::facts::{Found, Question, Source, Unavailable};
-use super::{Cluster, Failed};
+use super::{Cluster, Failed, address};
 use crate::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, USUAL_NAMESPACES, Wanted};
 use crate::resources::{Meta, NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
 
@@ -54,7 +54,7 @@ impl Cluster {
         let (Some(namespace), Some(name)) = (segment(&id.namespace), segment(&id.name)) else {
             return Ok(Lookup::Absent);
         };
-        let path = format!("/apis/{NETWORK_GROUP}/v1/namespaces/{namespace}/{}/{name}", id.kind.plural());
+        let path = address(NETWORK_GROUP, id.kind.plural(), namespace, name);
         let Some(text) = self.get(&path).await? else { return Ok(Lookup::Absent) };
         match Object::read(&text) {
             // One that is being deleted still owns what was rendered from it.
@@ -65,7 +65,7 @@ impl Cluster {
 
     async fn nad(&self, namespace: &str, name: &str) -> Result<Lookup<()>, Failed> {
         let (Some(namespace), Some(name)) = (segment(namespace), segment(name)) else { return Ok(Lookup::Unknown) };
-        let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{namespace}/{NADS}/{name}");
+        let path = address(NAD_GROUP, NADS, namespace, name);
         Ok(self.get(&path).await?.map_or(Lookup::Absent, |_| Lookup::Found(())))
     }
 

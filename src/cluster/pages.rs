@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::collection::Page;
 use super::{Cluster, Failed};
 
-/// Objects in one page of a list.
+/// Objects in one page of a list, where they are not known to be large.
 const PAGE: usize = 500;
 /// How long a page may take.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -17,18 +17,24 @@ pub(super) struct Pages<'a> {
     /// The address of the collection, and which of its objects are wanted, if not all are.
     address: &'a str,
     selector: &'a str,
+    limit: usize,
     next: Option<String>,
 }
 
 impl<'a> Pages<'a> {
     pub(super) fn of(address: &'a str, selector: &'a str) -> Self {
-        Self { address, selector, next: Some(String::new()) }
+        Self { address, selector, limit: PAGE, next: Some(String::new()) }
+    }
+
+    /// The same with fewer objects, or more, in one page.
+    pub(super) fn by(self, limit: usize) -> Self {
+        Self { limit, ..self }
     }
 
     /// The text of the page that comes next; `None` where there are no more, or there is no such kind.
     pub(super) async fn next(&mut self, cluster: &Cluster) -> Result<Option<String>, Failed> {
         let Some(next) = self.next.take() else { return Ok(None) };
-        let mut path = format!("{}?limit={PAGE}{}", self.address, self.selector);
+        let mut path = format!("{}?limit={}{}", self.address, self.limit, self.selector);
         if !next.is_empty() {
             path += &format!("&continue={next}");
         }

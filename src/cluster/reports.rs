@@ -12,8 +12,10 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 use tracing::{debug, warn};
 
+use super::collection::{Id, Page};
 use super::owner::segment;
-use super::{Cluster, Failed, Written};
+use super::pages::Pages;
+use super::{Cluster, Failed, Written, object};
 use crate::output::report::{ABOUT, About, MANAGED_BY, ReportKind, digest, name, report};
 use crate::policy::{Reports, Verdict};
 use crate::telemetry::metrics::ReportWrites;
@@ -92,29 +94,28 @@ impl Reporter {
             }
         }
         let Some(kind) = ReportKind::of(reports) else { return Ok(()) };
-        let (mut found, mut rest, labels) = (HashMap::new(), None, of_objects());
-        loop {
-            let Some(page) = page(&self.cluster, kind, &labels, rest.as_deref()).await? else {
-                if self.kind.take().is_some() {
-                    warn!(kind = kind.plural, "the cluster has this kind of reports no more; findings are not kept");
+        let (address, selector) = (anywhere(kind), labelled(&of_objects()));
+        let mut pages = Pages::of(&address, &selector).by(PAGE);
+        let mut found = None;
+        while let Some(text) = pages.next(&self.cluster).await? {
+            let page = Page::read(&text)?;
+            pages.after(&page);
+            let found = found.get_or_insert_with(HashMap::new);
+            for (uid, mut known) in page.objects.iter().filter_map(|stored| Known::of(&object(stored).ok()?)) {
+                // What the server made of it is what was meant, as long as nobody else writes.
+                if let Some(before) = self.known.remove(&uid).filter(|before| before.version == known.version) {
+                    known.digest = before.digest;
                 }
-                self.known.clear();
-                return Ok(());
-            };
-            for stored in items(&page) {
-                if let Some((uid, mut known)) = Known::of(stored) {
-                    // What the server made of it is what was meant, as long as nobody else writes.
-                    if let Some(before) = self.known.remove(&uid).filter(|before| before.version == known.version) {
-                        known.digest = before.digest;
-                    }
-                    found.insert(uid, known);
-                }
-            }
-            rest = next_page(&page);
-            if rest.is_none() {
-                break;
+                found.insert(uid, known);
             }
         }
+        let Some(found) = found else {
+            if self.kind.take().is_some() {
+                warn!(kind = kind.plural, "the cluster has this kind of reports no more; findings are not kept");
+            }
+            self.known.clear();
+            return Ok(());
+        };
         if self.kind.is_none() {
             debug!(kind = kind.plural, reports = found.len(), "findings are kept");
         }
@@ -221,26 +222,28 @@ impl Reporter {
     }
 }
 
-/// Some of the reports with these labels, wherever they are; `None` where the cluster does not have the kind.
-async fn page(cluster: &Cluster, kind: ReportKind, labels: &str, rest: Option<&str>) -> Result<Option<Value>, Failed> {
-    let rest = rest.map(|token| format!("&continue={token}")).unwrap_or_default();
-    let ReportKind { api_version, plural, .. } = kind;
-    cluster.read(&format!("/apis/{api_version}/{plural}?limit={PAGE}&labelSelector={labels}{rest}")).await
+/// The address of all reports of a kind, wherever they are.
+fn anywhere(kind: ReportKind) -> String {
+    format!("/apis/{}/{}", kind.api_version, kind.plural)
+}
+
+fn labelled(labels: &str) -> String {
+    format!("&labelSelector={labels}")
 }
 
 /// Deletes all reports with these labels; how many.
 pub(super) async fn clear(cluster: &Cluster, kind: ReportKind, labels: &str) -> Result<usize, Failed> {
-    let (mut rest, mut deleted) = (None, 0);
-    while let Some(page) = page(cluster, kind, labels, rest.as_deref()).await? {
-        for stored in items(&page) {
-            if let (Some(namespace), Some(name)) = (segment(text(stored, "namespace")), segment(text(stored, "name"))) {
+    let (address, selector) = (anywhere(kind), labelled(labels));
+    let mut pages = Pages::of(&address, &selector).by(PAGE);
+    let mut deleted = 0;
+    while let Some(text) = pages.next(cluster).await? {
+        let page = Page::read(&text)?;
+        pages.after(&page);
+        for id in page.objects.iter().filter_map(|stored| Id::of(stored)) {
+            if let (Some(namespace), Some(name)) = (segment(&id.namespace), segment(&id.name)) {
                 cluster.delete(&format!("{}/{name}", collection(kind, namespace))).await?;
                 deleted += 1;
             }
-        }
-        rest = next_page(&page);
-        if rest.is_none() {
-            break;
         }
     }
     Ok(deleted)
@@ -308,11 +311,6 @@ fn merge_metadata(into: &mut Map<String, Value>, wanted: &Map<String, Value>) {
 
 pub(super) fn items(page: &Value) -> impl Iterator<Item = &Value> {
     page.get("items").and_then(Value::as_array).into_iter().flatten()
-}
-
-fn next_page(page: &Value) -> Option<String> {
-    let token = page.pointer("/metadata/continue").and_then(Value::as_str);
-    token.filter(|token| !token.is_empty()).map(str::to_owned)
 }
 
 pub(super) fn text<'v>(stored: &'v Value, key: &str) -> &'v str {

@@ -96,7 +96,7 @@ impl Survey<'_> {
             let address = format!("/apis/{NETWORK_GROUP}/v1/{}", kind.plural());
             let add = |text: &str| {
                 seen += 1;
-                networks.add(&typed(text, NETWORK_GROUP, kind.name()));
+                networks.add(text);
             };
             self.cluster.each(&address, "", add).await?;
             sink.expects(seen);
@@ -122,8 +122,7 @@ impl Survey<'_> {
             pages.after(&page);
             sink.expects(page.objects.len());
             for text in &page.objects {
-                let text = typed(text, NAD_GROUP, "NetworkAttachmentDefinition");
-                let (Some(nad), Some(id)) = (Kept::of(&text), Id::of(&text)) else { continue };
+                let (Some(nad), Some(id)) = (Kept::of(text), Id::of(text)) else { continue };
                 let place = id.key();
                 let at = networks.at.remove(&place).unwrap_or_default();
                 if !at.is_empty() {
@@ -245,15 +244,6 @@ fn moved_from(text: &str) -> Option<(String, String)> {
     let Ok(Some(Object::Network(network))) = Object::read(text) else { return None };
     let last = network.meta.annotation(LAST_NAMESPACE).filter(|last| *last != network.target_namespace())?;
     Some((last.into_owned(), network.meta.name.into_owned()))
-}
-
-/// An object with its kind, which items of a list may leave out.
-fn typed<'a>(text: &'a str, group: &str, kind: &str) -> std::borrow::Cow<'a, str> {
-    if matches!(Object::read(text), Ok(Some(_))) {
-        return text.into();
-    }
-    let rest = text.trim_start().trim_start_matches('{');
-    format!(r#"{{"apiVersion":"{group}/v1","kind":"{kind}",{rest}"#).into()
 }
 
 impl Cluster {

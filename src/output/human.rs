@@ -105,7 +105,10 @@ fn around<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
 
 /// Which object, and where in it.
 fn object(judged: &Judged<'_>, placed: &Placed<'_>) -> String {
-    let mut text = format!("{} {}, {}", judged.kind, words::full_name(judged), placed.finding.pointer);
+    let mut text = format!("{} {}", judged.kind, words::full_name(judged));
+    if !placed.finding.pointer.is_empty() {
+        text += &format!(", {}", placed.finding.pointer);
+    }
     if let Some(place) = placed.finding.config.as_ref().filter(|place| !place.pointer.is_empty()) {
         text += &format!(" at {}", place.pointer);
     }

@@ -269,16 +269,8 @@ fn part(value: Option<&Value>, names: Option<&[&str]>, text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Case, finding};
+    use super::super::testing::{Case, NET, finding};
     use super::*;
-
-    const NET: About<'_> = About {
-        api_version: "sriovnetwork.openshift.io/v1",
-        kind: "SriovNetwork",
-        namespace: "operator",
-        name: "net",
-        uid: "f6b1",
-    };
 
     fn of(findings: Vec<Finding>) -> Option<Value> {
         report(Reports::Openreports, &NET, &Case::new(findings).verdict)

@@ -1,5 +1,6 @@
 //! For the formats' own tests: documents with findings of their choosing.
 
+use super::report::About;
 use super::{Format, Judged, Placed, Summary};
 use crate::policy::{Action, ConfigPlace, Finding, Mode, Verdict, rules};
 
@@ -100,3 +101,12 @@ pub(super) fn report(format: &dyn Format, cases: &[&Case]) -> String {
     }
     report + &format.end(&summary)
 }
+
+/// A network, as reports and Events are about it.
+pub(crate) const NET: About<'_> = About {
+    api_version: "sriovnetwork.openshift.io/v1",
+    kind: "SriovNetwork",
+    namespace: "operator",
+    name: "net",
+    uid: "f6b1",
+};

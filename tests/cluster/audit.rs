@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, Template};
 use crate::harness::nadmit;
-use crate::objects::{Kind, annotated, configured, nad, nad_at, nads, network, version};
+use crate::objects::{Kind, OPERATOR, annotated, configured, nad, nad_at, nads, network, version};
 use crate::processes::wait;
 
 /// How many NADs `--fix` completes at once.
@@ -55,11 +55,29 @@ fn wait_clean(cluster: &Cluster, user: &str) {
 }
 
 fn network_named(name: &str) -> String {
-    format!("SriovNetwork/openshift-sriov-network-operator/{name}")
+    format!("SriovNetwork/{OPERATOR}/{name}")
 }
 
-fn make(cluster: &Cluster, name: &str, namespace: &str, fields: &Value) {
+pub fn make(cluster: &Cluster, name: &str, namespace: &str, fields: &Value) {
     cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, namespace, fields));
+}
+
+/// A NAD whose network is gone. The operator's own word on whose it is was newer than this operator.
+pub fn orphan() -> Value {
+    let mut orphan = nad("orphan", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"openshift.io/cx7"}"#);
+    orphan["metadata"]["annotations"] = json!({
+        "sriovnetwork.openshift.io/owner-ref": format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/gone"),
+        "k8s.v1.cni.cncf.io/resourceName": "openshift.io/cx7",
+    });
+    orphan
+}
+
+/// Somebody writes another vlan, 7 and not 5, into the NAD of a network.
+pub fn change_vlan(cluster: &Cluster, name: &str) {
+    let path = nad_at("apps", name);
+    let config =
+        cluster.jane.get(&path).unwrap()["spec"]["config"].as_str().unwrap().replace("\"vlan\": 5", "\"vlan\": 7");
+    cluster.admin.patch(&path, &json!({ "spec": { "config": config } }));
 }
 
 /// A policy that offers what the tests' networks ask for.
@@ -121,6 +139,12 @@ fn what_is_wrong_is_found_and_clears_by_itself() {
     make(&cluster, "early", "later", &json!({}));
     let early = format!("audit/nad-absent {}", network_named("early"));
     assert!(words(&cluster, auditor, &early).contains("namespace `later` is not there"));
+    // README shows what a person sees of it.
+    let shown = String::from_utf8(audit(&cluster, auditor, &[]).stdout).unwrap();
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let example = readme.split("```text\n").find(|block| block.starts_with("warning[audit/nad-absent]")).unwrap();
+    let example = example.split("```").next().unwrap();
+    assert!(shown.contains(example), "README shows\n{example}\nand it is\n{shown}");
     cluster.namespace("later");
     cluster.jane.wait(&nad_at("later", "early"), |_| true);
     wait_clean(&cluster, auditor);
@@ -152,10 +176,7 @@ fn what_is_wrong_is_found_and_clears_by_itself() {
     cluster.jane.delete(&Kind::Sriov.at("two"));
     let stuck = format!("audit/stuck-deletion {}", network_named("two"));
     assert!(words(&cluster, auditor, &stuck).contains("netattdef.finalizers.sriovnetwork.openshift.io"));
-    let path = nad_at("apps", "one");
-    let config =
-        cluster.jane.get(&path).unwrap()["spec"]["config"].as_str().unwrap().replace("\"vlan\": 5", "\"vlan\": 7");
-    cluster.admin.patch(&path, &json!({ "spec": { "config": config } }));
+    change_vlan(&cluster, "one");
     let drift = format!("audit/nad-drift {}", network_named("one"));
     assert!(words(&cluster, auditor, &drift).contains("`/vlan` in its config is 7, the network's is 5"));
     let rules: BTreeSet<_> =
@@ -168,13 +189,8 @@ fn what_is_wrong_is_found_and_clears_by_itself() {
     cluster.jane.wait_gone(&Kind::Sriov.at("two"));
     wait_clean(&cluster, auditor);
 
-    // A NAD whose network is gone. The operator's own word on whose it is was newer than this operator.
-    let mut orphan = nad("orphan", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"openshift.io/cx7"}"#);
-    orphan["metadata"]["annotations"] = json!({
-        "sriovnetwork.openshift.io/owner-ref": "SriovNetwork.sriovnetwork.openshift.io/openshift-sriov-network-operator/gone",
-        "k8s.v1.cni.cncf.io/resourceName": "openshift.io/cx7",
-    });
-    cluster.admin.create(&nads("apps"), &orphan);
+    // A NAD whose network is gone.
+    cluster.admin.create(&nads("apps"), &orphan());
     let orphan = "audit/orphan NetworkAttachmentDefinition/apps/orphan";
     assert!(words(&cluster, auditor, orphan).contains("is not there any more"));
     make(&cluster, "gone", "apps", &json!({}));

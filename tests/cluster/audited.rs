@@ -6,17 +6,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::audit::offer;
+use crate::audit::{change_vlan, make, offer, orphan};
 use crate::cluster::{Cluster, Template};
-use crate::objects::{Kind, OPERATOR, nad, nad_at, nads, network};
+use crate::objects::{Kind, OPERATOR, nad, nad_at, nads};
 use crate::processes::wait;
 
 /// Others have two seconds to do their part.
 const POLICY: &str = "audit: {graceSeconds: 2}";
-
-fn make(cluster: &Cluster, name: &str, namespace: &str, fields: &Value) {
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, namespace, fields));
-}
 
 /// The report of an object.
 fn report(cluster: &Cluster, namespace: &str, path: &str) -> Option<Value> {
@@ -94,17 +90,9 @@ fn what_goes_wrong_is_told_and_untold() {
     }
     cluster.jane.delete(&at("two"));
     assert!(words_of(&cluster, "two", "audit/stuck-deletion").contains("finalizer"));
-    let path = nad_at("apps", "one");
-    let config =
-        cluster.jane.get(&path).unwrap()["spec"]["config"].as_str().unwrap().replace("\"vlan\": 5", "\"vlan\": 7");
-    cluster.admin.patch(&path, &json!({ "spec": { "config": config } }));
+    change_vlan(&cluster, "one");
     assert!(words_of(&cluster, "one", "audit/nad-drift").contains("`/vlan` in its config is 7"));
-    let mut orphan = nad("orphan", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"openshift.io/cx7"}"#);
-    orphan["metadata"]["annotations"] = json!({
-        "sriovnetwork.openshift.io/owner-ref": format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/gone"),
-        "k8s.v1.cni.cncf.io/resourceName": "openshift.io/cx7",
-    });
-    cluster.admin.create(&nads("apps"), &orphan);
+    cluster.admin.create(&nads("apps"), &orphan());
     words(&cluster, "apps", &nad_at("apps", "orphan"), "audit/orphan");
     for rule in ["operator-silent", "stuck-deletion", "nad-drift", "orphan"] {
         assert!(count(&cluster, &format!("audit/{rule}")) > 0.0, "{rule}");

@@ -128,7 +128,7 @@ fn operator(around: &Around<'_>) -> Step {
             let says = "not known: no Deployment sriov-network-operator where it usually is";
             Step::new(Link::Operator, State::Unknown, says)
         }
-        Ok(Some(operator)) if operator.ready > 0 => {
+        Ok(Some(operator)) if operator.available > 0 => {
             Step::new(Link::Operator, State::Good, format!("runs in {}", operator.namespace))
         }
         Ok(Some(operator)) => {
@@ -181,7 +181,7 @@ fn absent(around: &Around<'_>, place: &str) -> Step {
     if !matches!(around.sight.namespace, Ok(Some(NamespaceState::Active)) | Err(_)) {
         return waits("the namespace");
     }
-    if matches!(&around.sight.operator, Ok(Some(operator)) if operator.ready == 0) {
+    if matches!(&around.sight.operator, Ok(Some(operator)) if operator.available == 0) {
         return waits("the operator");
     }
     if around.is_fresh {

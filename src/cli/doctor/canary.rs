@@ -131,7 +131,7 @@ impl Doctor {
         if self.output == Output::Json {
             return print(&show::json(chain, Some(&canary))).map(drop);
         }
-        let mut text = show::human(chain, self.color.is_on());
+        let mut text = show::human(chain, self.colours.is_on());
         text += &match (canary.nad_after, canary.complete_after) {
             (Some(nad), Some(complete)) => {
                 format!("\nthe operator answered: its NAD came after {nad} s, complete after {complete} s\n")

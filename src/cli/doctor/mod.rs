@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use tokio::time::{Instant, sleep};
 
-use super::colour::Colour;
+use super::colour::Colours;
 use super::connection::{Connection, wait_for};
 use super::serve::duration;
 use super::showing::read_policy;
@@ -58,9 +58,8 @@ pub(super) struct Doctor {
     policy: Option<PathBuf>,
     #[command(flatten)]
     connection: Connection,
-    /// When to use colours
-    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
-    color: Colour,
+    #[command(flatten)]
+    colours: Colours,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -145,7 +144,7 @@ impl Doctor {
         patient.clear();
         let chain = patient.chain.as_ref().context("nothing was seen")?;
         print(&match self.output {
-            Output::Human => show::human(chain, self.color.is_on()),
+            Output::Human => show::human(chain, self.colours.is_on()),
             Output::Json => show::json(chain, None),
         })?;
         Ok(match (chain.state(), self.wait) {
