@@ -1,4 +1,4 @@
-//! What is known of the cluster without asking: for warnings, where a moment's lag does no harm.
+//! What is known of the cluster without asking: for warnings, and for what a moment's lag does not make wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,6 +181,26 @@ impl Caches {
         facts.networks_here.truncate(MOST_HERE);
     }
 
+    /// Whether no network of those kinds has that name there, as far as the watches have seen.
+    pub(super) fn has_none_at(&self, kinds: &[NetworkKind], namespace: &str, name: &str) -> bool {
+        let mut asked = NetworkKind::ALL.into_iter().zip(&self.networks).filter(|(kind, _)| kinds.contains(kind));
+        asked.all(|(kind, cache)| match &*cache.held() {
+            Held::Unknown => false,
+            Held::NotInstalled => true,
+            Held::Known(networks) => {
+                networks.find(&NetworkId { kind, namespace: namespace.to_owned(), name: name.to_owned() }).is_none()
+            }
+        })
+    }
+
+    /// The prefix of resource names that the operator's Deployment there states, if any; `None` where that is unknown.
+    pub(super) fn prefix(&self, namespace: &str) -> Option<Option<String>> {
+        match &*self.deployments.held() {
+            Held::Known(places) => Some(places.prefix(namespace).map(str::to_owned)),
+            Held::Unknown | Held::NotInstalled => None,
+        }
+    }
+
     fn operator_namespace(&self) -> Option<String> {
         let (deployments, configs) = (self.deployments.held(), self.configs.held());
         home(&places(&deployments)?, &places(&configs)?).map(str::to_owned)
@@ -226,7 +246,7 @@ impl Source for Informed {
     }
 
     fn find<'a>(&'a self, facts: Facts, question: Question<'a>, within: Duration) -> Found<'a> {
-        self.cluster.find(facts, question, within)
+        self.cluster.find_beside(Some(&self.caches), facts, question, within)
     }
 }
 
@@ -254,6 +274,26 @@ mod tests {
         }
         assert_eq!(places(&Held::Unknown), None);
         assert_eq!(places(&Held::NotInstalled), Some(Vec::new()));
+    }
+
+    #[test]
+    fn what_a_watch_knows_well_enough_is_not_asked_for() {
+        let caches = Caches::new(&crate::telemetry::Metrics::default().caches);
+        let sriov = [NetworkKind::Sriov];
+        assert_eq!(caches.prefix("op"), None, "nothing is known");
+        assert!(!caches.has_none_at(&sriov, "apps", "net"), "nothing is known");
+
+        let spec = r#"{"template":{"spec":{"containers":[{},{"env":[{"name":"A","value":"b"},{"name":"RESOURCE_PREFIX","value":"vendor.io"}]}]}}}"#;
+        let deployment =
+            |namespace: &str, spec: &str| object("apps", "Deployment", namespace, "sriov-network-operator", spec);
+        put(&caches.deployments, &[deployment("op", spec), deployment("bare", "{}")]);
+        assert_eq!(caches.prefix("op"), Some(Some("vendor.io".to_owned())));
+        assert_eq!((caches.prefix("bare"), caches.prefix("elsewhere")), (Some(None), Some(None)));
+
+        put(&caches.networks[0], &[object(NETWORK_GROUP, "SriovNetwork", "apps", "net", "{}")]);
+        assert!(!caches.has_none_at(&sriov, "apps", "net"));
+        assert!(caches.has_none_at(&sriov, "apps", "other") && caches.has_none_at(&sriov, "op", "net"));
+        assert!(!caches.has_none_at(&NetworkKind::ALL, "apps", "other"), "of the other kinds nothing is known");
     }
 
     fn put<K: Keep>(cache: &Cache<K>, objects: &[String]) {

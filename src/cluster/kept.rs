@@ -1,9 +1,12 @@
 //! What is kept of namespaces, policies, NADs and whatever shows where the operator is, and how it is found again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
+use serde_json::Value;
+
 use super::collection::{Id, members};
+use super::prefix;
 use super::watch::Keep;
 use crate::policy::{Lookup, NadFact, NamespaceState};
 use crate::resources::raw::Fields;
@@ -120,25 +123,31 @@ impl Keep for Nads {
     }
 }
 
-/// The namespaces in which something is.
+/// The namespaces in which something of the operator is, and the prefix of resource names that it states: its Deployment does.
 #[derive(Debug, Default)]
-pub(super) struct Places(BTreeSet<Box<str>>);
+pub(super) struct Places(BTreeMap<Box<str>, Option<Box<str>>>);
 
 impl Places {
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(AsRef::as_ref)
+        self.0.keys().map(AsRef::as_ref)
+    }
+
+    /// The prefix that is stated there.
+    pub(super) fn prefix(&self, namespace: &str) -> Option<&str> {
+        self.0.get(namespace)?.as_deref()
     }
 }
 
 impl Keep for Places {
-    type Fact = ();
+    type Fact = Option<Box<str>>;
 
-    fn read(object: &str) -> Option<()> {
-        Fields::parse(object).ok().map(drop)
+    fn read(object: &str) -> Option<Self::Fact> {
+        let object: Value = serde_json::from_str(object).ok().filter(Value::is_object)?;
+        Some(prefix::stated(&object).map(Into::into))
     }
 
-    fn put(&mut self, id: &Id<'_>, (): ()) {
-        self.0.insert(id.namespace.as_ref().into());
+    fn put(&mut self, id: &Id<'_>, prefix: Self::Fact) {
+        self.0.insert(id.namespace.as_ref().into(), prefix);
     }
 
     fn remove(&mut self, id: &Id<'_>) {

@@ -35,7 +35,7 @@ impl Cluster {
         let operator = self.operator(policy, &id.namespace).await?;
         let home =
             operator.as_ref().ok().and_then(Option::as_ref).map_or(&*id.namespace, |operator| &operator.namespace);
-        let prefix = match self.prefix(policy, home).await {
+        let prefix = match self.prefix(policy, home, None).await {
             Err(failed) if failed.is_forbidden() => None,
             prefix => prefix?,
         };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, try_join, try_join_all};
 
+use super::cache::Caches;
 use super::facts::{Found, Question, Source, Unavailable};
 use super::{Cluster, Failed, address};
 use crate::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, USUAL_NAMESPACES, Wanted};
@@ -15,24 +16,35 @@ impl Source for Cluster {
     }
 
     fn find<'a>(&'a self, facts: Facts, question: Question<'a>, within: Duration) -> Found<'a> {
+        self.find_beside(None, facts, question, within)
+    }
+}
+
+impl Cluster {
+    /// Finds what is wanted; what the caches know well enough is not asked for.
+    pub(super) fn find_beside<'a>(
+        &'a self,
+        caches: Option<&'a Caches>,
+        facts: Facts,
+        question: Question<'a>,
+        within: Duration,
+    ) -> Found<'a> {
         Box::pin(async move {
-            match tokio::time::timeout(within, self.ask(facts, question)).await {
+            match tokio::time::timeout(within, self.ask(caches, facts, question)).await {
                 Ok(Ok(facts)) => Ok(Some(facts)),
                 Ok(Err(failed)) => Err(Unavailable(failed.to_string())),
                 Err(_) => Err(Unavailable(format!("the API server did not answer within {within:.1?}"))),
             }
         })
     }
-}
 
-impl Cluster {
-    async fn ask(&self, facts: Facts, question: Question<'_>) -> Result<Facts, Failed> {
+    async fn ask(&self, caches: Option<&Caches>, facts: Facts, question: Question<'_>) -> Result<Facts, Failed> {
         let Question { subject, wanted, policy } = question;
         let meta = subject.object.meta();
         match wanted {
             Wanted::Owner { named: Some(id), .. } => {
                 // Whether the prefix is wanted too is known only with the owner; asking for both at once saves a round trip.
-                let prefix = self.prefix(policy, &id.namespace);
+                let prefix = self.prefix(policy, &id.namespace, caches);
                 let (named_owner, prefix) = try_join(self.network(id), prefix).await?;
                 Ok(Facts { named_owner, prefix, ..facts })
             }
@@ -41,8 +53,12 @@ impl Cluster {
                 let home = policy.operator.namespace.as_deref().or(discovered);
                 let home = home.or_else(|| policy.home_of(subject.writer?, None));
                 let (networks_here, prefix) = match home {
-                    Some(home) => try_join(self.networks_of(meta, kinds, &[home]), self.prefix(policy, home)).await?,
-                    None => self.networks_anywhere(meta, kinds, policy).await?,
+                    Some(home) => {
+                        let homes = [home];
+                        let networks = self.networks_of(meta, kinds, &homes, caches);
+                        try_join(networks, self.prefix(policy, home, caches)).await?
+                    }
+                    None => self.networks_anywhere(meta, kinds, policy, caches).await?,
                 };
                 Ok(Facts { networks_here, knows_networks: true, prefix, ..facts })
             }
@@ -71,16 +87,36 @@ impl Cluster {
 
     /// The networks in the NAD's namespace or the operator's that render it: only those in the operator's may render to another.
     /// Each is asked for by its name, as a list waits up to a tenth of a second until the API server's cache has caught up, and
-    /// every write of the operator would wait with it.
+    /// every write of the operator would wait with it. Where there is one in the operator's, and the caches know of none beside the
+    /// NAD, nobody is asked for another.
     async fn networks_of(
         &self,
         nad: &Meta<'_>,
         kinds: &[NetworkKind],
         homes: &[&str],
+        caches: Option<&Caches>,
     ) -> Result<Vec<NetworkFact>, Failed> {
-        let others = homes.iter().copied().filter(|home| *home != nad.namespace);
-        let ids = std::iter::once(&*nad.namespace).chain(others).flat_map(|namespace| {
-            let id = |kind| NetworkId { kind, namespace: namespace.to_owned(), name: nad.name.clone().into_owned() };
+        let homes: Vec<_> = homes.iter().copied().filter(|home| *home != nad.namespace).collect();
+        if !homes.is_empty() && caches.is_some_and(|caches| caches.has_none_at(kinds, &nad.namespace, &nad.name)) {
+            let found = self.networks_in(nad, kinds, &homes).await?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            return self.networks_in(nad, kinds, &[&nad.namespace]).await;
+        }
+        let all: Vec<_> = std::iter::once(&*nad.namespace).chain(homes).collect();
+        self.networks_in(nad, kinds, &all).await
+    }
+
+    /// The networks in those namespaces that render a NAD.
+    async fn networks_in(
+        &self,
+        nad: &Meta<'_>,
+        kinds: &[NetworkKind],
+        namespaces: &[&str],
+    ) -> Result<Vec<NetworkFact>, Failed> {
+        let ids = namespaces.iter().flat_map(|namespace| {
+            let id = |kind| NetworkId { kind, namespace: (*namespace).to_owned(), name: nad.name.clone().into_owned() };
             kinds.iter().copied().map(id)
         });
         let found = try_join_all(ids.map(|id| async move { self.network(&id).await })).await?;
@@ -97,14 +133,15 @@ impl Cluster {
         nad: &Meta<'_>,
         kinds: &[NetworkKind],
         policy: &Policy,
+        caches: Option<&Caches>,
     ) -> Result<(Vec<NetworkFact>, Option<Prefix>), Failed> {
-        let mut networks = self.networks_of(nad, kinds, &USUAL_NAMESPACES).await?;
+        let mut networks = self.networks_of(nad, kinds, &USUAL_NAMESPACES, caches).await?;
         if networks.is_empty() {
             networks = self.listed(&nad.name, kinds).await?;
             networks.retain(|network| network.target_namespace == nad.namespace);
         }
         let prefix = match networks.first() {
-            Some(network) => self.prefix(policy, &network.id.namespace).await?,
+            Some(network) => self.prefix(policy, &network.id.namespace, caches).await?,
             None => None,
         };
         Ok((networks, prefix))

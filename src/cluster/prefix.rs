@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::cache::Caches;
 use super::owner::segment;
 use super::{Cluster, Failed};
 use crate::policy::{Policy, Prefix};
@@ -14,13 +15,23 @@ const LIMIT: usize = 100;
 
 impl Cluster {
     /// What the policy says; else what the operator's Deployment says; else what is on the NADs that the operator wrote, where
-    /// they agree. A wrong one would be stored, so otherwise there is none.
-    pub(super) async fn prefix(&self, policy: &Policy, namespace: &str) -> Result<Option<Prefix>, Failed> {
+    /// they agree. A wrong one would be stored, so otherwise there is none. The caches are trusted with the Deployment: an operator
+    /// that starts anew with another prefix takes far longer than a watch to tell of it.
+    pub(super) async fn prefix(
+        &self,
+        policy: &Policy,
+        namespace: &str,
+        caches: Option<&Caches>,
+    ) -> Result<Option<Prefix>, Failed> {
         if policy.resource_name.prefix.is_some() {
             return Ok(None);
         }
         let namespace = policy.operator.namespace.as_deref().unwrap_or(namespace);
-        let known = match self.deployed(namespace).await? {
+        let deployed = match caches.and_then(|caches| caches.prefix(namespace)) {
+            Some(known) => known,
+            None => self.deployed(namespace).await?,
+        };
+        let known = match deployed {
             Some(prefix) => Some(prefix),
             None => self.written().await?,
         };
@@ -31,13 +42,8 @@ impl Cluster {
         let Some(namespace) = segment(namespace) else { return Ok(None) };
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{DEPLOYMENT}");
         let Some(text) = self.get(&path).await? else { return Ok(None) };
-        let deployment: Value = serde_json::from_str(&text).map_err(|_| Failed::Unexpected)?;
-        let list = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_array).cloned();
-        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let containers = list(&deployment, "/spec/template/spec/containers").unwrap_or_default();
-        let mut variables = containers.iter().filter_map(|container| list(container, "/env")).flatten();
-        let prefix = variables.find(|variable| text(variable, "name").as_deref() == Some("RESOURCE_PREFIX"));
-        Ok(prefix.and_then(|variable| text(&variable, "value")).filter(|value| !value.is_empty()))
+        let deployment = serde_json::from_str(&text).map_err(|_| Failed::Unexpected)?;
+        Ok(stated(&deployment))
     }
 
     /// Whether a pod of the operator is available; `None` where it has no Deployment of the usual name there.
@@ -57,6 +63,14 @@ impl Cluster {
         let first = prefixes.next();
         Ok(first.filter(|first| prefixes.all(|other| other == *first)).map(str::to_owned))
     }
+}
+
+/// The prefix in the environment that a Deployment gives its containers.
+pub(super) fn stated(deployment: &Value) -> Option<String> {
+    let containers = deployment.pointer("/spec/template/spec/containers")?.as_array()?;
+    let mut variables = containers.iter().filter_map(|container| container.get("env")?.as_array()).flatten();
+    let prefix = variables.find(|variable| variable.get("name").and_then(Value::as_str) == Some("RESOURCE_PREFIX"))?;
+    prefix.get("value").and_then(Value::as_str).filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
 /// How many pods of a Deployment are available.

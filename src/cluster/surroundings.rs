@@ -65,7 +65,7 @@ impl Cluster {
         if let Some(operators) = around.operator_namespace.clone() {
             let mine = deployments.iter().flatten().find(|(namespace, _)| *namespace == operators);
             around.operator_runs = mine.map(|(_, available)| *available > 0);
-            let prefix = self.prefix(policy, &operators).await;
+            let prefix = self.prefix(policy, &operators, None).await;
             around.prefix = unread.or_noted("the operator's resource prefix and all NADs", prefix).flatten();
         }
         around

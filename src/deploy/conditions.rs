@@ -19,6 +19,19 @@ pub(super) fn stays() -> Value {
     json!({ "name": "stays", "expression": "!has(object.metadata.deletionTimestamp)" })
 }
 
+/// A write that changes something of what is judged, or is a person's, who is told again what was wrong before. Controllers write
+/// the rest all the time, the operator with each of its reconciles: nothing could be said of it that was not said, and nobody would
+/// read it.
+pub(super) fn changes(parts: &[&str]) -> Value {
+    let mut expression =
+        "!request.userInfo.username.startsWith('system:serviceaccount:') || request.operation == 'CREATE'".to_owned();
+    for part in parts {
+        let (new, old) = (format!("object.{part}"), format!("oldObject.{part}"));
+        let _ = write!(expression, " || has({new}) != has({old}) || (has({new}) && {new} != {old})");
+    }
+    json!({ "name": "changes", "expression": expression })
+}
+
 /// A writer who might have patched. One who may only update has sent a PUT, which the API server compares by itself.
 pub(super) fn may_patch() -> Value {
     json!({ "name": "may-patch", "expression": "authorizer.requestResource.check('patch').allowed()" })

@@ -6,13 +6,15 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::conditions::{device, may_patch, no_device, stays, wedged};
+use super::conditions::{changes, device, may_patch, no_device, stays, wedged};
 use super::{EXEMPT, Home, NAME, SPARED_NAMESPACE, labels, set};
 use crate::policy::{FailurePolicy, Policy};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind};
 
 /// The entry for writes to statuses.
 const STATUS: &str = "status";
+/// What is judged of a NAD.
+const NAD_PARTS: [&str; 2] = ["spec", "metadata.annotations"];
 /// The longest the API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 5;
 
@@ -113,9 +115,20 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
             entries
         }
         Phase::Validating => vec![
-            entry("nads", nads(), or_ignore(failure.validate_nads), json!([stays(), device(policy)])),
-            entry("other-nads", nads(), FailurePolicy::Ignore, json!([stays(), no_device(policy)])),
-            entry("networks", networks(), or_ignore(failure.validate_networks), json!([stays()])),
+            entry(
+                "nads",
+                nads(),
+                or_ignore(failure.validate_nads),
+                json!([stays(), changes(&NAD_PARTS), device(policy)]),
+            ),
+            entry(
+                "other-nads",
+                nads(),
+                FailurePolicy::Ignore,
+                json!([stays(), changes(&NAD_PARTS), no_device(policy)]),
+            ),
+            // What the operator notes on a network is looked at where it is mended.
+            entry("networks", networks(), or_ignore(failure.validate_networks), json!([stays(), changes(&["spec"])])),
         ],
     };
     json!({

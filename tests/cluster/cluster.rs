@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
+use std::time::Duration;
 
 use rcgen::KeyPair;
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use crate::api::Api;
 use crate::certificates::{Authority, Identity};
 use crate::harness::{Server, run};
 use crate::objects::{Kind, OPERATOR};
-use crate::processes::{Process, free_port, wait};
+use crate::processes::{Process, free_port, used, wait};
 use crate::service::Service;
 
 /// The prefix the operator is told to put in front of resource names.
@@ -68,10 +69,10 @@ pub struct Cluster {
     // Dropped in this order: who asks goes before who is asked.
     operator: Option<Process>,
     pub(crate) nadmits: Vec<Server>,
-    _controllers: Process,
+    controllers: Process,
     /// `None` only while it is being started again.
     api_server: Option<Process>,
-    _etcd: Process,
+    etcd: Process,
     pub(crate) service: Service,
     pub(crate) authority: Authority,
     pub(crate) identity: Identity,
@@ -138,9 +139,9 @@ impl Cluster {
         let cluster = Self {
             operator: None,
             nadmits: Vec::new(),
-            _controllers: Process::start("kube-controller-manager", dir, &mut controllers),
+            controllers: Process::start("kube-controller-manager", dir, &mut controllers),
             api_server: Some(api_server),
-            _etcd: etcd,
+            etcd,
             service: Service::start(),
             identity: authority.issue("nadmit", &["127.0.0.1", "nadmit.nadmit.svc"]),
             authority,
@@ -221,6 +222,22 @@ impl Cluster {
     pub fn operator_log(&self) -> Vec<Value> {
         let log = self.operator.as_ref().unwrap().log();
         log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// What the operator logged as errors, of which a word is given.
+    pub fn operator_errors(&self, about: &str) -> Vec<String> {
+        let log = self.operator.as_ref().unwrap().log();
+        let is_one = |line: &&str| line.contains(r#""level":"error""#) && line.contains(about);
+        log.lines().filter(is_one).map(str::to_owned).collect()
+    }
+
+    /// How much processor time each part has used so far.
+    pub fn used(&self) -> Vec<(&'static str, Duration)> {
+        let nadmits = self.nadmits.iter().map(|nadmit| ("nadmit", nadmit.pid()));
+        let operator = self.operator.iter().map(|operator| ("operator", operator.id()));
+        let api_server = self.api_server.iter().map(|server| ("API server", server.id()));
+        let rest = [("etcd", self.etcd.id()), ("controllers", self.controllers.id()), ("test", std::process::id())];
+        nadmits.chain(operator).chain(api_server).chain(rest).map(|(name, id)| (name, used(id))).collect()
     }
 
     /// How often the operator looked at a network.

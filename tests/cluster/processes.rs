@@ -22,6 +22,15 @@ pub fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// How much processor time a process has used so far.
+pub fn used(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // Its name, which may hold anything, ends with the last parenthesis; user and system time are the 14th and 15th field, in hundredths.
+    let mut rest = stat.rsplit(')').next().unwrap().split_whitespace().skip(11);
+    let mut next = || rest.next().unwrap().parse::<u64>().unwrap();
+    Duration::from_millis(10 * (next() + next()))
+}
+
 /// A port that nobody has now.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
