@@ -257,8 +257,10 @@ fn while_nadmit_dies_and_comes_back() {
         wait("work", || (reviewed(&cluster) > 20.0).then_some(()));
         let before = errors(&cluster).len();
         cluster.kill_nadmit();
+        let away = Instant::now();
         wait("an attempt without nadmit", || (errors(&cluster).len() > before).then_some(()));
         cluster.start_nadmit();
+        println!("away for {:.1?}", away.elapsed());
     }
     // While it was away nothing could be written: that time does not count.
     let nads = assert_soon(&cluster, storm, Some(Instant::now()), has_both);
