@@ -47,7 +47,7 @@ bench: ## what it costs: time, instructions, check over thousands of files, audi
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs cargo-fuzz if it is missing)
 	command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz@0.13.2
-	for target in audit_log config manifest review status; do \
+	for target in audit_events audit_log config manifest review status; do \
 		mkdir -p fuzz/corpus/$$target; \
 		$(CARGO) +nightly fuzz run $$target fuzz/corpus/$$target tests/cases examples -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 || exit 1; \

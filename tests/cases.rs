@@ -89,6 +89,8 @@ struct CaseRewrites {
     within: u64,
     managers: Vec<String>,
     fields: Vec<String>,
+    #[serde(default)]
+    always: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -291,6 +293,7 @@ impl CaseStored {
                 count: rewrites.count,
                 within: Duration::from_secs(rewrites.within),
                 managers: rewrites.managers.clone(),
+                always: rewrites.always.clone(),
                 fields: rewrites.fields.clone(),
             }),
         }

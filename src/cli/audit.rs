@@ -91,7 +91,7 @@ impl Audit {
                 "Nobody watched, so that what is written again and again was not found: --observe 30s".to_owned(),
             ),
         }
-        let survey = Survey { cluster: &cluster, policy, asks_who_refuses: true };
+        let survey = Survey { cluster: &cluster, policy };
         let surveyed = survey.run(Timestamp::now(), &mut shown).await.context("the cluster could not be read")?;
         for note in surveyed.unread {
             shown.say(note);

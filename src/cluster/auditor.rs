@@ -29,6 +29,8 @@ use crate::telemetry::metrics::AuditMetrics;
 
 /// How long after a change it is looked at: most come in groups, and whoever makes them needs the API server more than an audit does.
 const SETTLES: Duration = Duration::from_secs(3);
+/// After how many objects it is shown what was found so far: reports may take long to write, where there are many.
+const SHOWN: usize = 100;
 /// The time between two looks.
 const PACE: Duration = Duration::from_millis(100);
 /// How long after a look at everything there is none again, whatever changes.
@@ -62,6 +64,7 @@ impl Auditor {
                 events: Events::new(cluster.clone(), self.identity.clone()),
                 standing: Standing::default(),
                 due: HashMap::new(),
+                seen: 0,
                 around: Around::default(),
                 policy: self.policy.load_full(),
             };
@@ -85,6 +88,8 @@ struct Running<'a> {
     standing: Standing,
     /// When to look where again.
     due: HashMap<Spot, Instant>,
+    /// How many objects were looked at.
+    seen: usize,
     /// What was around everything at the last look at it.
     around: Around,
     policy: Arc<Policy>,
@@ -120,7 +125,7 @@ impl Running<'_> {
         self.standing.begin();
         let (auditor, policy) = (self.auditor, Arc::clone(&self.policy));
         let cluster = &auditor.informed.cluster;
-        let survey = Survey { cluster, policy: &policy, asks_who_refuses: false };
+        let survey = Survey { cluster, policy: &policy };
         self.around.now = Timestamp::now();
         let surveyed = survey.run(self.around.now, self).await?;
         for unread in &surveyed.unread {
@@ -232,7 +237,13 @@ impl Running<'_> {
             // This one waits, too, if it does.
             let waited = self.standing.objects_with(NAD_ABSENT.id);
             around.waiting = waited + 1;
-            let of = OfNetwork { nad: nad.as_ref(), last_nad: caches.last_nad(network), refused: None };
+            let refused = match &nad {
+                None if around.waits(network, &kept.moments, &self.policy) => {
+                    cluster.who_refuses(&kept.text, &around).await
+                }
+                _ => None,
+            };
+            let of = OfNetwork { nad: nad.as_ref(), last_nad: caches.last_nad(network), refused: refused.as_deref() };
             let rewrites = self.changes.rewrites(object.kind(), &network.meta.namespace, &network.meta.name);
             let verdict = around.network((&object, network, &kept.moments), &here, of, rewrites, &self.policy);
             self.looked(Looked {
@@ -297,6 +308,10 @@ impl Sink for Running<'_> {
             self.look_in(spot.clone(), WINDOW);
         }
         self.standing.stands(uid, (&spot.0, &spot.1), &looked.verdict);
+        self.seen = self.seen.wrapping_add(1);
+        if self.seen.is_multiple_of(SHOWN) {
+            self.show();
+        }
     }
 }
 

@@ -77,7 +77,7 @@ impl Changes {
             namespace: place.namespace.to_owned(),
             name: place.name.to_owned(),
             managers: rewrites.managers,
-            fields: rewrites.fields,
+            fields: if rewrites.fields.is_empty() { rewrites.always } else { rewrites.fields },
             writes: watched
                 .timeline(place)
                 .map(|write| (of_window(write.at), format!("{}: {}", write.writer.manager, write.fields.join(", "))))

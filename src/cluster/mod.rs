@@ -193,15 +193,19 @@ impl Cluster {
         }
     }
 
-    /// In which words a write is refused, if it is: by an admission webhook, a policy, a quota, the schema. A refusal because the
-    /// writer may not write at all is none.
+    /// In which words a write is refused, if it is: by an admission webhook, also by one that is away, a policy, a quota, the schema. A
+    /// refusal because the writer may not write at all is none, nor is one because a webhook cannot be asked by a dry run.
     pub(super) async fn refusal(&self, path: &str, object: String) -> Option<String> {
         let request = Request::post(path).header(CONTENT_TYPE, "application/json").body(object.into_bytes()).ok()?;
         let Answered::Not(code, error) = self.send(request).await.ok()? else { return None };
         let kube::Error::Api(status) = *error else { return None };
         let may_not = code == StatusCode::FORBIDDEN && status.message.contains(" cannot create resource ");
+        if code == StatusCode::INTERNAL_SERVER_ERROR && status.message.contains("failed calling webhook") {
+            return Some(status.message);
+        }
         let is_refusal = code.is_client_error()
             && !may_not
+            && !status.message.contains("does not support dry run")
             && !matches!(
                 code,
                 StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS

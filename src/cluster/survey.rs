@@ -52,8 +52,6 @@ pub struct Survey<'a> {
     pub cluster: &'a Cluster,
     /// The policy.
     pub policy: &'a Policy,
-    /// Whether the API server is asked, by a dry run, who refuses a NAD that is not there.
-    pub asks_who_refuses: bool,
 }
 
 /// What came of it besides findings.
@@ -177,7 +175,7 @@ impl Survey<'_> {
         rest.moved.sort_by(|(one, ..), (other, ..)| one.text.cmp(&other.text));
         around.waiting =
             rest.moved.iter().filter(|(network, _, nad)| nad.is_none() && self.waits(network, around)).count();
-        let mut tries = if self.asks_who_refuses { MOST_TRIED } else { 0 };
+        let mut tries = MOST_TRIED;
         for (network, here, nad) in &rest.moved {
             let last_nad = moved_from(&network.text).map(|(last, name)| rest.places.contains(&key(&last, &name)));
             let mut refused = None;
@@ -248,7 +246,7 @@ fn moved_from(text: &str) -> Option<(String, String)> {
 
 impl Cluster {
     /// Who refuses a network's NAD, and in which words, if anybody does: it is sent as a dry run. Whoever may not create NADs never knows.
-    async fn who_refuses(&self, network: &str, around: &Around) -> Option<String> {
+    pub(super) async fn who_refuses(&self, network: &str, around: &Around) -> Option<String> {
         let Ok(Some(Object::Network(network))) = Object::read(network) else { return None };
         let nad = render(&network, &around.prefix.as_ref()?.value).nad?;
         let target = network.target_namespace();

@@ -60,7 +60,8 @@ fn cluster_role() -> Value {
                 &["get", "list", "watch", "update"],
             ),
             rule("sriovnetwork.openshift.io", &["sriovnetworknodepolicies"], &[], &["list", "watch"]),
-            rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &["get", "list", "watch", "update"]),
+            // It creates none: it asks by a dry run who refuses the one that does not come.
+            rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &["get", "list", "watch", "update", "create"]),
             rule("", &["namespaces"], &[], &["get", "list", "watch"]),
             // The operator's own: where it is, and the prefix it is told to use.
             rule("apps", &["deployments"], &["sriov-network-operator"], &["get", "list", "watch"]),

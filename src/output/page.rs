@@ -150,7 +150,7 @@ fn timeline(rewritten: Vec<Rewritten>) -> Table {
             one.managers.join(", ").into(),
             Cell::Strip(one.writes),
         ],
-        details: vec![Block::text("What goes back and forth", &one.fields.join("\n"))],
+        details: vec![Block::text("What changes", &one.fields.join("\n"))],
     };
     Table {
         title: "Rewrites",

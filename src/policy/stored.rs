@@ -55,6 +55,8 @@ pub struct Rewrites {
     pub managers: Vec<String>,
     /// The fields that went back to an earlier value, as JSON pointers.
     pub fields: Vec<String>,
+    /// The fields that each of the writes changed, whether they went back or not.
+    pub always: Vec<String>,
 }
 
 /// How the cluster is audited.

@@ -16,7 +16,7 @@ use crate::processes::wait;
 const INCOMPLETE: usize = 500;
 
 /// Audits as one of the users, with others given a second to do their part.
-fn audit(cluster: &Cluster, user: &str, more: &[&str]) -> Output {
+pub fn audit(cluster: &Cluster, user: &str, more: &[&str]) -> Output {
     let policy = cluster.directory().join("audit-policy-of-nadmit.yaml");
     fs::write(&policy, "audit: {graceSeconds: 1}\n").unwrap();
     let mut command = nadmit(&["audit"]);
@@ -94,7 +94,7 @@ pub fn offer(cluster: &Cluster) {
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// From now on the API server refuses NADs in a namespace.
-fn refuse_nads_in(cluster: &Cluster, namespace: &str) {
+pub fn refuse_nads_in(cluster: &Cluster, namespace: &str) {
     let rule = json!({
         "apiGroups": ["k8s.cni.cncf.io"], "apiVersions": ["v1"], "operations": ["CREATE"],
         "resources": ["network-attachment-definitions"],
@@ -114,7 +114,12 @@ fn refuse_nads_in(cluster: &Cluster, namespace: &str) {
     wait("a refusal", || cluster.admin.try_create(&dry_run, &other).err());
 }
 
-fn give_reader_its_rights(cluster: &Cluster) {
+/// It takes them again.
+pub fn accept_nads(cluster: &Cluster) {
+    cluster.admin.delete(&format!("{ADMISSION}/validatingadmissionpolicybindings/none"));
+}
+
+pub fn give_reader_its_rights(cluster: &Cluster) {
     let printed = nadmit(&["install", "--audit-only"]).output().unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
     let out = cluster.kubectl("admin", &["apply", "--validate=strict", "-f", "-"], &printed);
@@ -157,7 +162,7 @@ fn what_is_wrong_is_found_and_clears_by_itself() {
     let said = words(&cluster, "admin", &refused);
     assert!(said.contains("it is refused: ") && said.contains("no room here"), "{said}");
     assert!(!words(&cluster, auditor, &refused).contains("no room"), "who may only read cannot know");
-    cluster.admin.delete(&format!("{ADMISSION}/validatingadmissionpolicybindings/none"));
+    accept_nads(&cluster);
     cluster.jane.wait(&nad_at("full", "refused"), |_| true);
     wait_clean(&cluster, auditor);
 

@@ -1,12 +1,14 @@
 //! The audit that never ends, beside the real operator: what goes wrong has a report, an Event and a metric, and all of it clears.
 
+use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::audit::{change_vlan, make, offer, orphan};
+use crate::audit::{accept_nads, audit, change_vlan, give_reader_its_rights, make, offer, orphan, refuse_nads_in};
+use crate::browser::Browser;
 use crate::cluster::{Cluster, Template};
 use crate::objects::{Kind, OPERATOR, nad, nad_at, nads};
 use crate::processes::wait;
@@ -74,6 +76,17 @@ fn what_goes_wrong_is_told_and_untold() {
     cluster.jane.delete(&at("early"));
     cluster.jane.wait_gone(&at("early"));
 
+    // Somebody refuses it, who is named.
+    cluster.namespace("full");
+    refuse_nads_in(&cluster, "full");
+    make(&cluster, "refused", "full", &json!({}));
+    wait("who refuses it", || {
+        let said = said(&report(&cluster, OPERATOR, &at("refused"))?, "audit/nad-absent")?;
+        (said.contains("it is refused: ") && said.contains("no room here")).then_some(())
+    });
+    accept_nads(&cluster);
+    wait_clean(&cluster, OPERATOR, &at("refused"));
+
     // The operator is stopped midway, and seems to run.
     make(&cluster, "one", "apps", &json!({ "vlan": 5 }));
     make(&cluster, "two", "apps", &json!({}));
@@ -116,6 +129,34 @@ fn what_goes_wrong_is_told_and_untold() {
     }
 }
 
+/// What somebody finds who watches for a while: the sides of the fight, and on the page when each of them wrote.
+fn assert_observed(cluster: &Cluster) {
+    let out = audit(cluster, "auditor", &["--observe=5s", "--output=html"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let html = String::from_utf8(out.stdout).unwrap();
+    for want in ["audit/hot-object", "Rewrites", "one, two", "/spec/config#/mtu"] {
+        assert!(html.contains(want), "{want} is missing:\n{html}");
+    }
+    let page = cluster.directory().join("audit.html");
+    fs::write(&page, html).unwrap();
+    let Some(mut browser) = Browser::start() else {
+        println!("not looked at: there is no chromium here");
+        return;
+    };
+    browser.open(&page, "");
+    const STRIP: &str = "document.querySelector('svg.strip')";
+    assert_eq!(
+        browser.value(&format!("{STRIP}.checkVisibility() && {STRIP}.closest('tr').cells[2].textContent")),
+        "net"
+    );
+    let marks =
+        browser.value(&format!("[...{STRIP}.querySelectorAll('.mark')].filter((mark) => mark.getBBox().x > 0).length"));
+    assert!(marks.as_u64().unwrap() >= 5, "{marks}");
+    let hints = browser.value(&format!("{STRIP}.textContent"));
+    assert!(hints.as_str().unwrap().contains("one: ") && hints.as_str().unwrap().contains("two: "), "{hints}");
+    assert_eq!(browser.requests().len(), 1, "it asks nobody for anything");
+}
+
 /// Two writers undo each other; both are named, and when they stop, nothing is left of it.
 #[test]
 fn a_fight_is_found_and_its_sides_are_named() {
@@ -125,6 +166,7 @@ fn a_fight_is_found_and_its_sides_are_named() {
     cluster.namespace("apps");
     let path = nad_at("apps", "net");
     cluster.admin.create(&nads("apps"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan","mtu":1500}"#));
+    give_reader_its_rights(&cluster);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for (user, mtu) in [("one", 1500), ("two", 9000)] {
@@ -144,11 +186,36 @@ fn a_fight_is_found_and_its_sides_are_named() {
                 let said = said(&report(&cluster, "apps", &path)?, "audit/hot-object")?;
                 (said.contains("one") && said.contains("two") && said.contains("/spec/config#/mtu")).then_some(())
             });
+            assert_observed(&cluster);
         }));
         is_over.store(true, Ordering::Relaxed);
         found.unwrap();
     });
     wait_clean(&cluster, "apps", &path);
+}
+
+/// An operator whose template renders something else each time fights itself, until it gets another.
+#[test]
+fn an_operator_that_never_settles_is_named() {
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    offer(&cluster);
+    cluster.deploy_with(POLICY);
+    cluster.start_operator(Template::Restless);
+    cluster.operator_is_available(1);
+    cluster.namespace("apps");
+    make(&cluster, "restless", "apps", &json!({ "vlan": 5 }));
+    let path = nad_at("apps", "restless");
+    wait("the loop", || {
+        let said = said(&report(&cluster, "apps", &path)?, "audit/hot-object")?;
+        (said.contains("operator") && said.contains("/spec/config#/vlan")).then(|| println!("{said}"))
+    });
+    wait("the metric", || (count(&cluster, "audit/hot-object") >= 1.0).then_some(()));
+    cluster.stop_operator();
+    cluster.start_operator(Template::Upstream);
+    cluster.operator_is_available(1);
+    wait_clean(&cluster, "apps", &path);
+    wait("the metric", || (count(&cluster, "audit/hot-object") == 0.0).then_some(()));
 }
 
 /// While nothing changes nothing is written, however often everything is looked at.

@@ -29,6 +29,8 @@ pub enum Template {
     Upstream,
     /// The same without the resourceName.
     Faulty,
+    /// The same with a VLAN that is another each time: the operator sees its own write, renders again, and writes again.
+    Restless,
 }
 
 /// The file whose presence has the API server write an audit log.
@@ -189,14 +191,16 @@ impl Cluster {
     }
 
     pub fn start_operator(&mut self, template: Template) {
+        let bindata = self.bin.join("bindata");
         let templates = match template {
-            Template::Upstream => "upstream",
-            Template::Faulty => "faulty",
+            Template::Upstream => bindata.join("upstream"),
+            Template::Faulty => bindata.join("faulty"),
+            Template::Restless => restless(&bindata.join("upstream"), self.directory.path()),
         };
         let mut command = Command::new(self.bin.join("operator"));
         command.env("RESOURCE_PREFIX", PREFIX).arg(format!("--namespace={OPERATOR}"));
         command.arg(format!("--kubeconfig={}", self.kubeconfig("operator").display()));
-        command.arg(format!("--bindata={}", self.bin.join("bindata").join(templates).display()));
+        command.arg(format!("--bindata={}", templates.display()));
         let mut operator = Process::start("operator", self.directory.path(), &mut command);
         wait("the operator", || {
             operator.check();
@@ -331,6 +335,18 @@ impl Drop for Cluster {
             eprintln!("== all logs are in {}", self.directory.path().display());
         }
     }
+}
+
+/// The templates of which one never settles, made in that directory.
+fn restless(upstream: &Path, directory: &Path) -> PathBuf {
+    let templates = directory.join("restless");
+    for file in ["ovs/ovs-cni-config.yaml", "sriov/sriov-cni-config.yaml"] {
+        let file = Path::new("manifests/cni-config").join(file);
+        let template = fs::read_to_string(upstream.join(&file)).unwrap();
+        fs::create_dir_all(templates.join(&file).parent().unwrap()).unwrap();
+        fs::write(templates.join(&file), template.replace("{{.SriovCniVlan}}", "{{randInt 1 4000}}")).unwrap();
+    }
+    templates
 }
 
 /// The files that the processes read.

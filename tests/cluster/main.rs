@@ -12,6 +12,9 @@
 )]
 #![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
 
+#[path = "../browser.rs"]
+#[allow(dead_code, reason = "shared with the tests of the program alone")]
+mod browser;
 #[path = "../serve/certificates.rs"]
 #[allow(dead_code, reason = "shared with the tests of the server alone")]
 mod certificates;

@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::facts::{count, knows_all};
 use crate::harness::{Server, nadmit};
 use crate::objects::{Kind, OPERATOR, nad, nads, network};
-use crate::processes::wait;
+use crate::processes::{used, wait};
 
 /// How many of each kind.
 const EACH: usize = 10_000;
@@ -108,14 +108,6 @@ fn list(cluster: &Cluster, path: &str) -> usize {
     }
 }
 
-/// The seconds that a process has computed.
-fn computed(pid: u32) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
-    // A tick is a hundredth of a second on every Linux.
-    (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
-}
-
 /// Prints what an audit of many objects costs:
 /// `cargo test --test cluster an_audit_of_many -- --ignored --nocapture`.
 #[test]
@@ -134,16 +126,62 @@ fn an_audit_of_many_objects() {
         command.arg("--kubeconfig").arg(cluster.kubeconfig("admin")).stdout(Stdio::null());
         let began = Instant::now();
         let mut audit = command.spawn().unwrap();
-        let (mut peak, mut cpu) = (0.0, 0.0);
+        let (mut peak, mut cpu) = (0.0, Duration::ZERO);
         while audit.try_wait().unwrap().is_none() {
             peak = try_rss(audit.id(), "VmHWM").unwrap_or(peak);
-            cpu = computed(audit.id());
+            cpu = used(audit.id());
             thread::sleep(Duration::from_millis(5));
         }
         println!(
-            "round {round}: listing alone {listing:.1?}, audit {:.1?}, of which it computed {cpu:.2} s; at most {peak:.1} MiB",
+            "round {round}: listing alone {listing:.1?}, audit {:.1?}, of which it computed {cpu:.2?}; at most {peak:.1} MiB",
             began.elapsed()
         );
         assert!(peak < 128.0);
     }
+}
+
+/// Prints what the audit of a leader costs while nothing happens:
+/// `cargo test --test cluster a_quiet_leader -- --ignored --nocapture`.
+#[test]
+#[ignore = "it writes twenty thousand objects, and a report of each"]
+fn a_quiet_leader() {
+    const QUIET: Duration = Duration::from_secs(60);
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    cluster.namespace("apps");
+    fill(&cluster);
+    let began = Instant::now();
+    cluster.deploy();
+    let audited = |cluster: &Cluster| cluster.nadmit().log_text().matches("audited the cluster").count();
+    let until = Instant::now() + Duration::from_secs(600);
+    while audited(&cluster) == 0 {
+        assert!(Instant::now() < until, "no look at everything:\n{}", cluster.nadmit().log_text());
+        thread::sleep(Duration::from_secs(1));
+    }
+    let pid = cluster.nadmit().pid();
+    println!("first look, with all reports written, after {:.1?}; computed {:.2?}", began.elapsed(), used(pid));
+    let writes = |cluster: &Cluster| {
+        let metrics = cluster.nadmit().metrics_text();
+        metrics
+            .lines()
+            .filter(|line| line.starts_with("nadmit_audit_report_writes_total{"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    // What the first look has begun ends first: what changed meanwhile is looked at.
+    thread::sleep(QUIET);
+    let (before, written) = (used(pid), writes(&cluster));
+    thread::sleep(QUIET);
+    println!("quiet: computed {:.2?} in {QUIET:.0?}; writes {written}", used(pid) - before);
+    assert_eq!(writes(&cluster), written);
+    // One more look at everything, as another leader has it.
+    cluster.kill_nadmit();
+    cluster.start_nadmit();
+    let pid = cluster.nadmit().pid();
+    wait("a look", || (audited(&cluster) > 0).then_some(()));
+    let log = cluster.nadmit().log_text();
+    println!("a look at everything, and the start of nadmit: computed {:.2?}; {}", used(pid), writes(&cluster));
+    println!("{}", log.lines().find(|line| line.contains("audited the cluster")).unwrap());
+    println!("{:.1} MiB, at most {:.1}", rss(pid, "VmRSS"), rss(pid, "VmHWM"));
+    assert_eq!(writes(&cluster), "");
 }

@@ -191,6 +191,7 @@ impl Seen {
         }
         let mut rewrites = Rewrites { count, within: now.min(window), ..Rewrites::default() };
         let mut managers: Vec<(&str, bool)> = Vec::new();
+        let mut always: Option<Vec<String>> = None;
         let writes = self.followed.iter().flat_map(|followed| &followed.writes);
         for write in writes.filter(|write| write.at + window >= now) {
             let (writer, has_room) = (&write.writer, managers.len() < MOST_MANAGERS);
@@ -198,6 +199,10 @@ impl Seen {
                 Some((_, is_presumed)) => *is_presumed &= writer.is_presumed,
                 None if has_room && !writer.manager.is_empty() => managers.push((&writer.manager, writer.is_presumed)),
                 None => {}
+            }
+            // The first that is remembered has nothing to be compared with.
+            if !write.fields.is_empty() {
+                always.get_or_insert_with(|| write.fields.clone()).retain(|field| write.fields.contains(field));
             }
             for field in &write.flipped {
                 if rewrites.fields.len() < MOST_FIELDS && !rewrites.fields.contains(field) {
@@ -209,6 +214,7 @@ impl Seen {
             if is_presumed { format!("{manager} (presumably)") } else { manager.to_owned() }
         };
         rewrites.managers = managers.into_iter().map(told).collect();
+        rewrites.always = always.unwrap_or_default();
         Some(rewrites)
     }
 }

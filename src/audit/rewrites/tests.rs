@@ -75,6 +75,23 @@ fn who_changes_a_value_is_known_even_within_one_second() {
 }
 
 #[test]
+fn a_writer_that_never_settles_is_known_by_what_it_always_changes() {
+    let mut watched = Watched::new(WINDOW);
+    for number in 0..12 {
+        let resource = (number == 6).then_some("io/x");
+        let mine = json!({"f:spec": {"f:config": {}}});
+        let text = nad(number + 1, resource, number as u32 * 7, &[("operator", "2026-11-01T08:00:00Z", mine)]);
+        watched.saw(NET, &text, seconds(1.0));
+    }
+    let rewrites = watched.rewrites(NET, seconds(2.0)).unwrap();
+    assert_eq!(
+        (rewrites.managers, rewrites.always),
+        (vec!["operator".to_owned()], vec!["/spec/config#/vlan".to_owned()])
+    );
+    assert!(!rewrites.fields.contains(&"/spec/config#/vlan".to_owned()));
+}
+
+#[test]
 fn what_went_back_is_told_and_what_only_counts_is_not() {
     let object = |spec: Value, status: Value| json!({"metadata": {}, "spec": spec, "status": status});
     let ready =

@@ -114,11 +114,11 @@ fn hot(rewrites: &Rewrites, out: &mut Findings<'_>) {
         [one, two] => format!("{one} and {two} write it in turns, again and again"),
         [one, two, ..] => format!("{one}, {two} and others write it again and again"),
     };
-    let what = match rewrites.fields.as_slice() {
-        [] => String::new(),
-        fields => {
-            format!(", and back and forth {} {}", if fields.len() == 1 { "goes" } else { "go" }, fields.join(", "))
-        }
+    let what = match (rewrites.fields.as_slice(), rewrites.always.as_slice()) {
+        ([], []) => String::new(),
+        ([], always) => format!(", each time with another {}", always.join(", ")),
+        ([one], _) => format!(", and back and forth goes {one}"),
+        (fields, _) => format!(", and back and forth go {}", fields.join(", ")),
     };
     let help = match rewrites.managers.len() {
         0 | 1 => "stop that writer, and see why it takes the object for changed each time",
