@@ -17,6 +17,7 @@ use super::showing::{Showing, judged, read_policy};
 use crate::cluster::Cluster;
 use crate::cluster::fix::{Fixed, Incomplete};
 use crate::cluster::observe::Observed;
+use crate::cluster::refusals::Refusals;
 use crate::cluster::survey::{Looked, Sink, Survey};
 use crate::deploy::yaml;
 use crate::json::Lines;
@@ -92,7 +93,10 @@ impl Audit {
             ),
         }
         let survey = Survey { cluster: &cluster, policy };
-        let surveyed = survey.run(Timestamp::now(), &mut shown).await.context("the cluster could not be read")?;
+        let surveyed = survey
+            .run(Timestamp::now(), &mut Refusals::default(), &mut shown)
+            .await
+            .context("the cluster could not be read")?;
         for note in surveyed.unread {
             shown.say(note);
         }

@@ -15,6 +15,7 @@ use super::cache::Informed;
 use super::changes::{Changes, MOST_PLACES, Spot, WINDOW};
 use super::events::Events;
 use super::lease::Claim;
+use super::refusals::Refusals;
 use super::reports::Reporter;
 use super::survey::{Looked, Sink, Survey, fact};
 use super::{Cluster, Failed, address};
@@ -64,6 +65,7 @@ impl Auditor {
                 events: Events::new(cluster.clone(), self.identity.clone()),
                 standing: Standing::default(),
                 due: HashMap::new(),
+                refusals: Refusals::default(),
                 seen: 0,
                 around: Around::default(),
                 policy: self.policy.load_full(),
@@ -88,6 +90,8 @@ struct Running<'a> {
     standing: Standing,
     /// When to look where again.
     due: HashMap<Spot, Instant>,
+    /// Who refuses NADs that do not come.
+    refusals: Refusals,
     /// How many objects were looked at.
     seen: usize,
     /// What was around everything at the last look at it.
@@ -127,7 +131,10 @@ impl Running<'_> {
         let cluster = &auditor.informed.cluster;
         let survey = Survey { cluster, policy: &policy };
         self.around.now = Timestamp::now();
-        let surveyed = survey.run(self.around.now, self).await?;
+        let mut refusals = std::mem::take(&mut self.refusals);
+        let surveyed = survey.run(self.around.now, &mut refusals, self).await;
+        self.refusals = refusals;
+        let surveyed = surveyed?;
         for unread in &surveyed.unread {
             warn!("{unread}");
         }
@@ -239,9 +246,13 @@ impl Running<'_> {
             around.waiting = waited + 1;
             let refused = match &nad {
                 None if around.waits(network, &kept.moments, &self.policy) => {
-                    cluster.who_refuses(&kept.text, &around).await
+                    self.refusals.of(cluster, kept, &around).await
                 }
-                _ => None,
+                None => None,
+                Some(_) => {
+                    self.refusals.forget(&kept.moments.uid);
+                    None
+                }
             };
             let of = OfNetwork { nad: nad.as_ref(), last_nad: caches.last_nad(network), refused: refused.as_deref() };
             let rewrites = self.changes.rewrites(object.kind(), &network.meta.namespace, &network.meta.name);
@@ -262,6 +273,7 @@ impl Running<'_> {
         }
         for uid in self.standing.left(namespace, name) {
             self.reporter.forget(&uid);
+            self.refusals.forget(&uid);
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub struct Caches {
     pub(super) namespaces: Cache<Namespaces>,
     pub(super) policies: Cache<Policies>,
     pub(super) nads: Cache<Nads>,
-    deployments: Cache<Places>,
+    pub(super) deployments: Cache<Places>,
     configs: Cache<Places>,
     witnesses: Witnesses,
     metrics: CacheMetrics,
@@ -144,7 +144,7 @@ impl Caches {
         networks.chain(rest).filter(|(_, is_unknown)| *is_unknown).map(|(kind, _)| kind).collect()
     }
 
-    /// What is known around an object. What decides a stored value is not: a NAD's owner is asked for when it is needed.
+    /// What is known around an object. What a stored value is made of is not among it: a NAD's owner is asked for when it is needed.
     fn known(&self, object: &Object<'_>) -> Facts {
         let mut facts = Facts { operator_namespace: self.operator_namespace(), ..Facts::default() };
         if let Object::Network(network) = object {
@@ -179,26 +179,6 @@ impl Caches {
             }
         }
         facts.networks_here.truncate(MOST_HERE);
-    }
-
-    /// Whether no network of those kinds has that name there, as far as the watches have seen.
-    pub(super) fn has_none_at(&self, kinds: &[NetworkKind], namespace: &str, name: &str) -> bool {
-        let mut asked = NetworkKind::ALL.into_iter().zip(&self.networks).filter(|(kind, _)| kinds.contains(kind));
-        asked.all(|(kind, cache)| match &*cache.held() {
-            Held::Unknown => false,
-            Held::NotInstalled => true,
-            Held::Known(networks) => {
-                networks.find(&NetworkId { kind, namespace: namespace.to_owned(), name: name.to_owned() }).is_none()
-            }
-        })
-    }
-
-    /// The prefix of resource names that the operator's Deployment there states, if any; `None` where that is unknown.
-    pub(super) fn prefix(&self, namespace: &str) -> Option<Option<String>> {
-        match &*self.deployments.held() {
-            Held::Known(places) => Some(places.prefix(namespace).map(str::to_owned)),
-            Held::Unknown | Held::NotInstalled => None,
-        }
     }
 
     fn operator_namespace(&self) -> Option<String> {

@@ -18,7 +18,7 @@ use super::facts::{Source, judged};
 use super::lease::Claim;
 use super::owner::segment;
 use super::pages::Pages;
-use super::{Cluster, Failed, Written, address, object};
+use super::{Cluster, Failed, Written, address, meta_text, object};
 use crate::deploy::{EXEMPT, SPARED_NAMESPACE};
 use crate::policy::{Policy, Subject};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
@@ -131,7 +131,7 @@ impl Completer {
                     return Ok(());
                 }
                 scan.seen += 1;
-                let (namespace, name) = (text_of(&item, "namespace"), text_of(&item, "name"));
+                let (namespace, name) = (meta_text(&item, "namespace"), meta_text(&item, "name"));
                 self.look_at(&item, &address(group, plural, namespace, name), scan).await;
             }
         }
@@ -223,8 +223,4 @@ pub enum CompletionError {
     /// The object is not what it was.
     #[error("the repair does not fit: {0}")]
     Patch(#[from] json_patch::PatchError),
-}
-
-fn text_of<'v>(stored: &'v Value, key: &str) -> &'v str {
-    stored.get("metadata").and_then(|meta| meta.get(key)).and_then(Value::as_str).unwrap_or_default()
 }

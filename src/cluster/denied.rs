@@ -14,8 +14,8 @@ use tracing::{debug, warn};
 
 use super::lease::Claim;
 use super::owner::segment;
-use super::reports::{collection, is_ours, items, merged, of_ours, text};
-use super::{Cluster, Failed, Written};
+use super::reports::{collection, is_ours, merged, of_ours};
+use super::{Cluster, Failed, Written, meta_text};
 use crate::output::denied::{denials, youngest};
 use crate::output::report::{ABOUT, ReportKind, digest};
 use crate::policy::{Policy, Reports};
@@ -126,10 +126,11 @@ impl DenialKeeper {
             let selector = format!("labelSelector={}%2C{ABOUT}%3Ddenials", of_ours());
             let collection = collection(kind, &self.namespace);
             let Some(list) = self.cluster.read(&format!("{collection}?{selector}")).await? else { continue };
-            for stored in items(&list).filter(|stored| youngest(stored).is_none_or(|at| now - at >= REMEMBERED)) {
-                let Some(name) = segment(text(stored, "name")) else { continue };
+            let stored = list.get("items").and_then(serde_json::Value::as_array).into_iter().flatten();
+            for stored in stored.filter(|stored| youngest(stored).is_none_or(|at| now - at >= REMEMBERED)) {
+                let Some(name) = segment(meta_text(stored, "name")) else { continue };
                 // Its replica may be there after all, and have written something new.
-                let version = text(stored, "resourceVersion");
+                let version = meta_text(stored, "resourceVersion");
                 if self.cluster.delete_unchanged(&format!("{collection}/{name}"), version).await? {
                     self.writes.count("deleted");
                     gone += 1;

@@ -1,4 +1,4 @@
-//! What an audit looks up in the caches: around one place, at once.
+//! What is looked up in the caches: around one place, at once.
 
 use std::sync::Arc;
 
@@ -28,6 +28,26 @@ impl Caches {
             Some(Held::Known(networks)) => networks.find(id).map_or(Lookup::Absent, Lookup::Found),
             Some(Held::NotInstalled) => Lookup::Absent,
             Some(Held::Unknown) | None => Lookup::Unknown,
+        }
+    }
+
+    /// Whether no network of those kinds has that name there, as far as the watches have seen.
+    pub(super) fn has_none_at(&self, kinds: &[NetworkKind], namespace: &str, name: &str) -> bool {
+        let mut asked = NetworkKind::ALL.into_iter().zip(&self.networks).filter(|(kind, _)| kinds.contains(kind));
+        asked.all(|(kind, cache)| match cache.fresh().as_deref() {
+            None | Some(Held::Unknown) => false,
+            Some(Held::NotInstalled) => true,
+            Some(Held::Known(networks)) => {
+                networks.find(&NetworkId { kind, namespace: namespace.to_owned(), name: name.to_owned() }).is_none()
+            }
+        })
+    }
+
+    /// The prefix of resource names that the operator's Deployment there states, if any; `None` where that is unknown.
+    pub(super) fn prefix(&self, namespace: &str) -> Option<Option<String>> {
+        match self.deployments.fresh().as_deref() {
+            Some(Held::Known(places)) => Some(places.prefix(namespace).map(str::to_owned)),
+            None | Some(Held::Unknown | Held::NotInstalled) => None,
         }
     }
 

@@ -27,6 +27,7 @@ mod pages;
 mod pause;
 mod prefix;
 mod probe;
+pub mod refusals;
 pub mod registration;
 pub mod reports;
 mod surroundings;
@@ -272,6 +273,11 @@ fn unusable(error: kube::config::KubeconfigError) -> ClusterError {
 
 fn object(text: &str) -> Result<Value, Failed> {
     serde_json::from_str(text).map_err(|_| Failed::Unexpected)
+}
+
+/// A text in an object's metadata; empty where there is none.
+fn meta_text<'v>(stored: &'v Value, key: &str) -> &'v str {
+    stored.get("metadata").and_then(|meta| meta.get(key)).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The address of an object. Names that the API server has given need no care in it; others go through `segment` first.

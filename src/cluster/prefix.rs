@@ -15,8 +15,8 @@ const LIMIT: usize = 100;
 
 impl Cluster {
     /// What the policy says; else what the operator's Deployment says; else what is on the NADs that the operator wrote, where
-    /// they agree. A wrong one would be stored, so otherwise there is none. The caches are trusted with the Deployment: an operator
-    /// that starts anew with another prefix takes far longer than a watch to tell of it.
+    /// they agree. A wrong one would be stored, so otherwise there is none. Caches that have heard of the Deployment lately are trusted: an
+    /// operator that starts anew with another prefix takes far longer than a watch takes to tell of it.
     pub(super) async fn prefix(
         &self,
         policy: &Policy,

@@ -15,7 +15,7 @@ use tracing::{debug, warn};
 use super::collection::{Id, Page};
 use super::owner::segment;
 use super::pages::Pages;
-use super::{Cluster, Failed, Written, object};
+use super::{Cluster, Failed, Written, meta_text, object};
 use crate::output::report::{ABOUT, About, MANAGED_BY, ReportKind, digest, name, report};
 use crate::policy::{Reports, Verdict};
 use crate::telemetry::metrics::ReportWrites;
@@ -203,7 +203,7 @@ impl Reporter {
         let known = Known {
             namespace: about.namespace.into(),
             digest: digest.into(),
-            version: text(stored, "resourceVersion").into(),
+            version: meta_text(stored, "resourceVersion").into(),
             is_current: true,
         };
         self.known.insert(about.uid.into(), known);
@@ -252,11 +252,11 @@ pub(super) async fn clear(cluster: &Cluster, kind: ReportKind, labels: &str) -> 
 impl Known {
     /// What is known of a stored report, and of which object it is.
     fn of(stored: &Value) -> Option<(Box<str>, Self)> {
-        let uid = text(stored, "name").strip_prefix("nadmit-")?;
+        let uid = meta_text(stored, "name").strip_prefix("nadmit-")?;
         let known = Self {
-            namespace: text(stored, "namespace").into(),
+            namespace: meta_text(stored, "namespace").into(),
             digest: digest(stored).into(),
-            version: text(stored, "resourceVersion").into(),
+            version: meta_text(stored, "resourceVersion").into(),
             is_current: false,
         };
         Some((uid.into(), known))
@@ -307,14 +307,6 @@ fn merge_metadata(into: &mut Map<String, Value>, wanted: &Map<String, Value>) {
             }
         }
     }
-}
-
-pub(super) fn items(page: &Value) -> impl Iterator<Item = &Value> {
-    page.get("items").and_then(Value::as_array).into_iter().flatten()
-}
-
-pub(super) fn text<'v>(stored: &'v Value, key: &str) -> &'v str {
-    stored.get("metadata").and_then(|meta| meta.get(key)).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -8,17 +8,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::collection::{Id, Page, key};
-use super::owner::segment;
 use super::pages::Pages;
+use super::refusals::Refusals;
 use super::surroundings::Unread;
 use super::{Cluster, Failed};
 use crate::audit::around::{Around, OfNetwork};
 use crate::audit::moments::{Kept, Moments};
 use crate::policy::{Lookup, NetworkFact, Policy, Rewrites, Verdict};
-use crate::resources::{LAST_NAMESPACE, NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object, render};
-
-/// How many NADs that are not there are sent as a dry run, to hear who refuses them.
-const MOST_TRIED: usize = 20;
+use crate::resources::{LAST_NAMESPACE, NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
 
 /// An object that was looked at.
 pub struct Looked<'a> {
@@ -76,14 +73,14 @@ struct Networks {
 
 impl Survey<'_> {
     /// Looks at everything. What cannot be listed, of the kinds that are judged, is an error.
-    pub async fn run(&self, now: Timestamp, sink: &mut impl Sink) -> Result<Surveyed, Failed> {
+    pub async fn run(&self, now: Timestamp, refusals: &mut Refusals, sink: &mut impl Sink) -> Result<Surveyed, Failed> {
         let began = std::time::Instant::now();
         let mut unread = Unread::default();
         let around = self.cluster.surroundings(self.policy, now, &mut unread).await;
         let mut networks = self.networks(sink).await?;
         let mut surveyed = Surveyed { unread: unread.0, around, listing: began.elapsed() };
         let rest = self.nads(&mut networks, &mut surveyed, sink).await?;
-        self.alone(rest, &mut networks, &mut surveyed.around, sink).await;
+        self.alone(rest, &mut networks, &mut surveyed.around, refusals, sink).await;
         Ok(surveyed)
     }
 
@@ -166,7 +163,14 @@ impl Survey<'_> {
     }
 
     /// Looks at what is left: the networks that moved, and those without a NAD.
-    async fn alone(&self, mut rest: Rest, networks: &mut Networks, around: &mut Around, sink: &mut impl Sink) {
+    async fn alone(
+        &self,
+        mut rest: Rest,
+        networks: &mut Networks,
+        around: &mut Around,
+        refusals: &mut Refusals,
+        sink: &mut impl Sink,
+    ) {
         for (_, at) in std::mem::take(&mut networks.at) {
             let here: Vec<_> = at.iter().filter_map(|network| fact(&network.text)).collect();
             rest.moved.extend(at.into_iter().map(|network| (network, here.clone(), None)));
@@ -175,13 +179,11 @@ impl Survey<'_> {
         rest.moved.sort_by(|(one, ..), (other, ..)| one.text.cmp(&other.text));
         around.waiting =
             rest.moved.iter().filter(|(network, _, nad)| nad.is_none() && self.waits(network, around)).count();
-        let mut tries = MOST_TRIED;
         for (network, here, nad) in &rest.moved {
             let last_nad = moved_from(&network.text).map(|(last, name)| rest.places.contains(&key(&last, &name)));
             let mut refused = None;
-            if nad.is_none() && tries > 0 && self.waits(network, around) {
-                tries -= 1;
-                refused = self.cluster.who_refuses(&network.text, around).await;
+            if nad.is_none() && self.waits(network, around) {
+                refused = refusals.of(self.cluster, network, around).await;
             }
             let of = OfNetwork { nad: nad.as_ref(), last_nad, refused: refused.as_deref() };
             self.network(network, here, of, around, sink).await;
@@ -242,15 +244,4 @@ fn moved_from(text: &str) -> Option<(String, String)> {
     let Ok(Some(Object::Network(network))) = Object::read(text) else { return None };
     let last = network.meta.annotation(LAST_NAMESPACE).filter(|last| *last != network.target_namespace())?;
     Some((last.into_owned(), network.meta.name.into_owned()))
-}
-
-impl Cluster {
-    /// Who refuses a network's NAD, and in which words, if anybody does: it is sent as a dry run. Whoever may not create NADs never knows.
-    pub(super) async fn who_refuses(&self, network: &str, around: &Around) -> Option<String> {
-        let Ok(Some(Object::Network(network))) = Object::read(network) else { return None };
-        let nad = render(&network, &around.prefix.as_ref()?.value).nad?;
-        let target = network.target_namespace();
-        let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{}/{NADS}?dryRun=All", segment(&target)?);
-        self.refusal(&path, nad).await
-    }
 }

@@ -6,7 +6,7 @@
 //!        └─────────────────────────────────────────────┘
 //! ```
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use futures_util::{AsyncBufReadExt, StreamExt};
@@ -34,6 +34,8 @@ const WATCH: Duration = Duration::from_secs(290);
 const SHORTEST: Duration = Duration::from_secs(1);
 /// What was known so long ago, with nobody to ask since, is not known any more.
 const STALE: Duration = Duration::from_secs(60);
+/// What a watch has told of nothing for so long may be a connection that is dead: the API server sends a bookmark about every minute.
+const QUIET: Duration = Duration::from_secs(150);
 /// How many new objects wait for whoever wants to hear of them. Whoever is slower has to look at all.
 const MOST_NEWS: usize = 256;
 
@@ -45,6 +47,8 @@ pub(super) struct Cache<K> {
     address: String,
     selector: &'static str,
     held: RwLock<Held<K>>,
+    /// When something was last heard of it.
+    heard: Mutex<Instant>,
     listed: CancellationToken,
     news: broadcast::Sender<Box<str>>,
     witnesses: Witnesses,
@@ -55,8 +59,8 @@ impl<K: Keep> Cache<K> {
     pub(super) fn new(kind: &'static str, address: String, selector: &'static str, metrics: &CacheMetrics) -> Self {
         metrics.is(kind, CacheState::Unknown);
         let (held, listed, news) = (RwLock::default(), CancellationToken::new(), broadcast::Sender::new(MOST_NEWS));
-        let witnesses = Witnesses::default();
-        Self { kind, address, selector, held, listed, news, witnesses, metrics: metrics.clone() }
+        let (heard, witnesses) = (Mutex::new(Instant::now()), Witnesses::default());
+        Self { kind, address, selector, held, heard, listed, news, witnesses, metrics: metrics.clone() }
     }
 
     /// The same, with witnesses who see every write that the watch tells of.
@@ -67,6 +71,16 @@ impl<K: Keep> Cache<K> {
     /// What is known now.
     pub(super) fn held(&self) -> RwLockReadGuard<'_, Held<K>> {
         self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same, if it can be relied on: the watch has told of something lately, and be it that nothing has changed.
+    pub(super) fn fresh(&self) -> Option<RwLockReadGuard<'_, Held<K>>> {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        (heard.elapsed() < QUIET).then(|| self.held())
+    }
+
+    fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Waits until the first list is complete, or the kind turned out not to be there.
@@ -172,6 +186,7 @@ impl<K: Keep> Cache<K> {
             let line = timeout(WATCH + ANSWER, lines.next()).await.map_err(|_| Failed::Silent)?;
             let Some(line) = line else { return Ok(Some(since)) };
             let line = line.map_err(|_| Failed::Ended)?;
+            self.hear();
             let object = match Event::read(&line)? {
                 Event::There(object) => {
                     self.witnesses.saw(self.kind, object);
@@ -245,6 +260,7 @@ impl<K: Keep> Cache<K> {
         };
         // It may be large, and nobody is to wait for its end.
         drop(old);
+        self.hear();
         self.metrics.is(self.kind, state);
         if state != CacheState::Unknown {
             self.listed.cancel();

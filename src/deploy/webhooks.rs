@@ -13,8 +13,8 @@ use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind};
 
 /// The entry for writes to statuses.
 const STATUS: &str = "status";
-/// What is judged of a NAD.
-const NAD_PARTS: [&str; 2] = ["spec", "metadata.annotations"];
+/// What is judged of an object.
+const JUDGED: [&str; 3] = ["spec", "metadata.annotations", "metadata.ownerReferences"];
 /// The longest the API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 5;
 
@@ -115,20 +115,9 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
             entries
         }
         Phase::Validating => vec![
-            entry(
-                "nads",
-                nads(),
-                or_ignore(failure.validate_nads),
-                json!([stays(), changes(&NAD_PARTS), device(policy)]),
-            ),
-            entry(
-                "other-nads",
-                nads(),
-                FailurePolicy::Ignore,
-                json!([stays(), changes(&NAD_PARTS), no_device(policy)]),
-            ),
-            // What the operator notes on a network is looked at where it is mended.
-            entry("networks", networks(), or_ignore(failure.validate_networks), json!([stays(), changes(&["spec"])])),
+            entry("nads", nads(), or_ignore(failure.validate_nads), json!([stays(), changes(&JUDGED), device(policy)])),
+            entry("other-nads", nads(), FailurePolicy::Ignore, json!([stays(), changes(&JUDGED), no_device(policy)])),
+            entry("networks", networks(), or_ignore(failure.validate_networks), json!([stays(), changes(&JUDGED)])),
         ],
     };
     json!({

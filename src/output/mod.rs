@@ -134,7 +134,7 @@ pub struct Rewritten {
     pub name: String,
     /// Who wrote it.
     pub managers: Vec<String>,
-    /// The fields that went back and forth.
+    /// The fields that go back and forth, or else those that each write changes.
     pub fields: Vec<String>,
     /// When, between the begin (0) and the end (1) of the time that somebody watched, and what there is to say of it.
     pub writes: Vec<(f64, String)>,

@@ -51,11 +51,11 @@ pub struct Rewrites {
     pub count: usize,
     /// In which time: as long as somebody watched, at most the last minute or so.
     pub within: Duration,
-    /// The field managers that wrote it, in the order in which they were first seen; two of them fight where they take turns.
+    /// The field managers that wrote it, by name; two of them fight where they take turns.
     pub managers: Vec<String>,
-    /// The fields that went back to an earlier value, as JSON pointers.
+    /// The fields that go back to an earlier value, as JSON pointers, by name.
     pub fields: Vec<String>,
-    /// The fields that each of the writes changed, whether they went back or not.
+    /// The fields that each of the writes changed that changed anything, whether they went back or not.
     pub always: Vec<String>,
 }
 

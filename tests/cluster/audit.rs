@@ -160,7 +160,7 @@ fn what_is_wrong_is_found_and_clears_by_itself() {
     make(&cluster, "refused", "full", &json!({}));
     let refused = format!("audit/nad-absent {}", network_named("refused"));
     let said = words(&cluster, "admin", &refused);
-    assert!(said.contains("it is refused: ") && said.contains("no room here"), "{said}");
+    assert!(said.contains("a dry run of it is refused: ") && said.contains("no room here"), "{said}");
     assert!(!words(&cluster, auditor, &refused).contains("no room"), "who may only read cannot know");
     accept_nads(&cluster);
     cluster.jane.wait(&nad_at("full", "refused"), |_| true);

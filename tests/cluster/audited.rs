@@ -82,7 +82,7 @@ fn what_goes_wrong_is_told_and_untold() {
     make(&cluster, "refused", "full", &json!({}));
     wait("who refuses it", || {
         let said = said(&report(&cluster, OPERATOR, &at("refused"))?, "audit/nad-absent")?;
-        (said.contains("it is refused: ") && said.contains("no room here")).then_some(())
+        (said.contains("a dry run of it is refused: ") && said.contains("no room here")).then_some(())
     });
     accept_nads(&cluster);
     wait_clean(&cluster, OPERATOR, &at("refused"));

@@ -40,11 +40,12 @@ const AUDIT_POLICY: &str = "audit-policy.yaml";
 const AUDIT_WEBHOOK: &str = "audit-webhook.kubeconfig";
 
 /// Who is who: a token is the user's short name.
-const USERS: [(&str, &str, &str); 6] = [
+const USERS: [(&str, &str, &str); 7] = [
     ("admin", "admin", "system:masters"),
     ("operator", "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator", "system:masters"),
     ("jane", "jane", "people"),
     ("putter", "putter", "people"),
+    ("robot", "system:serviceaccount:apps:robot", "people"),
     ("nadmit", "system:serviceaccount:nadmit:nadmit", "system:authenticated"),
     ("auditor", "system:serviceaccount:nadmit:nadmit-audit", "system:authenticated"),
 ];

@@ -171,6 +171,53 @@ fn only_nads_with_a_device_plugin_wait_for_nadmit() {
     assert!(cluster.jane.try_create(&nads("default"), &sriov).is_err());
 }
 
+/// Controllers write all the time. What they change of that which is judged is shown to nadmit, and nothing else; people are told each time.
+#[test]
+fn of_what_controllers_write_only_changes_are_asked_about() {
+    let mut cluster = Cluster::start();
+    cluster.deploy();
+    cluster.namespace("apps");
+    let robot = cluster.user("robot");
+    let asked = |what: &str, write: &dyn Fn()| {
+        let count = || cluster.nadmit().metric("nadmit_review_duration_seconds_count{endpoint=\"validate\"}");
+        let before = count();
+        write();
+        println!("{what}: {}", count() - before);
+        count() > before
+    };
+    let map = cluster.admin.create("/api/v1/namespaces/apps/configmaps", &json!({ "metadata": { "name": "x" } }));
+    let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": map["metadata"]["uid"] });
+    let config = |vlan: u32| format!(r#"{{"cniVersion":"1.0.0","type":"sriov","vlan":{vlan}}}"#);
+    let mut made = nad("net", &config(5));
+    made["metadata"]["annotations"] = json!({ "k8s.v1.cni.cncf.io/resourceName": "openshift.io/cx7" });
+    let mut network = network(Kind::Sriov, "net", "apps", &json!({ "vlan": 5 }));
+    network["metadata"]["namespace"] = json!("apps");
+    network["spec"]["networkNamespace"].take();
+    let networks = "/apis/sriovnetwork.openshift.io/v1/namespaces/apps/sriovnetworks".to_owned();
+    let specs = |vlan: u32| [json!({ "config": config(vlan) }), json!({ "vlan": vlan })];
+    for (number, (collection, object)) in [(nads("apps"), made), (networks, network)].into_iter().enumerate() {
+        let path = format!("{collection}/net");
+        assert!(asked("create", &|| drop(robot.create(&collection, &object))));
+        let label = |value: &str| json!({ "metadata": { "labels": { "a": value } } });
+        for (change, is_asked) in [
+            (label("b"), false),
+            (json!({ "metadata": { "annotations": { "a": "b" } } }), true),
+            (json!({ "metadata": { "ownerReferences": [owner] } }), true),
+            (json!({ "metadata": { "finalizers": ["a.io/b"] } }), false),
+            (json!({ "metadata": { "finalizers": null } }), false),
+            (json!({ "spec": specs(6)[number] }), true),
+            (json!({ "spec": specs(6)[number] }), false),
+        ] {
+            assert_eq!(asked(&change.to_string(), &|| drop(robot.patch(&path, &change))), is_asked, "{path} {change}");
+        }
+        assert!(asked("a person's", &|| drop(cluster.jane.patch(&path, &label("c")))));
+    }
+    // What is bad is refused as ever.
+    let bad = json!({ "spec": { "config": "not JSON" } });
+    let refused = robot.try_patch(&format!("{}/net", nads("apps")), &bad).unwrap_err();
+    assert!(refused.message.contains("denied the request"), "{refused:?}");
+}
+
 const KINDS: [&str; 4] = ["sriov", "ib-sriov", "my-sriov", r"a'b/c\d"];
 
 /// Whether the judge sees a plugin that needs a device.

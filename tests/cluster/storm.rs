@@ -186,7 +186,8 @@ fn assert_no_status_refused(cluster: &Cluster) {
     assert_eq!(refused, [""; 0]);
 }
 
-/// Nobody should notice nadmit: it asks the API server for less than there are writes, and is asked about fewer of them. (Of each
+/// Nobody should notice nadmit: it asks the API server less than half as often as others write, and is asked about four writes of five at
+/// most. (Of each
 /// network and its NAD, which the audit looks at when they have settled, two requests do not count.)
 fn assert_unobtrusive(cluster: &Cluster) {
     let log = fs::read_to_string(cluster.audit_log()).unwrap();
@@ -201,8 +202,8 @@ fn assert_unobtrusive(cluster: &Cluster) {
     let metric = |endpoint: &str| format!("nadmit_review_duration_seconds_count{{endpoint=\"{endpoint}\"}}");
     let reviews: f64 = ["mutate", "validate"].iter().map(|endpoint| cluster.nadmit().metric(&metric(endpoint))).sum();
     println!("{writes} writes, of which nadmit was asked {reviews} times and asked {requests} times itself");
-    assert!(reviews < writes as f64);
-    assert!(requests < writes + 2 * NETWORKS);
+    assert!(reviews < 0.8 * writes as f64);
+    assert!(requests < writes / 2 + 2 * NETWORKS);
 }
 
 #[test]

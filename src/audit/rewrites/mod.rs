@@ -9,7 +9,7 @@ mod change;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use self::change::{Change, Version};
@@ -191,7 +191,9 @@ impl Seen {
         }
         let mut rewrites = Rewrites { count, within: now.min(window), ..Rewrites::default() };
         let mut managers: Vec<(&str, bool)> = Vec::new();
-        let mut always: Option<Vec<String>> = None;
+        // How often each field changed, and how often it went back.
+        let mut changed: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        let mut compared = 0;
         let writes = self.followed.iter().flat_map(|followed| &followed.writes);
         for write in writes.filter(|write| write.at + window >= now) {
             let (writer, has_room) = (&write.writer, managers.len() < MOST_MANAGERS);
@@ -200,21 +202,26 @@ impl Seen {
                 None if has_room && !writer.manager.is_empty() => managers.push((&writer.manager, writer.is_presumed)),
                 None => {}
             }
-            // The first that is remembered has nothing to be compared with.
-            if !write.fields.is_empty() {
-                always.get_or_insert_with(|| write.fields.clone()).retain(|field| write.fields.contains(field));
-            }
-            for field in &write.flipped {
-                if rewrites.fields.len() < MOST_FIELDS && !rewrites.fields.contains(field) {
-                    rewrites.fields.push(field.clone());
-                }
+            // Of the first, and of what only others' parts changed in, nothing is known.
+            compared += usize::from(!write.fields.is_empty());
+            for field in &write.fields {
+                let (times, back) = changed.entry(field).or_default();
+                *times += 1;
+                *back += usize::from(write.flipped.contains(field));
             }
         }
         let told = |(manager, is_presumed): (&str, bool)| {
             if is_presumed { format!("{manager} (presumably)") } else { manager.to_owned() }
         };
         rewrites.managers = managers.into_iter().map(told).collect();
-        rewrites.always = always.unwrap_or_default();
+        rewrites.managers.sort();
+        let told = |is_told: &dyn Fn(usize, usize) -> bool| -> Vec<String> {
+            let told = changed.iter().filter(|(_, (times, back))| is_told(*times, *back));
+            told.map(|(field, _)| (*field).to_owned()).take(MOST_FIELDS).collect()
+        };
+        // One that went back by chance is no fight.
+        rewrites.fields = told(&|times, back| back > 0 && 2 * back + 1 >= times);
+        rewrites.always = told(&|times, _| times == compared);
         Some(rewrites)
     }
 }

@@ -37,9 +37,9 @@ rule! { ORPHAN = "audit/orphan", Warn;
 "Nobody updates it and nobody deletes it, and pods go on using what an older network said." }
 
 rule! { HOT_OBJECT = "audit/hot-object", Warn;
-"an object that is written again and again, by whom, and what goes back and forth";
-"Two writers that undo each other never stop: each write wakes everybody who watches the object, and what pods get depends on the moment. More \
-writes in a minute than the policy's `audit.writesPerMinute` are taken for such a fight." }
+"an object that is written again and again, by whom, and what goes back and forth or is never the same";
+"Two writers that undo each other never stop, nor does one that never writes the same twice and wakes itself: each write wakes everybody who watches the object, and what pods get depends on the moment. More \
+writes in a minute than the policy's `audit.writesPerMinute` are taken for such a loop." }
 
 rule! { OPERATOR_SILENT = "audit/operator-silent", Warn;
 "several networks wait, and an operator that runs has written nothing since";
@@ -139,7 +139,7 @@ fn absent(network: &Network<'_>, facts: &Facts, stored: &Stored, out: &mut Findi
             "wait until it is gone and create it anew, or name another",
         ),
         (_, Some(refused), _) => {
-            (format!("it is refused: {refused}"), "mend what it is refused for, or whoever refuses it")
+            (format!("a dry run of it is refused: {refused}"), "mend what it is refused for, or whoever refuses it")
         }
         (_, _, Some(condition)) => (format!("the operator says: {condition}"), "mend what the operator names"),
         _ if drift::expected(network, facts).is_none() => (
