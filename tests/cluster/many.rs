@@ -31,6 +31,8 @@ fn fill(cluster: &Cluster, resource: Option<&str>) {
                     nad["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
                     if let Some(resource) = resource {
                         nad["metadata"]["annotations"]["k8s.v1.cni.cncf.io/resourceName"] = json!(resource);
+                        nad["spec"]["config"] =
+                            config.replace("\"vlan\"", &format!("\"resourceName\":\"{resource}\",\"vlan\"")).into();
                     }
                     cluster.jane.create(&nads("apps"), &nad);
                 }
