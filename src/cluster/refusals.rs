@@ -43,6 +43,7 @@ impl Refusals {
         let now = Instant::now();
         if self.since.is_none_or(|since| now.duration_since(since) >= WHILE) {
             (self.since, self.asked) = (Some(now), 0);
+            self.said.retain(|_, (at, _)| now.duration_since(*at) < LASTS);
         }
         if self.asked < MOST {
             self.asked += 1;
@@ -54,8 +55,7 @@ impl Refusals {
                 self.said.insert(network.moments.uid.clone(), (now, answer));
             }
         }
-        let (at, answer) = self.said.get(&network.moments.uid)?;
-        answer.clone().filter(|_| now.duration_since(*at) < LASTS)
+        self.said.get(&network.moments.uid)?.1.clone()
     }
 
     /// It has its NAD, or is gone.

@@ -46,15 +46,21 @@ fn count(cluster: &Cluster, rule: &str) -> f64 {
     metrics.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or_default()
 }
 
-#[test]
-fn what_goes_wrong_is_told_and_untold() {
+/// A cluster in which nadmit audits beside an operator with these templates.
+fn audited(template: Template) -> Cluster {
     let mut cluster = Cluster::start();
     cluster.know_others();
     offer(&cluster);
     cluster.deploy_with(POLICY);
-    cluster.start_operator(Template::Upstream);
+    cluster.start_operator(template);
     cluster.operator_is_available(1);
     cluster.namespace("apps");
+    cluster
+}
+
+#[test]
+fn what_goes_wrong_is_told_and_untold() {
+    let mut cluster = audited(Template::Upstream);
     let at = |name: &str| Kind::Sriov.at(name);
     wait("a first look", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
 
@@ -197,13 +203,7 @@ fn a_fight_is_found_and_its_sides_are_named() {
 /// An operator whose template renders something else each time fights itself, until it gets another.
 #[test]
 fn an_operator_that_never_settles_is_named() {
-    let mut cluster = Cluster::start();
-    cluster.know_others();
-    offer(&cluster);
-    cluster.deploy_with(POLICY);
-    cluster.start_operator(Template::Restless);
-    cluster.operator_is_available(1);
-    cluster.namespace("apps");
+    let mut cluster = audited(Template::Restless);
     make(&cluster, "restless", "apps", &json!({ "vlan": 5 }));
     let path = nad_at("apps", "restless");
     wait("the loop", || {

@@ -212,9 +212,18 @@ fn of_what_controllers_write_only_changes_are_asked_about() {
         }
         assert!(asked("a person's", &|| drop(cluster.jane.patch(&path, &label("c")))));
     }
+    // However large it is, it can be compared: a condition that costs too much would let it pass unasked.
+    let large = |end: char| {
+        let pad = "a".repeat(600_000);
+        json!({ "spec": { "config": format!(r#"{{"cniVersion":"1.0.0","type":"macvlan","pad":"{pad}{end}"}}"#) } })
+    };
+    let path = format!("{}/net", nads("apps"));
+    for (end, is_asked) in [('b', true), ('c', true), ('c', false)] {
+        assert_eq!(asked("a large config", &|| drop(robot.patch(&path, &large(end)))), is_asked, "{end}");
+    }
     // What is bad is refused as ever.
     let bad = json!({ "spec": { "config": "not JSON" } });
-    let refused = robot.try_patch(&format!("{}/net", nads("apps")), &bad).unwrap_err();
+    let refused = robot.try_patch(&path, &bad).unwrap_err();
     assert!(refused.message.contains("denied the request"), "{refused:?}");
 }
 

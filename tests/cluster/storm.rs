@@ -16,7 +16,7 @@ use crate::processes::wait;
 
 const NETWORKS: usize = 200;
 const WRITERS: usize = 4;
-/// How long after its last write a network may be without its NAD. It takes three to five seconds on a quiet machine, beside two for the
+/// How long after its last write a network may be without its NAD. It takes two to five seconds on a quiet machine, beside two for the
 /// operator alone, and both swing by four times with whatever else the machine does; a network that was lost, or waits for the operator's
 /// next attempt, takes far longer. What it took is printed.
 const LONGEST: Duration = Duration::from_secs(30);
