@@ -23,13 +23,22 @@ pub(super) fn stays() -> Value {
 /// the rest all the time, the operator with each of its reconciles: nothing could be said of it that was not said, and nobody would
 /// read it.
 pub(super) fn changes(parts: &[&str]) -> Value {
+    json!({ "name": "changes", "expression": changed(parts) })
+}
+
+/// The same for a network, and one that the operator is locked out of: of what the operator notes on it nothing else is judged.
+pub(super) fn changes_or_wedged() -> Value {
+    json!({ "name": "changes", "expression": format!("{} || ({})", changed(&["spec"]), is_wedged()) })
+}
+
+fn changed(parts: &[&str]) -> String {
     let mut expression =
         "!request.userInfo.username.startsWith('system:serviceaccount:') || request.operation == 'CREATE'".to_owned();
     for part in parts {
         let (new, old) = (format!("object.{part}"), format!("oldObject.{part}"));
         let _ = write!(expression, " || has({new}) != has({old}) || (has({new}) && {new} != {old})");
     }
-    json!({ "name": "changes", "expression": expression })
+    expression
 }
 
 /// A writer who might have patched. One who may only update has sent a PUT, which the API server compares by itself.
@@ -49,13 +58,16 @@ pub(super) fn no_device(policy: &Policy) -> Value {
 
 /// A network of which the operator noted another namespace than the one it goes to.
 pub(super) fn wedged() -> Value {
-    let expression = format!(
+    json!({ "name": "wedged", "expression": is_wedged() })
+}
+
+fn is_wedged() -> String {
+    format!(
         "has(object.metadata.annotations) && '{LAST_NAMESPACE}' in object.metadata.annotations && \
          object.metadata.annotations['{LAST_NAMESPACE}'] != \
          (has(object.spec) && type(object.spec) == map && has(object.spec.networkNamespace) && \
          object.spec.networkNamespace != '' ? object.spec.networkNamespace : request.namespace)"
-    );
-    json!({ "name": "wedged", "expression": expression })
+    )
 }
 
 /// Whether the config has a member `type` with the name of such a plugin, in any spelling that JSON and Go allow. It looks

@@ -6,14 +6,14 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::conditions::{changes, device, may_patch, no_device, stays, wedged};
+use super::conditions::{changes, changes_or_wedged, device, may_patch, no_device, stays, wedged};
 use super::{EXEMPT, Home, NAME, SPARED_NAMESPACE, labels, set};
 use crate::policy::{FailurePolicy, Policy};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind};
 
 /// The entry for writes to statuses.
 const STATUS: &str = "status";
-/// What is judged of an object.
+/// What is judged of a NAD.
 const JUDGED: [&str; 3] = ["spec", "metadata.annotations", "metadata.ownerReferences"];
 /// The longest the API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 5;
@@ -117,7 +117,7 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
         Phase::Validating => vec![
             entry("nads", nads(), or_ignore(failure.validate_nads), json!([stays(), changes(&JUDGED), device(policy)])),
             entry("other-nads", nads(), FailurePolicy::Ignore, json!([stays(), changes(&JUDGED), no_device(policy)])),
-            entry("networks", networks(), or_ignore(failure.validate_networks), json!([stays(), changes(&JUDGED)])),
+            entry("networks", networks(), or_ignore(failure.validate_networks), json!([stays(), changes_or_wedged()])),
         ],
     };
     json!({

@@ -9,6 +9,7 @@ use nadmit::json::Document;
 use nadmit::yaml::Documents;
 use serde_json::{Value, json};
 
+use crate::api::Api;
 use crate::cluster::Cluster;
 use crate::harness::put;
 use crate::nadmits::await_effect;
@@ -171,6 +172,15 @@ fn only_nads_with_a_device_plugin_wait_for_nadmit() {
     assert!(cluster.jane.try_create(&nads("default"), &sriov).is_err());
 }
 
+/// Waits until the API server's cache of a collection has caught up: before it writes it compares with what is there.
+fn await_cache(api: &Api, collection: &str) {
+    let versions = |query: &str| {
+        let list = api.get(&format!("{collection}{query}")).unwrap();
+        list["items"].as_array().unwrap().iter().map(|item| version(item).to_owned()).collect::<Vec<_>>()
+    };
+    wait("the cache", || (versions("?resourceVersion=0") == versions("")).then_some(()));
+}
+
 /// Controllers write all the time. What they change of that which is judged is shown to nadmit, and nothing else; people are told each time.
 #[test]
 fn of_what_controllers_write_only_changes_are_asked_about() {
@@ -194,20 +204,28 @@ fn of_what_controllers_write_only_changes_are_asked_about() {
     network["metadata"]["namespace"] = json!("apps");
     network["spec"]["networkNamespace"].take();
     let networks = "/apis/sriovnetwork.openshift.io/v1/namespaces/apps/sriovnetworks".to_owned();
+    // Where its NAD was, and is: nothing is to be mended.
+    cluster.namespace("before");
+    cluster.admin.create(&nads("before"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
     let specs = |vlan: u32| [json!({ "config": config(vlan) }), json!({ "vlan": vlan })];
     for (number, (collection, object)) in [(nads("apps"), made), (networks, network)].into_iter().enumerate() {
+        let is_nad = number == 0;
         let path = format!("{collection}/net");
         assert!(asked("create", &|| drop(robot.create(&collection, &object))));
         let label = |value: &str| json!({ "metadata": { "labels": { "a": value } } });
         for (change, is_asked) in [
             (label("b"), false),
-            (json!({ "metadata": { "annotations": { "a": "b" } } }), true),
-            (json!({ "metadata": { "ownerReferences": [owner] } }), true),
+            (json!({ "metadata": { "annotations": { "a": "b" } } }), is_nad),
+            (json!({ "metadata": { "ownerReferences": [owner] } }), is_nad),
             (json!({ "metadata": { "finalizers": ["a.io/b"] } }), false),
             (json!({ "metadata": { "finalizers": null } }), false),
             (json!({ "spec": specs(6)[number] }), true),
             (json!({ "spec": specs(6)[number] }), false),
+            // A network that goes elsewhere than it went is looked at, whatever is written.
+            (json!({ "metadata": { "annotations": { LAST_NAMESPACE: "before" } } }), true),
+            (label("d"), !is_nad),
         ] {
+            await_cache(&cluster.admin, &collection);
             assert_eq!(asked(&change.to_string(), &|| drop(robot.patch(&path, &change))), is_asked, "{path} {change}");
         }
         assert!(asked("a person's", &|| drop(cluster.jane.patch(&path, &label("c")))));
@@ -219,6 +237,7 @@ fn of_what_controllers_write_only_changes_are_asked_about() {
     };
     let path = format!("{}/net", nads("apps"));
     for (end, is_asked) in [('b', true), ('c', true), ('c', false)] {
+        await_cache(&cluster.admin, &nads("apps"));
         assert_eq!(asked("a large config", &|| drop(robot.patch(&path, &large(end)))), is_asked, "{end}");
     }
     // What is bad is refused as ever.
