@@ -125,7 +125,7 @@ pub struct EventMetrics {
     batches: Family<Result, Counter>,
     writes: Family<CameOf, Counter>,
     blind: Family<SentBy, Counter>,
-    loops: Gauge,
+    loops: Sometimes,
 }
 
 impl EventMetrics {
@@ -157,8 +157,8 @@ impl EventMetrics {
         }
     }
 
-    /// So many objects are in a loop.
+    /// So many objects are in a loop. Who gets no events never says so: none would be a comfort that nobody can give.
     pub fn loops(&self, objects: usize) {
-        self.loops.set(i64::try_from(objects).unwrap_or(i64::MAX));
+        self.loops.is(Some(objects as f64));
     }
 }
