@@ -35,18 +35,16 @@ pub struct Refusals {
     /// Since when questions are counted, and how many there were.
     since: Option<Instant>,
     asked: usize,
+    /// Whether one of which nothing is known had no turn in this while, and whether that was so in the one before.
+    missed: bool,
+    missed_before: bool,
 }
 
 impl Refusals {
     /// Who refuses a network's NAD, and in which words, if anybody does. Whoever may not create NADs never knows.
     pub(super) async fn of(&mut self, cluster: &Cluster, network: &Kept, around: &Around) -> Option<String> {
         let now = Instant::now();
-        if self.since.is_none_or(|since| now.duration_since(since) >= WHILE) {
-            (self.since, self.asked) = (Some(now), 0);
-            self.said.retain(|_, (at, _)| now.duration_since(*at) < LASTS);
-        }
-        if self.asked < MOST {
-            self.asked += 1;
+        if self.has_turn(&network.moments.uid, now) {
             let answer = timeout(LONGEST, cluster.who_refuses(&network.text, around)).await;
             if now.elapsed() >= SLOW {
                 self.asked = MOST;
@@ -56,6 +54,20 @@ impl Refusals {
             }
         }
         self.said.get(&network.moments.uid)?.1.clone()
+    }
+
+    /// Whether there is a question left for a network. Those of which something is known wait while others have had no turn at all.
+    fn has_turn(&mut self, uid: &str, now: Instant) -> bool {
+        if self.since.is_none_or(|since| now.duration_since(since) >= WHILE) {
+            (self.since, self.asked) = (Some(now), 0);
+            self.missed_before = std::mem::take(&mut self.missed);
+            self.said.retain(|_, (at, _)| now.duration_since(*at) < LASTS);
+        }
+        let is_known = self.said.contains_key(uid);
+        let has_turn = self.asked < MOST && !(is_known && self.missed_before);
+        self.asked += usize::from(has_turn);
+        self.missed |= !has_turn && !is_known;
+        has_turn
     }
 
     /// It has its NAD, or is gone.
@@ -90,6 +102,38 @@ fn lasting(words: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// However many wait, each is asked about in the end, and then again.
+    #[test]
+    fn all_have_their_turn() {
+        let mut refusals = Refusals::default();
+        let mut look = |now: Instant| {
+            let mut asked = Vec::new();
+            for number in 0..2 * MOST + 5 {
+                let uid = number.to_string();
+                if refusals.has_turn(&uid, now) {
+                    refusals.said.insert(uid.into(), (now, None));
+                    asked.push(number);
+                }
+            }
+            asked
+        };
+        let start = Instant::now();
+        let (first, second, rest) = (0..MOST, MOST..2 * MOST, 2 * MOST..2 * MOST + 5);
+        for (minute, turns) in [
+            (0, &first),
+            (10, &second),
+            (20, &rest),
+            // All are known. Who comes first is asked again, until what was said of the others is too old.
+            (30, &first),
+            (40, &first),
+            (80, &first),
+            (90, &second),
+            (100, &rest),
+        ] {
+            assert_eq!(look(start + Duration::from_secs(60 * minute)), Vec::from_iter(turns.clone()), "{minute}");
+        }
+    }
 
     #[test]
     fn no_clock_and_no_address_stays_in_a_refusal() {
