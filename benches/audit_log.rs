@@ -21,9 +21,9 @@ use std::time::Instant;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nadmit::audit::lines::each_line;
-use nadmit::audit::report::Report;
-use nadmit::audit::{Scan, Scope};
+use nadmit::audit_log::lines::each_line;
+use nadmit::audit_log::report::Report;
+use nadmit::audit_log::{Scan, Scope};
 use process::run;
 
 #[global_allocator]

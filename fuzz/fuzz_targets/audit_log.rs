@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nadmit::audit::lines::each_line;
-use nadmit::audit::report::Report;
-use nadmit::audit::{Scan, Scope};
+use nadmit::audit_log::lines::each_line;
+use nadmit::audit_log::report::Report;
+use nadmit::audit_log::{Scan, Scope};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut scan = Scan::new(Scope::of_groups(vec!["*".to_owned()]));

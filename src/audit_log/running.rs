@@ -3,7 +3,6 @@
 //!
 //! There are the counts of the period at hand and of the one before it. A period begins without names and counts, and with what is known
 //! of the objects' versions; a loop that lasts is found in each period that it lasts through.
-#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use serde::Serialize;
 
