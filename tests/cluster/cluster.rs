@@ -114,7 +114,9 @@ impl Cluster {
         let share = (!IS_ALONE.get()).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
         let bin = std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it");
         let bin = PathBuf::from(bin);
-        let directory = tempfile::Builder::new().prefix("nadmit-cluster-").tempdir().unwrap();
+        let mut directory = tempfile::Builder::new().prefix("nadmit-cluster-").tempdir().unwrap();
+        // Until this is a cluster there is nothing that would know whether the test has failed.
+        directory.disable_cleanup(true);
         let dir = directory.path();
         let etcd_url = format!("http://127.0.0.1:{}", free_port());
         let port = free_port();
@@ -178,7 +180,8 @@ impl Cluster {
     /// The kinds, the operator's namespace and its Deployment (which nobody runs), and who may do what.
     fn furnish(&self) {
         let crds = self.bin.join("crds");
-        self.kubectl("admin", &["create", "-f", crds.to_str().unwrap()], "");
+        let out = self.kubectl("admin", &["create", "-f", crds.to_str().unwrap()], "");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let roles = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/furniture.yaml"));
         let out = self.kubectl("admin", &["create", "-f", "-"], &roles.unwrap());
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -210,7 +213,12 @@ impl Cluster {
         self.operator = Some(operator);
     }
 
-    /// Stops the operator. Its Deployment knows.
+    /// Tells the operator to end, as a kubelet does, and waits until it has; its log.
+    pub fn end_operator(&mut self) -> String {
+        self.operator.take().unwrap().end()
+    }
+
+    /// Kills the operator. Its Deployment knows.
     pub fn stop_operator(&mut self) {
         self.operator = None;
         self.operator_is_available(0);
@@ -257,15 +265,13 @@ impl Cluster {
 
     /// How often the operator's write of a NAD came too late.
     pub fn conflicts(&self, kind: Kind, name: &str) -> usize {
-        self.count(kind, name, "Couldn't update NetworkAttachmentDefinition")
+        let is_conflict = |line: &&Value| line["error"].as_str().unwrap_or_default().contains("has been modified");
+        let log = self.operator_log();
+        of(&log, kind, name, "Couldn't update NetworkAttachmentDefinition").filter(is_conflict).count()
     }
 
     fn count(&self, kind: Kind, name: &str, words: &str) -> usize {
-        let is_one = |line: &Value| {
-            let text = line["msg"].as_str().unwrap_or_default();
-            text.starts_with(words) && line["controllerKind"] == kind.name() && line["name"] == name
-        };
-        self.operator_log().iter().filter(|line| is_one(line)).count()
+        of(&self.operator_log(), kind, name, words).count()
     }
 
     /// Kills the API server, does that, and starts the API server again.
@@ -331,11 +337,20 @@ impl Drop for Cluster {
             }
             for nadmit in &self.nadmits {
                 eprintln!("== the end of nadmit's log\n{}", end(&nadmit.log_text()));
+                self.keep_log(nadmit);
             }
-            self.directory.disable_cleanup(true);
             eprintln!("== all logs are in {}", self.directory.path().display());
         }
+        self.directory.disable_cleanup(thread::panicking());
     }
+}
+
+/// The operator's lines about a network that begin with those words.
+fn of<'l>(log: &'l [Value], kind: Kind, name: &'l str, words: &'l str) -> impl Iterator<Item = &'l Value> {
+    log.iter().filter(move |line| {
+        let text = line["msg"].as_str().unwrap_or_default();
+        text.starts_with(words) && line["controllerKind"] == kind.name() && line["name"] == name
+    })
 }
 
 /// The templates of which one never settles, made in that directory.

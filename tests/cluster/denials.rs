@@ -8,19 +8,51 @@ use crate::processes::wait;
 
 const FINALIZER: &str = "netattdef.finalizers.sriovnetwork.openshift.io";
 
-#[test]
-fn what_was_bad_before_can_be_updated_and_deleted() {
-    let mut cluster = Cluster::start();
-    cluster.namespace("apps");
-    // Whether the operator can make a NAD of it.
-    let bad = [
+/// Networks that nadmit refuses, and whether the operator can make a NAD of them.
+fn bad() -> [(&'static str, Value, bool); 3] {
+    [
         ("domain-twice", json!({ "resourceName": "openshift.io/cx7" }), true),
         ("capability-no-bool", json!({ "capabilities": r#"{"mac": "true"}"# }), true),
         ("ipam-no-json", json!({ "ipam": r#"{"type": "#  }), false),
-    ];
-    for (name, fields, _) in &bad {
+    ]
+}
+
+/// A cluster in which they were before nadmit.
+fn with_bad() -> Cluster {
+    let cluster = Cluster::start();
+    cluster.namespace("apps");
+    for (name, fields, _) in &bad() {
         cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, "apps", fields));
     }
+    cluster
+}
+
+/// Waits until the operator has put its finalizer on a network.
+fn await_finalizer(cluster: &Cluster, name: &str) {
+    cluster.jane.wait(&Kind::Sriov.at(name), |network| network["metadata"]["finalizers"] == json!([FINALIZER]));
+}
+
+/// An operator that ends, or moves to another node, takes its finalizers away, by a plain update.
+#[test]
+fn an_operator_that_ends_lets_go_of_every_network() {
+    let mut cluster = with_bad();
+    cluster.deploy();
+    cluster.start_operator(Template::Faulty);
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "good", "apps", &json!({})));
+    let names = || bad().into_iter().map(|(name, ..)| name).chain(["good"]);
+    names().for_each(|name| await_finalizer(&cluster, name));
+    let log = cluster.end_operator();
+    assert!(log.contains("Done clearing finalizers") && !log.contains("Failed to remove finalizer"), "{log}");
+    for name in names() {
+        let left = cluster.jane.get(&Kind::Sriov.at(name)).unwrap();
+        assert_eq!(left["metadata"]["finalizers"], Value::Null, "{name}");
+    }
+}
+
+#[test]
+fn what_was_bad_before_can_be_updated_and_deleted() {
+    let mut cluster = with_bad();
+    let bad = bad();
     let broken = [("text", "not JSON"), ("nameless", r#"{"cniVersion":"1.0.0","type":"sriov"}"#)];
     for (name, config) in broken {
         cluster.jane.create(&nads("apps"), &nad(name, config));
@@ -31,7 +63,7 @@ fn what_was_bad_before_can_be_updated_and_deleted() {
     for (name, fields, is_rendered) in &bad {
         // The operator puts its finalizer on it, and its NAD is not refused.
         let at = Kind::Sriov.at(name);
-        cluster.jane.wait(&at, |network| network["metadata"]["finalizers"] == json!([FINALIZER]));
+        await_finalizer(&cluster, name);
         if *is_rendered {
             cluster.jane.wait(&nad_at("apps", name), |_| true);
         }

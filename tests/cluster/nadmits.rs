@@ -94,10 +94,10 @@ impl Cluster {
         self.service.add(self.nadmits[number].https);
     }
 
-    /// Kills all nadmits, as a node that dies does.
+    /// Kills all nadmits; the Service knows at once.
     pub fn kill_nadmit(&mut self) {
-        for server in self.nadmits.drain(..) {
-            self.service.remove(server.https);
+        for server in std::mem::take(&mut self.nadmits) {
+            self.remove(server);
         }
     }
 
@@ -105,7 +105,18 @@ impl Cluster {
     pub fn kill_one(&mut self, pid: u32) {
         let number = self.nadmits.iter().position(|server| server.pid() == pid).unwrap();
         let server = self.nadmits.remove(number);
+        self.remove(server);
+    }
+
+    fn remove(&self, server: Server) {
         self.service.remove(server.https);
+        self.keep_log(&server);
+        drop(server);
+    }
+
+    /// Writes its log beside those of the others, for whoever looks for what went wrong.
+    pub(crate) fn keep_log(&self, server: &Server) {
+        let _ = fs::write(self.directory().join(format!("nadmit-{}.log", server.pid())), server.log_text());
     }
 
     /// Ends the oldest nadmit as a rollout does: taken out of the service, told to end, and waited for.
@@ -114,6 +125,7 @@ impl Cluster {
         self.service.remove(server.https);
         server.signal("TERM");
         assert!(server.ended().success(), "{}", server.log_text());
+        self.keep_log(&server);
     }
 
     /// The youngest.

@@ -66,7 +66,7 @@ fn while_nadmit_is_down_the_operator_waits_and_nothing_incomplete_is_stored() {
     // Ignore: networks pass, good and bad, and the operator tries their NADs again and again.
     cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "during", "apps", &json!({})));
     cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "bad", "apps", &json!({ "ipam": "no JSON" })));
-    wait("the operator's attempts", || (cluster.reconciles(Kind::Sriov, "during") >= 3).then_some(()));
+    wait("the operator's attempts", || (cluster.failures(Kind::Sriov, "during") >= 3).then_some(()));
     assert!(cluster.jane.get(&nad_at("apps", "during")).is_none());
     // Whatever is to go, goes.
     for name in ["own", "before"] {
@@ -79,6 +79,28 @@ fn while_nadmit_is_down_the_operator_waits_and_nothing_incomplete_is_stored() {
     cluster.jane.wait_gone(&Kind::Sriov.at("bad"));
 
     cluster.start_nadmit();
+    let nad = cluster.jane.wait(&nad_at("apps", "during"), |_| true);
+    assert_eq!(annotated(&nad), Some("openshift.io/cx7"));
+}
+
+/// A process that takes connections and never answers: the API server gives up on it after the five seconds that it was told.
+#[test]
+fn a_nadmit_that_hangs_is_as_good_as_one_that_is_down() {
+    let cluster = Cluster::with_nadmit(Template::Faulty);
+    cluster.namespace("apps");
+    cluster.nadmit().signal("STOP");
+    let device = nad("late", r#"{"cniVersion":"1.0.0","type":"sriov"}"#);
+    let refused = cluster.jane.try_create(&nads("apps"), &device).unwrap_err();
+    assert!(refused.message.contains("failed calling webhook \"nads.nadmit.io\""), "{}", refused.message);
+    let (name, config) = OTHERS[0];
+    cluster.jane.create(&nads("apps"), &nad(name, config));
+    cluster.jane.delete(&nad_at("apps", name));
+    cluster.jane.wait_gone(&nad_at("apps", name));
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "during", "apps", &json!({})));
+    wait("an attempt of the operator", || (cluster.failures(Kind::Sriov, "during") >= 1).then_some(()));
+    assert!(cluster.jane.get(&nad_at("apps", "during")).is_none());
+
+    cluster.nadmit().signal("CONT");
     let nad = cluster.jane.wait(&nad_at("apps", "during"), |_| true);
     assert_eq!(annotated(&nad), Some("openshift.io/cx7"));
 }

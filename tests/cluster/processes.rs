@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::harness::signal;
+
 /// How long anything may take before the test has failed. Long, because the machine may have other things to do.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -44,9 +46,12 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it; what it prints goes to `<name>.log` in that directory.
+    /// Starts it; what it prints goes to `<name>.log` in that directory, or, the second time, to `<name>-2.log`.
     pub fn start(name: &str, directory: &Path, command: &mut Command) -> Self {
-        let log = directory.join(format!("{name}.log"));
+        let again = (2..).map(|time| format!("{name}-{time}"));
+        let names = std::iter::once(name.to_owned()).chain(again);
+        let mut logs = names.map(|name| directory.join(format!("{name}.log")));
+        let log = logs.find(|log| !log.exists()).unwrap();
         let file = File::create(&log).unwrap();
         command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
         let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -62,6 +67,13 @@ impl Process {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Tells it to end, and waits until it has; all that it has printed.
+    pub fn end(mut self) -> String {
+        signal(self.id(), "TERM");
+        wait("the end", || self.child.try_wait().unwrap());
+        self.log()
     }
 
     /// Fails if it has ended.

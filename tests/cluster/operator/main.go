@@ -18,6 +18,7 @@ import (
 	sriovv1 "github.com/k8snetworkplumbingwg/sriov-network-operator/api/v1"
 	"github.com/k8snetworkplumbingwg/sriov-network-operator/controllers"
 	operatorlog "github.com/k8snetworkplumbingwg/sriov-network-operator/pkg/log"
+	"github.com/k8snetworkplumbingwg/sriov-network-operator/pkg/utils"
 	"github.com/k8snetworkplumbingwg/sriov-network-operator/pkg/vars"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -101,7 +102,17 @@ func run(ctx context.Context, bindata string) error {
 			return err
 		}
 	}
-	return manager.Start(ctx)
+	if err := manager.Start(ctx); err != nil {
+		return err
+	}
+	// Whoever is told to end takes its finalizers off the networks, past the cache, which has ended too. There is no webhook of upstream's
+	// here that could be set to Ignore: that error in the log is expected.
+	uncached, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	utils.Shutdown(uncached)
+	return nil
 }
 
 // logAsJSON keeps upstream's options and changes the form of a line. The "production" mode, which has that form too, would
