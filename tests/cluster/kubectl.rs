@@ -39,6 +39,12 @@ fn warnings(stderr: &str) -> String {
     lines.map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
+fn assert_repaired(by: &str, stderr: &str) {
+    for words in REPAIRED {
+        assert!(warnings(stderr).contains(words), "{by}: {words}: {stderr}");
+    }
+}
+
 #[test]
 fn every_way_to_write_repairs() {
     let cluster = cluster();
@@ -50,9 +56,7 @@ fn every_way_to_write_repairs() {
         let manifest = CONFIG_ONLY.replace("NAME", name);
         let (success, _, stderr) = texts(&cluster.kubectl("jane", arguments, &manifest));
         assert!(success, "{stderr}");
-        for words in REPAIRED {
-            assert!(warnings(&stderr).contains(words), "{name}: {words}: {stderr}");
-        }
+        assert_repaired(name, &stderr);
         let made = cluster.jane.get(&nad_at("apps", name)).unwrap();
         assert_eq!(annotated(&made), Some("openshift.io/cx7"), "{name}");
         // The repair is nobody's field: the same manifest once more changes nothing, and needs no word.
@@ -69,6 +73,7 @@ fn every_way_to_write_repairs() {
         edited["metadata"]["annotations"].as_object_mut().unwrap().remove(RESOURCE_NAME);
         let (success, _, stderr) = texts(&cluster.kubectl("jane", &["replace", "-f", "-"], &edited.to_string()));
         assert!(success, "{stderr}");
+        assert_repaired("replace", &stderr);
         let now = cluster.jane.get(&nad_at("apps", name)).unwrap();
         assert_eq!(annotated(&now), Some("openshift.io/cx7"), "{name}");
         assert!(now["spec"]["config"].as_str().unwrap().contains("200"));
@@ -76,6 +81,7 @@ fn every_way_to_write_repairs() {
         let (success, _, stderr) =
             texts(&cluster.kubectl("jane", &["edit", "net-attach-def", name, "--namespace=apps"], ""));
         assert!(success, "{stderr}");
+        assert_repaired("edit", &stderr);
         let now = cluster.jane.get(&nad_at("apps", name)).unwrap();
         assert_eq!(annotated(&now), Some("openshift.io/cx7"), "{name}: {stderr}");
         assert!(now["spec"]["config"].as_str().unwrap().contains("300"), "{now:#}");
@@ -90,9 +96,7 @@ fn a_dry_run_shows_the_repair_and_stores_nothing() {
     let (success, stdout, stderr) = texts(&cluster.kubectl("jane", &dry_run, &manifest));
     assert!(success, "{stderr}");
     assert!(stdout.contains("k8s.v1.cni.cncf.io/resourceName: openshift.io/cx7"), "{stdout}");
-    for words in REPAIRED {
-        assert!(warnings(&stderr).contains(words), "{words}: {stderr}");
-    }
+    assert_repaired("apply --dry-run=server", &stderr);
     let unknown = "Warning: spec.config#/vlann: sriov does not know `vlann` and ignores it (nad/unknown-key). To mend it: did you mean `vlan`?\n";
     assert!(stderr.contains(unknown), "{stderr}");
     assert!(cluster.jane.get(&nad_at("apps", "dry")).is_none());

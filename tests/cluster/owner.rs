@@ -8,6 +8,7 @@ use crate::api::Event;
 use crate::cluster::{Cluster, Template, alone};
 use crate::objects::{Kind, RESOURCE_NAME, annotated, configured, nad, nads, network};
 use crate::processes::wait;
+use crate::settles::calm;
 
 const CHANGES: usize = 100;
 
@@ -21,18 +22,23 @@ fn a_new_resource_name_is_followed_and_an_old_one_never_comes_back() {
             .jane
             .create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({ "resourceName": "r0" })));
         watch.wait("net", |event| event.is_there);
+        calm(&cluster, Kind::Sriov, "made");
+        let writes = watch.of("net").len();
         let follow = |change: usize| {
             cluster.jane.patch(&Kind::Sriov.at("net"), &json!({ "spec": { "resourceName": format!("r{change}") } }));
         };
         let has = |event: &Event, change: usize| annotated(&event.object) == Some(&format!("openshift.io/r{change}"));
-        // One after the other. A network's write wakes the operator once, and only a NAD that changes wakes it again: where one
-        // write of the NAD has the new name, it came from the one reconcile there was.
+        // One after the other. A network's write wakes the operator once, and only a NAD that changes wakes it again: where each
+        // change is one write of the NAD, it came from the one reconcile there was.
         for change in 1..=CHANGES {
-            let before = watch.of("net").len();
             follow(change);
             watch.wait("net", |event| has(event, change));
-            let writes = watch.of("net").split_off(before);
-            assert!(writes.len() == 1 && has(&writes[0], change), "{template:?}: {change}: {writes:#?}");
+        }
+        calm(&cluster, Kind::Sriov, "followed");
+        let events = watch.of("net").split_off(writes);
+        assert_eq!(events.len(), CHANGES, "{template:?}: {events:#?}");
+        for (change, event) in (1..).zip(&events) {
+            assert!(has(event, change), "{template:?}: {change}: {event:#?}");
         }
         // And faster than the operator can follow.
         for change in CHANGES + 1..=2 * CHANGES {

@@ -90,7 +90,7 @@ fn check(kind: Kind, template: Template, nad: &Value) {
 
 /// Waits until the operator has done whatever it had to: it takes one network after the other, so when a new one is done with
 /// three times over, all that was waiting is done.
-fn calm(cluster: &Cluster, kind: Kind, name: &str) {
+pub fn calm(cluster: &Cluster, kind: Kind, name: &str) {
     for round in 0..3 {
         let name = format!("{name}-{round}");
         cluster.jane.create(&kind.path(), &network(kind, &name, "apps", &json!({})));

@@ -319,10 +319,10 @@ fn each_way_to_write_a_status() {
     assert_eq!(dry_run.code, 422, "{}", dry_run.message);
     // A policy that guards nothing has the API server ask nobody.
     put(&cluster.policy_file(), "status: {resources: {}}");
-    let asked = || cluster.nadmit().log_text().matches("\"endpoint\":\"status\"").count();
+    let asked = || cluster.nadmit().metric("nadmit_review_duration_seconds_count{endpoint=\"status\"}");
     wait("not to be asked", || {
         let before = asked();
-        send(&cluster.admin, MERGE, &at(&path, ""), &blind).ok().filter(|_| asked() == before)
+        send(&cluster.admin, MERGE, &at(&path, ""), &blind).ok().filter(|_| asked() <= before)
     });
     assert!(cluster.nadmit().metric(r#"nadmit_status_writes_total{class="unproven",manager="other"}"#) > 0.0);
 }

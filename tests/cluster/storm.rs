@@ -1,9 +1,9 @@
-//! Many networks at once, half of them deleted and made again. Each test has the machine to itself: how long it takes is printed.
+//! Many networks at once, half of them deleted and made again. Each test has the machine to itself, as time counts in it.
 
 use std::collections::HashMap;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,13 @@ use crate::processes::wait;
 
 const NETWORKS: usize = 200;
 const WRITERS: usize = 4;
-/// How long after its last write a network may be without its NAD. It takes two to five seconds on a quiet machine, beside two for the
-/// operator alone, and both swing by four times with whatever else the machine does; a network that was lost, or waits for the operator's
-/// next attempt, takes far longer. What it took is printed.
+/// How long after its last write a network may be without its NAD.
+const SOON: Duration = Duration::from_secs(5);
+/// The same where the machine is busy with something else at that very moment: a network that was lost, or waits for the operator's next
+/// attempt, takes far longer.
 const LONGEST: Duration = Duration::from_secs(30);
+/// How many storms there may be until in one of them every network has its NAD soon.
+const STORMS: usize = 5;
 /// How often nadmit goes and comes back in a storm.
 const RESTARTS: usize = 3;
 
@@ -127,33 +130,33 @@ fn write(api: &Api, may_end: &AtomicBool) -> Vec<Written> {
     written.into_inner().unwrap()
 }
 
-/// Lets the storm end; fails where it took too long until all was complete.
-fn assert_soon(
-    cluster: &Cluster,
-    storm: Storm,
-    since: Option<Instant>,
-    is_complete: fn(&Value, &str) -> bool,
-) -> Watch {
-    let (longest, nads) = storm.end(since, is_complete);
-    let used = cluster.used();
-    let alone = without_nadmit();
-    println!(
-        "each complete within {longest:.1?} of its last write; without nadmit, and with a template that works, {alone:.1?}; \
-         processor time {used:.1?}"
-    );
-    assert!(longest < LONGEST, "a network was without its NAD for {longest:.1?}, without nadmit for {alone:.1?}");
-    nads
+/// Lets the storm end; the longest that a network was without its NAD.
+fn end(cluster: &Cluster, storm: Storm, since: Option<Instant>) -> Duration {
+    let (longest, nads) = storm.end(since, has_both);
+    println!("each complete within {longest:.1?} of its last write; processor time {:.1?}", cluster.used());
+    assert!(longest < LONGEST, "a network was without its NAD for {longest:.1?}");
+    assert_never_incomplete(&nads);
+    longest
 }
 
-/// How long the operator alone takes, with a template that needs no repair.
+/// In a storm every network has its NAD soon. What it takes is the operator's work, one network after the other, and swings with whatever
+/// else the machine does: where it took longer, the operator alone is watched at the same work, with a template that needs no repair, and
+/// two and a half times that is soon too.
+fn assert_soon(storm: impl Fn() -> Duration) {
+    let _alone = alone();
+    let is_soon = |_| {
+        let longest = storm();
+        longest < SOON || longest < without_nadmit() * 5 / 2
+    };
+    assert!((0..STORMS).any(is_soon), "in none of {STORMS} storms every network had its NAD soon");
+}
+
+/// How long the operator alone takes.
 fn without_nadmit() -> Duration {
-    static TOOK: OnceLock<Duration> = OnceLock::new();
-    *TOOK.get_or_init(|| {
-        let cluster = Cluster::without_nadmit(Template::Upstream);
-        let (took, _) = Storm::begin(&cluster).end(None, is_annotated);
-        println!("without nadmit: processor time {:.1?}", cluster.used());
-        took
-    })
+    let cluster = Cluster::without_nadmit(Template::Upstream);
+    let (took, _) = Storm::begin(&cluster).end(None, is_annotated);
+    println!("without nadmit: each within {took:.1?}; processor time {:.1?}", cluster.used());
+    took
 }
 
 fn is_annotated(nad: &Value, want: &str) -> bool {
@@ -172,25 +175,21 @@ fn errors(cluster: &Cluster) -> Vec<String> {
 /// Every NAD was complete from its first moment on.
 fn assert_never_incomplete(watch: &Watch) {
     for number in 0..NETWORKS {
-        for event in watch.of(&name(number)) {
-            assert!(annotated(&event.object).is_some(), "it was incomplete for a moment: {:#}", event.object);
+        let of_this = format!("{PREFIX}/r{number}-");
+        for event in watch.of(&name(number)).iter().filter(|event| event.is_there) {
+            let named = annotated(&event.object).filter(|name| name.starts_with(&of_this));
+            let is_complete = named.is_some() && configured(&event.object).as_deref() == named;
+            assert!(is_complete, "it was incomplete for a moment: {:#}", event.object);
         }
     }
 }
 
-/// Nobody's write to a status was refused.
-fn assert_no_status_refused(cluster: &Cluster) {
-    let metrics = cluster.nadmit().metrics_text();
-    let refused = |line: &&str| line.contains("endpoint=\"status\"") && line.contains("decision=\"deny\"");
-    let refused: Vec<_> = metrics.lines().filter(refused).filter(|line| !line.ends_with(" 0")).collect();
-    assert_eq!(refused, [""; 0]);
-}
-
-/// Nobody should notice nadmit: it asks the API server less than half as often as others write, and is asked about four writes of five at
-/// most. (Of each
-/// network and its NAD, which the audit looks at when they have settled, two requests do not count.)
+/// Nobody should notice nadmit: it asks the API server less than half as often as others write, and is asked about seven writes of ten
+/// at most. (Of each network and its NAD, which the audit looks at when they have settled, two requests do not count.)
 fn assert_unobtrusive(cluster: &Cluster) {
     let log = fs::read_to_string(cluster.audit_log()).unwrap();
+    // It is still being written.
+    let (log, _) = log.rsplit_once('\n').unwrap();
     let (mut requests, mut writes) = (0, 0);
     for line in log.lines() {
         let event: Value = serde_json::from_str(line).unwrap();
@@ -202,72 +201,74 @@ fn assert_unobtrusive(cluster: &Cluster) {
     let metric = |endpoint: &str| format!("nadmit_review_duration_seconds_count{{endpoint=\"{endpoint}\"}}");
     let reviews: f64 = ["mutate", "validate"].iter().map(|endpoint| cluster.nadmit().metric(&metric(endpoint))).sum();
     println!("{writes} writes, of which nadmit was asked {reviews} times and asked {requests} times itself");
-    assert!(reviews < 0.8 * writes as f64);
+    assert!(reviews < 0.7 * writes as f64);
     assert!(requests < writes / 2 + 2 * NETWORKS);
 }
 
 #[test]
 fn undisturbed() {
-    let _alone = alone();
-    let mut cluster = Cluster::with_audit_log(AUDIT);
-    cluster.deploy();
-    cluster.start_operator(Template::Faulty);
-    let nads = assert_soon(&cluster, Storm::begin(&cluster), None, has_both);
-    assert_unobtrusive(&cluster);
-    assert_never_incomplete(&nads);
-    assert_eq!(errors(&cluster), [""; 0]);
-    assert_no_status_refused(&cluster);
+    assert_soon(|| {
+        let mut cluster = Cluster::with_audit_log(AUDIT);
+        cluster.deploy();
+        cluster.start_operator(Template::Faulty);
+        let longest = end(&cluster, Storm::begin(&cluster), None);
+        assert_unobtrusive(&cluster);
+        assert_eq!(errors(&cluster), [""; 0]);
+        longest
+    });
 }
 
-/// The operator as it comes: it needs no repair, and is not hindered.
+/// The operator as it comes. Its NADs work as they are; nadmit adds the name to the config.
 #[test]
 fn with_the_upstream_template() {
-    let _alone = alone();
-    let cluster = Cluster::with_nadmit(Template::Upstream);
-    let nads = assert_soon(&cluster, Storm::begin(&cluster), None, is_annotated);
-    assert_never_incomplete(&nads);
-    assert_eq!(errors(&cluster), [""; 0]);
-    assert_no_status_refused(&cluster);
+    assert_soon(|| {
+        let cluster = Cluster::with_nadmit(Template::Upstream);
+        let longest = end(&cluster, Storm::begin(&cluster), None);
+        assert_eq!(errors(&cluster), [""; 0]);
+        longest
+    });
 }
 
 #[test]
 fn two_nadmits_are_replaced_one_after_the_other() {
-    let _alone = alone();
-    let mut cluster = Cluster::with_nadmit(Template::Faulty);
-    cluster.start_nadmit();
-    let storm = Storm::begin(&cluster);
-    for _ in 0..RESTARTS {
+    assert_soon(|| {
+        let mut cluster = Cluster::with_nadmit(Template::Faulty);
         cluster.start_nadmit();
-        cluster.end_oldest_nadmit();
-    }
-    // A nadmit that starts takes its share of the machine: that time does not count.
-    let nads = assert_soon(&cluster, storm, Some(Instant::now()), has_both);
-    assert_never_incomplete(&nads);
-    // Nobody noticed.
-    assert_eq!(errors(&cluster), [""; 0]);
+        let storm = Storm::begin(&cluster);
+        for _ in 0..RESTARTS {
+            cluster.start_nadmit();
+            cluster.end_oldest_nadmit();
+        }
+        // A nadmit that starts takes its share of the machine: that time does not count.
+        let longest = end(&cluster, storm, Some(Instant::now()));
+        // Nobody noticed.
+        assert_eq!(errors(&cluster), [""; 0]);
+        longest
+    });
 }
 
 #[test]
 fn while_nadmit_dies_and_comes_back() {
-    let _alone = alone();
-    let mut cluster = Cluster::with_nadmit(Template::Faulty);
-    let storm = Storm::begin(&cluster);
-    for _ in 0..RESTARTS {
-        let reviewed =
-            |cluster: &Cluster| cluster.nadmit().metric("nadmit_review_duration_seconds_count{endpoint=\"mutate\"}");
-        wait("work", || (reviewed(&cluster) > 20.0).then_some(()));
-        let before = errors(&cluster).len();
-        cluster.kill_nadmit();
-        let away = Instant::now();
-        wait("an attempt without nadmit", || (errors(&cluster).len() > before).then_some(()));
-        cluster.start_nadmit();
-        println!("away for {:.1?}", away.elapsed());
-    }
-    // While it was away nothing could be written: that time does not count.
-    let nads = assert_soon(&cluster, storm, Some(Instant::now()), has_both);
-    assert_never_incomplete(&nads);
-    // While it was away nothing could be written, which is all that the operator says of it.
-    for error in errors(&cluster) {
-        assert!(error.contains("failed calling webhook"), "{error}");
-    }
+    assert_soon(|| {
+        let mut cluster = Cluster::with_nadmit(Template::Faulty);
+        let storm = Storm::begin(&cluster);
+        for _ in 0..RESTARTS {
+            let reviewed = |cluster: &Cluster| {
+                cluster.nadmit().metric("nadmit_review_duration_seconds_count{endpoint=\"mutate\"}")
+            };
+            wait("work", || (reviewed(&cluster) > 20.0).then_some(()));
+            let before = errors(&cluster).len();
+            cluster.kill_nadmit();
+            let away = Instant::now();
+            wait("an attempt without nadmit", || (errors(&cluster).len() > before).then_some(()));
+            cluster.start_nadmit();
+            println!("away for {:.1?}", away.elapsed());
+        }
+        // While it was away nothing could be written: that time does not count, and it is all that the operator says of it.
+        let longest = end(&cluster, storm, Some(Instant::now()));
+        for error in errors(&cluster) {
+            assert!(error.contains("failed calling webhook"), "{error}");
+        }
+        longest
+    });
 }

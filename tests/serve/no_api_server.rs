@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::client::{Http, block_on};
 use super::harness::{Server, nadmit, run};
-use super::reviews::Question;
+use super::reviews::{Question, REFUSED};
 
 const NETWORK: &str = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork",
     "metadata":{"name":"net","namespace":"openshift-sriov-network-operator"},
@@ -38,6 +38,13 @@ fn nobody_waits_for_it() {
             block_on(async { Question::create(NETWORK).ask(&mut server.connect(Http::One).await, endpoint).await });
         assert!(reply.allowed);
     }
+    // Where nothing can be said without it, failurePolicy decides, and in time.
+    let vital = block_on(async {
+        let mut client = server.connect(Http::One).await;
+        client.post("/mutate?timeout=1s", Question::create(REFUSED).body()).await.unwrap()
+    });
+    assert_eq!(vital.status, 503);
+    assert!(vital.text().contains("the API server did not answer within"), "{}", vital.text());
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     for kind in ["Namespace", "SriovNetwork", "NetworkAttachmentDefinition", "SriovNetworkNodePolicy"] {
         assert_eq!(server.metric(&format!("nadmit_cache_missed_total{{kind=\"{kind}\"}}")), 2.0, "{kind}");
