@@ -7,9 +7,10 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Template};
+use crate::cluster::Cluster;
 use crate::harness::nadmit;
 use crate::objects::{Kind, OPERATOR, annotated, configured, nad, nad_at, nads, network, version};
+use crate::operator::Template;
 use crate::processes::wait;
 
 /// How many NADs `--fix` completes at once.

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use crate::audit::{accept_nads, audit, change_vlan, give_reader_its_rights, make, offer, orphan, refuse_nads_in};
 use crate::browser::Browser;
-use crate::cluster::{Cluster, Template};
+use crate::cluster::Cluster;
 use crate::objects::{Kind, OPERATOR, nad, nad_at, nads};
+use crate::operator::Template;
 use crate::processes::wait;
 
 /// Others have two seconds to do their part.

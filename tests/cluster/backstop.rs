@@ -4,9 +4,10 @@ use nadmit::deploy::yaml;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Refused};
-use crate::cluster::{Cluster, Template};
+use crate::cluster::Cluster;
 use crate::install::printed;
 use crate::objects::{Kind, RESOURCE_NAME, annotated, nad, nad_at, nads, network};
+use crate::operator::Template;
 use crate::processes::wait;
 
 const INCOMPLETE: &str = r#"{"cniVersion":"1.0.0","type":"sriov","vlan":5}"#;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Template};
+use crate::cluster::Cluster;
 use crate::objects::{Kind, nad, nad_at, nads, network};
+use crate::operator::Template;
 use crate::processes::wait;
 
 const FINALIZER: &str = "netattdef.finalizers.sriovnetwork.openshift.io";

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Template, alone};
+use crate::cluster::{Cluster, alone};
 use crate::nadmits::await_effect;
 use crate::objects::{Kind, annotated, nad, nad_at, nads, network};
+use crate::operator::Template;
 use crate::processes::wait;
 use crate::writers::Writers;
 

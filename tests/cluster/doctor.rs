@@ -5,9 +5,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Template};
+use crate::cluster::Cluster;
 use crate::harness::{nadmit, run, signal};
 use crate::objects::{Kind, OPERATOR, annotated, nad, nad_at, nads, network};
+use crate::operator::Template;
 use crate::processes::wait;
 
 /// What it found.

@@ -27,8 +27,10 @@ mod harness;
 
 mod api;
 mod cluster;
+mod control_plane;
 mod nadmits;
 mod objects;
+mod operator;
 mod processes;
 mod service;
 mod writers;

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Template};
+use crate::cluster::Cluster;
 use crate::objects::{Kind, LAST_NAMESPACE, annotated, nad_at, network};
+use crate::operator::Template;
 use crate::processes::wait;
 
 const COMPLETE: Option<&str> = Some("openshift.io/cx7");

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::api::Event;
-use crate::cluster::{Cluster, Template, alone};
+use crate::cluster::{Cluster, alone};
 use crate::objects::{Kind, RESOURCE_NAME, annotated, configured, nad, nads, network};
+use crate::operator::Template;
 use crate::processes::wait;
 use crate::settles::calm;
 

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,9 +34,17 @@ pub fn used(pid: u32) -> Duration {
     Duration::from_millis(10 * (next() + next()))
 }
 
-/// A port that nobody has now.
+/// A port that nobody has now, and nobody gets by chance: it is below those that the kernel gives to connections, which come and go all
+/// the time, and no two of our processes are told the same.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    const PORTS: std::ops::Range<u32> = 20_000..32_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let free = |_| {
+        let number = std::process::id().wrapping_mul(100).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(PORTS.start + number % u32::try_from(PORTS.len()).unwrap()).unwrap();
+        TcpListener::bind(("127.0.0.1", port)).is_ok().then_some(port)
+    };
+    PORTS.clone().find_map(free).expect("a free port")
 }
 
 /// A process that runs until this is dropped.

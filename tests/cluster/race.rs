@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use crate::cluster::{Cluster, Template};
+use crate::cluster::Cluster;
 use crate::objects::{Kind, RESOURCE_NAME, annotated, configured, nad_at, nads, network};
+use crate::operator::Template;
 use crate::processes::wait;
 
 const COMPLETE: &str = "openshift.io/cx7";

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Template};
+use crate::cluster::Cluster;
 use crate::objects::{Kind, LAST_NAMESPACE, annotated, configured, nad, nad_at, nads, network, version};
+use crate::operator::Template;
 use crate::processes::wait;
 
 const COMPLETE: &str = "openshift.io/cx7";

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::api::{Api, Watch};
-use crate::cluster::{Cluster, PREFIX, Template, alone};
+use crate::cluster::{Cluster, PREFIX, alone};
 use crate::objects::{Kind, annotated, configured, nads, network};
+use crate::operator::Template;
 use crate::processes::wait;
 
 const NETWORKS: usize = 200;

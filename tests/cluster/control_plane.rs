@@ -1,0 +1,95 @@
+//! The processes of a control plane: how each is called, and the files that they read.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rcgen::KeyPair;
+use serde_json::json;
+
+use crate::harness::run;
+
+/// The file whose presence has the API server write an audit log.
+pub const AUDIT_POLICY: &str = "audit-policy.yaml";
+
+/// The file whose presence has it send audit events.
+pub const AUDIT_WEBHOOK: &str = "audit-webhook.kubeconfig";
+
+/// Who is who: a token is the user's short name.
+const USERS: [(&str, &str, &str); 7] = [
+    ("admin", "admin", "system:masters"),
+    ("operator", "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator", "system:masters"),
+    ("jane", "jane", "people"),
+    ("putter", "putter", "people"),
+    ("robot", "system:serviceaccount:apps:robot", "people"),
+    ("nadmit", "system:serviceaccount:nadmit:nadmit", "system:authenticated"),
+    ("auditor", "system:serviceaccount:nadmit:nadmit-audit", "system:authenticated"),
+];
+
+/// The files that the processes read.
+pub fn write_files(dir: &Path, port: u16) {
+    let mut tokens = String::new();
+    for (token, user, group) in USERS {
+        tokens += &format!("{token},{user},{token},\"{group}\"\n");
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{ "name": "it", "cluster": {
+                "server": format!("https://127.0.0.1:{port}"), "certificate-authority": dir.join("certs/apiserver.crt") } }],
+            "users": [{ "name": "it", "user": { "token": token } }],
+            "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
+        });
+        fs::write(dir.join(format!("{token}.kubeconfig")), kubeconfig.to_string()).unwrap();
+    }
+    fs::write(dir.join("tokens.csv"), tokens).unwrap();
+    let accounts = KeyPair::generate().unwrap();
+    fs::write(dir.join("sa.key"), accounts.serialize_pem()).unwrap();
+    fs::write(dir.join("sa.pub"), accounts.public_key_pem()).unwrap();
+}
+
+/// The store.
+pub fn etcd(bin: &Path, dir: &Path, url: &str) -> Command {
+    let mut command = Command::new(bin.join("etcd"));
+    command.arg(format!("--data-dir={}/etcd", dir.display()));
+    command.args(["--unsafe-no-fsync", "--log-level=warn", "--listen-peer-urls=http://127.0.0.1:0"]);
+    command.arg(format!("--listen-client-urls={url}")).arg(format!("--advertise-client-urls={url}"));
+    command
+}
+
+/// The API server, with an audit log if there is a policy for one.
+pub fn api_server(bin: &Path, dir: &Path, etcd: &str, port: u16) -> Command {
+    let mut command = Command::new(bin.join("kube-apiserver"));
+    if dir.join(AUDIT_POLICY).exists() {
+        command.arg(format!("--audit-policy-file={}/{AUDIT_POLICY}", dir.display()));
+        command.arg(format!("--audit-log-path={}/audit.log", dir.display()));
+    }
+    if dir.join(AUDIT_WEBHOOK).exists() {
+        command.arg(format!("--audit-webhook-config-file={}/{AUDIT_WEBHOOK}", dir.display()));
+        command.args(["--audit-webhook-batch-max-size=100", "--audit-webhook-batch-max-wait=1s"]);
+        command.args(["--audit-webhook-truncate-enabled", "--audit-webhook-truncate-max-batch-size=4194304"]);
+    }
+    let dir = dir.display();
+    command.args([
+        format!("--etcd-servers={etcd}"),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={dir}/certs"),
+    ]);
+    command.arg(format!("--token-auth-file={dir}/tokens.csv"));
+    command.arg(format!("--service-account-key-file={dir}/sa.pub"));
+    command.arg(format!("--service-account-signing-key-file={dir}/sa.key"));
+    command.args([
+        "--bind-address=127.0.0.1",
+        "--authorization-mode=RBAC",
+        "--disable-admission-plugins=ServiceAccount",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--endpoint-reconciler-type=none",
+    ]);
+    command
+}
+
+/// Whether the API server answers.
+pub fn is_ready(bin: &Path, dir: &Path) -> bool {
+    let mut command = Command::new(bin.join("kubectl"));
+    command.arg(format!("--kubeconfig={}/admin.kubeconfig", dir.display())).args(["get", "--raw", "/readyz"]);
+    run(command).status.success()
+}

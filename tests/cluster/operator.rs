@@ -1,0 +1,115 @@
+//! The operator of a cluster: which templates it has, when it runs, and what it says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, PREFIX};
+use crate::objects::{Kind, OPERATOR};
+use crate::processes::{Process, wait};
+
+/// Which templates the operator renders NADs from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Template {
+    /// Those it comes with.
+    Upstream,
+    /// The same without the resourceName.
+    Faulty,
+    /// The same with a VLAN that is another each time: the operator sees its own write, renders again, and writes again.
+    Restless,
+}
+
+impl Cluster {
+    pub fn start_operator(&mut self, template: Template) {
+        let bindata = self.bin.join("bindata");
+        let templates = match template {
+            Template::Upstream => bindata.join("upstream"),
+            Template::Faulty => bindata.join("faulty"),
+            Template::Restless => restless(&bindata.join("upstream"), self.directory.path()),
+        };
+        let mut command = Command::new(self.bin.join("operator"));
+        command.env("RESOURCE_PREFIX", PREFIX).arg(format!("--namespace={OPERATOR}"));
+        command.arg(format!("--kubeconfig={}", self.kubeconfig("operator").display()));
+        command.arg(format!("--bindata={}", templates.display()));
+        let mut operator = Process::start("operator", self.directory.path(), &mut command);
+        wait("the operator", || {
+            operator.check();
+            (operator.log().matches("Starting workers").count() == 3).then_some(())
+        });
+        self.operator = Some(operator);
+    }
+
+    /// Tells the operator to end, as a kubelet does, and waits until it has; its log.
+    pub fn end_operator(&mut self) -> String {
+        self.operator.take().unwrap().end()
+    }
+
+    /// Kills the operator. Its Deployment knows.
+    pub fn stop_operator(&mut self) {
+        self.operator = None;
+        self.operator_is_available(0);
+    }
+
+    /// Says so in the status of the operator's Deployment, as the kubelet would have it said.
+    pub fn operator_is_available(&self, pods: u32) {
+        let path = format!("/apis/apps/v1/namespaces/{OPERATOR}/deployments/sriov-network-operator/status");
+        let status = json!({ "replicas": pods, "readyReplicas": pods, "availableReplicas": pods });
+        self.admin.patch(&path, &json!({ "status": status }));
+    }
+
+    /// All that the operator logged.
+    pub fn operator_log(&self) -> Vec<Value> {
+        let log = self.operator.as_ref().unwrap().log();
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// What the operator logged as errors, of which a word is given.
+    pub fn operator_errors(&self, about: &str) -> Vec<String> {
+        let log = self.operator.as_ref().unwrap().log();
+        let is_one = |line: &&str| line.contains(r#""level":"error""#) && line.contains(about);
+        log.lines().filter(is_one).map(str::to_owned).collect()
+    }
+
+    /// How often the operator looked at a network.
+    pub fn reconciles(&self, kind: Kind, name: &str) -> usize {
+        self.count(kind, name, "Reconciling")
+    }
+
+    /// How often the operator failed on a network.
+    pub fn failures(&self, kind: Kind, name: &str) -> usize {
+        self.count(kind, name, "Reconciler error")
+    }
+
+    /// How often the operator's write of a NAD came too late.
+    pub fn conflicts(&self, kind: Kind, name: &str) -> usize {
+        let is_conflict = |line: &&Value| line["error"].as_str().unwrap_or_default().contains("has been modified");
+        let log = self.operator_log();
+        of(&log, kind, name, "Couldn't update NetworkAttachmentDefinition").filter(is_conflict).count()
+    }
+
+    fn count(&self, kind: Kind, name: &str, words: &str) -> usize {
+        of(&self.operator_log(), kind, name, words).count()
+    }
+}
+
+/// The operator's lines about a network that begin with those words.
+fn of<'l>(log: &'l [Value], kind: Kind, name: &'l str, words: &'l str) -> impl Iterator<Item = &'l Value> {
+    log.iter().filter(move |line| {
+        let text = line["msg"].as_str().unwrap_or_default();
+        text.starts_with(words) && line["controllerKind"] == kind.name() && line["name"] == name
+    })
+}
+
+/// The templates of which one never settles, made in that directory.
+fn restless(upstream: &Path, directory: &Path) -> PathBuf {
+    let templates = directory.join("restless");
+    for file in ["ovs/ovs-cni-config.yaml", "sriov/sriov-cni-config.yaml"] {
+        let file = Path::new("manifests/cni-config").join(file);
+        let template = fs::read_to_string(upstream.join(&file)).unwrap();
+        fs::create_dir_all(templates.join(&file).parent().unwrap()).unwrap();
+        fs::write(templates.join(&file), template.replace("{{.SriovCniVlan}}", "{{randInt 1 4000}}")).unwrap();
+    }
+    templates
+}
