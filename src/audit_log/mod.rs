@@ -25,7 +25,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod event;
-#[expect(clippy::disallowed_methods, reason = "of this world")]
+#[expect(clippy::disallowed_methods, reason = "it finds files")]
 pub mod files;
 pub mod lines;
 pub mod merge;

@@ -126,10 +126,11 @@ impl Running {
         self.previous = Some(std::mem::replace(&mut self.current, next));
     }
 
-    /// How many objects are in a loop, in this period or the one before it.
-    pub fn loops(&self) -> usize {
-        let of = |scan: &Scan| scan.objects.loops(self.loop_rate).len();
-        of(&self.current).max(self.previous.as_ref().map_or(0, of))
+    /// How many objects are in a loop, in this period or the one before it; `None` where there were no events at all.
+    pub fn loops(&self) -> Option<usize> {
+        let periods = [Some(&self.current), self.previous.as_ref()].into_iter().flatten();
+        let with_events = periods.filter(|scan| scan.lines > 0);
+        with_events.map(|scan| scan.objects.loops(self.loop_rate).len()).max()
     }
 
     /// What there is to say now.

@@ -244,17 +244,14 @@ impl Running<'_> {
             // This one waits, too, if it does.
             let waited = self.standing.objects_with(NAD_ABSENT.id);
             around.waiting = waited + 1;
-            let refused = match &nad {
-                None if around.waits(network, &kept.moments, &self.policy) => {
-                    self.refusals.of(cluster, kept, &around).await
-                }
-                None => None,
-                Some(_) => {
-                    self.refusals.forget(&kept.moments.uid);
-                    None
-                }
-            };
-            let of = OfNetwork { nad: nad.as_ref(), last_nad: caches.last_nad(network), refused: refused.as_deref() };
+            let waits = nad.is_none() && around.waits(network, &kept.moments, &self.policy);
+            if waits {
+                self.refusals.ask(cluster, vec![kept], &around).await;
+            } else if nad.is_some() {
+                self.refusals.forget(&kept.moments.uid);
+            }
+            let refused = self.refusals.said(&kept.moments.uid).filter(|_| waits);
+            let of = OfNetwork { nad: nad.as_ref(), last_nad: caches.last_nad(network), refused };
             let rewrites = self.changes.rewrites(object.kind(), &network.meta.namespace, &network.meta.name);
             let verdict = around.network((&object, network, &kept.moments), &here, of, rewrites, &self.policy);
             self.looked(Looked {

@@ -35,39 +35,39 @@ pub struct Refusals {
     /// Since when questions are counted, and how many there were.
     since: Option<Instant>,
     asked: usize,
-    /// Whether one of which nothing is known had no turn in this while, and whether that was so in the one before.
-    missed: bool,
-    missed_before: bool,
 }
 
 impl Refusals {
-    /// Who refuses a network's NAD, and in which words, if anybody does. Whoever may not create NADs never knows.
-    pub(super) async fn of(&mut self, cluster: &Cluster, network: &Kept, around: &Around) -> Option<String> {
-        let now = Instant::now();
-        if self.has_turn(&network.moments.uid, now) {
+    /// Asks about networks, as far as there are questions left: first about those that were asked about longest ago, or never.
+    pub(super) async fn ask(&mut self, cluster: &Cluster, networks: Vec<&Kept>, around: &Around) {
+        for network in self.turns(networks, Instant::now()) {
+            let now = Instant::now();
+            self.asked += 1;
+            let uid = &network.moments.uid;
             let answer = timeout(LONGEST, cluster.who_refuses(&network.text, around)).await;
+            // Where none came what was said before stays, and the turn is over all the same.
+            let words = answer.unwrap_or_else(|_| self.said(uid).map(str::to_owned));
+            self.said.insert(uid.clone(), (now, words));
             if now.elapsed() >= SLOW {
                 self.asked = MOST;
-            }
-            if let Ok(answer) = answer {
-                self.said.insert(network.moments.uid.clone(), (now, answer));
+                return;
             }
         }
-        self.said.get(&network.moments.uid)?.1.clone()
     }
 
-    /// Whether there is a question left for a network. Those of which something is known wait while others have had no turn at all.
-    fn has_turn(&mut self, uid: &str, now: Instant) -> bool {
+    /// Who refuses a network's NAD, and in which words, if anybody does. Whoever may not create NADs never knows.
+    pub(super) fn said(&self, uid: &str) -> Option<&str> {
+        self.said.get(uid)?.1.as_deref()
+    }
+
+    fn turns<'k>(&mut self, mut networks: Vec<&'k Kept>, now: Instant) -> Vec<&'k Kept> {
         if self.since.is_none_or(|since| now.duration_since(since) >= WHILE) {
             (self.since, self.asked) = (Some(now), 0);
-            self.missed_before = std::mem::take(&mut self.missed);
             self.said.retain(|_, (at, _)| now.duration_since(*at) < LASTS);
         }
-        let is_known = self.said.contains_key(uid);
-        let has_turn = self.asked < MOST && !(is_known && self.missed_before);
-        self.asked += usize::from(has_turn);
-        self.missed |= !has_turn && !is_known;
-        has_turn
+        networks.sort_by_key(|network| self.said.get(&network.moments.uid).map(|(at, _)| *at));
+        networks.truncate(MOST.saturating_sub(self.asked));
+        networks
     }
 
     /// It has its NAD, or is gone.
@@ -103,36 +103,35 @@ fn lasting(words: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// However many wait, each is asked about in the end, and then again.
+    /// However many wait, each is asked about in its turn, also where others are looked at in between.
     #[test]
     fn all_have_their_turn() {
+        let waiting: Vec<_> =
+            (0..2 * MOST + 5).map(|number| format!(r#"{{"metadata":{{"uid":"{number}"}}}}"#)).collect();
+        let waiting: Vec<_> = waiting.iter().map(|text| Kept::of(text).unwrap()).collect();
         let mut refusals = Refusals::default();
-        let mut look = |now: Instant| {
-            let mut asked = Vec::new();
-            for number in 0..2 * MOST + 5 {
-                let uid = number.to_string();
-                if refusals.has_turn(&uid, now) {
-                    refusals.said.insert(uid.into(), (now, None));
-                    asked.push(number);
-                }
-            }
-            asked
-        };
         let start = Instant::now();
-        let (first, second, rest) = (0..MOST, MOST..2 * MOST, 2 * MOST..2 * MOST + 5);
-        for (minute, turns) in [
-            (0, &first),
-            (10, &second),
-            (20, &rest),
-            // All are known. Who comes first is asked again, until what was said of the others is too old.
-            (30, &first),
-            (40, &first),
-            (80, &first),
-            (90, &second),
-            (100, &rest),
-        ] {
-            assert_eq!(look(start + Duration::from_secs(60 * minute)), Vec::from_iter(turns.clone()), "{minute}");
-        }
+        let mut look = |minute: u64, at: &[Kept]| {
+            let now = start + Duration::from_secs(60 * minute);
+            let turns = refusals.turns(at.iter().collect(), now);
+            refusals.asked += turns.len();
+            let asked = turns.into_iter().map(|network| {
+                refusals.said.insert(network.moments.uid.clone(), (now, None));
+                network.moments.uid.parse::<usize>().unwrap()
+            });
+            asked.collect::<Vec<_>>()
+        };
+        assert_eq!(look(0, &waiting), Vec::from_iter(0..MOST));
+        assert_eq!(look(0, &waiting[..1]), [0; 0], "there is no question left");
+        assert_eq!(look(1, &waiting[..1]), [0]);
+        assert_eq!(look(10, &waiting), Vec::from_iter(MOST..2 * MOST));
+        // Those of which nothing is known, then the oldest; the first was asked about once more since.
+        let third = (2 * MOST..2 * MOST + 5).chain(1..MOST - 4);
+        assert_eq!(look(20, &waiting), Vec::from_iter(third));
+        assert_eq!(refusals.said.len(), waiting.len());
+        // What was said is not kept for ever.
+        refusals.turns(Vec::new(), start + Duration::from_secs(60 * 20) + LASTS);
+        assert!(refusals.said.is_empty());
     }
 
     #[test]

@@ -177,15 +177,16 @@ impl Survey<'_> {
         }
         // Their order is that of a map until here.
         rest.moved.sort_by(|(one, ..), (other, ..)| one.text.cmp(&other.text));
-        around.waiting =
-            rest.moved.iter().filter(|(network, _, nad)| nad.is_none() && self.waits(network, around)).count();
+        let without = rest.moved.iter().filter(|(.., nad)| nad.is_none()).map(|(network, ..)| network);
+        let waiting: Vec<_> = without.filter(|network| self.waits(network, around)).collect();
+        around.waiting = waiting.len();
+        let is_waiting: HashSet<_> = waiting.iter().map(|network| network.moments.uid.clone()).collect();
+        refusals.ask(self.cluster, waiting, around).await;
         for (network, here, nad) in &rest.moved {
             let last_nad = moved_from(&network.text).map(|(last, name)| rest.places.contains(&key(&last, &name)));
-            let mut refused = None;
-            if nad.is_none() && self.waits(network, around) {
-                refused = refusals.of(self.cluster, network, around).await;
-            }
-            let of = OfNetwork { nad: nad.as_ref(), last_nad, refused: refused.as_deref() };
+            let uid = &network.moments.uid;
+            let refused = refusals.said(uid).filter(|_| is_waiting.contains(uid));
+            let of = OfNetwork { nad: nad.as_ref(), last_nad, refused };
             self.network(network, here, of, around, sink).await;
         }
     }

@@ -26,7 +26,8 @@ pub(super) fn changes(parts: &[&str]) -> Value {
     json!({ "name": "changes", "expression": changed(parts) })
 }
 
-/// The same for a network, and one that the operator is locked out of: of what the operator notes on it nothing else is judged.
+/// The same for a network, and whatever is written to one that goes elsewhere than it went: of all that the operator notes on a network only
+/// that is judged.
 pub(super) fn changes_or_wedged() -> Value {
     json!({ "name": "changes", "expression": format!("{} || ({})", changed(&["spec"]), is_wedged()) })
 }

@@ -203,7 +203,7 @@ mod tests {
         metrics.caches.skipped("n");
         metrics.audit_events.batch("taken");
         metrics.audit_events.write("changed", Some("put"));
-        metrics.audit_events.loops(1);
+        metrics.audit_events.loops(Some(1));
         let text = metrics.text();
         let series = text.lines().filter(|line| !line.starts_with('#'));
         series.filter_map(|line| line.split(['{', ' ']).next()).map(str::to_owned).collect()

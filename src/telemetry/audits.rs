@@ -157,8 +157,8 @@ impl EventMetrics {
         }
     }
 
-    /// So many objects are in a loop. Who gets no events never says so: none would be a comfort that nobody can give.
-    pub fn loops(&self, objects: usize) {
-        self.loops.is(Some(objects as f64));
+    /// So many objects are in a loop; `None` where no events came: that there are no loops would be a comfort that nobody can give.
+    pub fn loops(&self, objects: Option<usize>) {
+        self.loops.is(objects.map(|objects| objects as f64));
     }
 }

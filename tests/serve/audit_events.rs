@@ -39,6 +39,7 @@ fn batch(events: &[Value]) -> String {
 #[test]
 fn events_are_counted_and_shown() {
     let server = Server::start(&["--audit-events"]);
+    assert!(!server.metrics_text().contains("nadmit_audit_loops"), "nobody knows yet");
     let events: Vec<Value> = (1..=12).map(|version| event("reporter/v1", "a", version)).collect();
     assert_eq!(server.post(PATH, batch(&events)).status, 200);
     // The same version again: nothing changed. And what is no write, or no event, is none.
