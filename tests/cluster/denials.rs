@@ -33,7 +33,7 @@ fn await_finalizer(cluster: &Cluster, name: &str) {
     cluster.jane.wait(&Kind::Sriov.at(name), |network| network["metadata"]["finalizers"] == json!([FINALIZER]));
 }
 
-/// An operator that ends, or moves to another node, takes its finalizers away, by a plain update.
+/// An operator that ends, or moves to another node, takes its finalizers off its SriovNetworks, by a plain update.
 #[test]
 fn an_operator_that_ends_lets_go_of_every_network() {
     let mut cluster = with_bad();

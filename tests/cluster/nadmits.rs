@@ -108,10 +108,11 @@ impl Cluster {
         self.remove(server);
     }
 
-    fn remove(&self, server: Server) {
+    fn remove(&self, mut server: Server) {
         self.service.remove(server.https);
+        server.signal("KILL");
+        server.ended();
         self.keep_log(&server);
-        drop(server);
     }
 
     /// Writes its log beside those of the others, for whoever looks for what went wrong.

@@ -1,5 +1,7 @@
 //! Networks that nadmit has nothing to say about, and what happens while it is away.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
@@ -91,7 +93,9 @@ fn a_nadmit_that_hangs_is_as_good_as_one_that_is_down() {
     cluster.namespace("apps");
     cluster.nadmit().signal("STOP");
     let device = nad("late", r#"{"cniVersion":"1.0.0","type":"sriov"}"#);
+    let began = Instant::now();
     let refused = cluster.jane.try_create(&nads("apps"), &device).unwrap_err();
+    assert!(began.elapsed() > Duration::from_secs(4), "{:?}", began.elapsed());
     assert!(refused.message.contains("failed calling webhook \"nads.nadmit.io\""), "{}", refused.message);
     let (name, config) = OTHERS[0];
     cluster.jane.create(&nads("apps"), &nad(name, config));

@@ -34,8 +34,8 @@ pub fn used(pid: u32) -> Duration {
     Duration::from_millis(10 * (next() + next()))
 }
 
-/// A port that nobody has now, and nobody gets by chance: it is below those that the kernel gives to connections, which come and go all
-/// the time, and no two of our processes are told the same.
+/// A port that nobody has now, and nobody gets by chance: it is below those that Linux gives to connections, if nobody has told it otherwise,
+/// which come and go all the time; and no two of our processes are told the same.
 pub fn free_port() -> u16 {
     const PORTS: std::ops::Range<u32> = 20_000..32_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -81,7 +81,8 @@ impl Process {
     /// Tells it to end, and waits until it has; all that it has printed.
     pub fn end(mut self) -> String {
         signal(self.id(), "TERM");
-        wait("the end", || self.child.try_wait().unwrap());
+        let status = wait("the end", || self.child.try_wait().unwrap());
+        assert!(status.success(), "{status}:\n{}", self.log());
         self.log()
     }
 

@@ -172,7 +172,8 @@ fn only_nads_with_a_device_plugin_wait_for_nadmit() {
     assert!(cluster.jane.try_create(&nads("default"), &sriov).is_err());
 }
 
-/// Waits until the API server's cache of a collection has caught up: before it writes it compares with what is there.
+/// Waits until the API server's cache of a collection has caught up: a patch is first tried on the object that is there, and admission is
+/// asked about that one, in which more may seem to change.
 fn await_cache(api: &Api, collection: &str) {
     let versions = |query: &str| {
         let list = api.get(&format!("{collection}{query}")).unwrap();

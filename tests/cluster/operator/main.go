@@ -105,7 +105,7 @@ func run(ctx context.Context, bindata string) error {
 	if err := manager.Start(ctx); err != nil {
 		return err
 	}
-	// Whoever is told to end takes its finalizers off the networks, past the cache, which has ended too. There is no webhook of upstream's
+	// Whoever is told to end takes its finalizers off its SriovNetworks, past the cache, which has ended too. There is no webhook of upstream's
 	// here that could be set to Ignore: that error in the log is expected.
 	uncached, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
