@@ -39,7 +39,10 @@ fn settles(cluster: &Cluster, template: Template) {
                 cluster
                     .jane
                     .patch(&kind.at(&name), &json!({ "metadata": { "annotations": { "touch": touch.to_string() } } }));
-                wait("a reconcile", || (cluster.reconciles(kind, &name) >= before + touch).then_some(()));
+                let looks = wait("a reconcile", || {
+                    Some(cluster.reconciles(kind, &name) - before).filter(|looks| *looks >= touch)
+                });
+                assert!(looks <= 2 * touch, "{name}: {looks} reconciles for {touch} touches");
             }
             calm(cluster, kind, &format!("{name}-touched"));
             let touched = cluster.reconciles(kind, &name) - before;
