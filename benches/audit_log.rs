@@ -21,9 +21,9 @@ use std::time::Instant;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nadmit::audit_log::lines::each_line;
-use nadmit::audit_log::report::Report;
-use nadmit::audit_log::{Scan, Scope};
+use nadmit::audit::log::lines::each_line;
+use nadmit::audit::log::report::Report;
+use nadmit::audit::log::{Scan, Scope};
 use process::run;
 
 #[global_allocator]

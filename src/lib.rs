@@ -16,8 +16,7 @@
 //! | [`cli`] | arguments and wiring |
 //! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
 //! | [`cluster`] | everything that talks to an API server: what is known of the cluster, who owns a NAD, certificates, registration, the Lease, audits and their reports |
-//! | [`audit`] | a cluster as it is stored: what stands around an object, where a network's chain breaks, who rewrites what (pure) |
-//! | [`audit_log`] | the API server's audit log: who wrote blindly, too late, for nothing or for ever (pure, but for finding its files) |
+//! | [`audit`] | a cluster as it is stored: what stands around an object, where a network's chain breaks, who rewrites what; the API server's audit log (pure, but for finding the files of a log) |
 //! | [`tls`] | certificates: from files, made for development, or of a CA of our own that is rotated |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |
@@ -31,7 +30,6 @@
 //! | [`json`] | JSON as Go reads it, with positions (pure) |
 
 pub mod audit;
-pub mod audit_log;
 pub mod cli;
 pub mod cluster;
 pub mod cni;

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nadmit::audit_log::Scope;
-use nadmit::audit_log::running::{Batch, Running};
+use nadmit::audit::log::Scope;
+use nadmit::audit::log::running::{Batch, Running};
 
 fuzz_target!(|bytes: &[u8]| {
     take(bytes);

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nadmit::audit_log::lines::each_line;
-use nadmit::audit_log::report::Report;
-use nadmit::audit_log::{Scan, Scope};
+use nadmit::audit::log::lines::each_line;
+use nadmit::audit::log::report::Report;
+use nadmit::audit::log::{Scan, Scope};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut scan = Scan::new(Scope::of_groups(vec!["*".to_owned()]));

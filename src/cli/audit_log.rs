@@ -10,10 +10,10 @@ use clap::{Args, ValueEnum};
 
 use super::progress::Progress;
 use super::{CLEAN, DENIED, UNUSABLE};
-use crate::audit_log::lines::{Line, Lines};
-use crate::audit_log::merge::{Log, merge};
-use crate::audit_log::report::{Kind, Report};
-use crate::audit_log::{Scan, Scope, files};
+use crate::audit::log::lines::{Line, Lines};
+use crate::audit::log::merge::{Log, merge};
+use crate::audit::log::report::{Kind, Report};
+use crate::audit::log::{Scan, Scope, files};
 
 /// From how many bytes on a person wants to see how far it is.
 const WORTH_A_BAR: usize = 64 << 20;

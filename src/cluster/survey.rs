@@ -180,12 +180,10 @@ impl Survey<'_> {
         let without = rest.moved.iter().filter(|(.., nad)| nad.is_none()).map(|(network, ..)| network);
         let waiting: Vec<_> = without.filter(|network| self.waits(network, around)).collect();
         around.waiting = waiting.len();
-        let is_waiting: HashSet<_> = waiting.iter().map(|network| network.moments.uid.clone()).collect();
         refusals.ask(self.cluster, waiting, around).await;
         for (network, here, nad) in &rest.moved {
             let last_nad = moved_from(&network.text).map(|(last, name)| rest.places.contains(&key(&last, &name)));
-            let uid = &network.moments.uid;
-            let refused = refusals.said(uid).filter(|_| is_waiting.contains(uid));
+            let refused = refusals.said(&network.moments.uid).filter(|_| nad.is_none() && self.waits(network, around));
             let of = OfNetwork { nad: nad.as_ref(), last_nad, refused };
             self.network(network, here, of, around, sink).await;
         }

@@ -13,8 +13,8 @@ use tracing::{debug, error, warn};
 
 use super::reviews::{Unanswered, body, refusal};
 use super::{Limits, State};
-use crate::audit_log::Scope;
-use crate::audit_log::running::{Batch, Running};
+use crate::audit::log::Scope;
+use crate::audit::log::running::{Batch, Running};
 use crate::telemetry::metrics::EventMetrics;
 
 /// An object that is written so often within a minute is in a loop, as `nadmit audit-log` has it.

@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::{error, info, warn};
 
 use super::State;
-use crate::audit_log::running::BatchError;
+use crate::audit::log::running::BatchError;
 use crate::cluster::facts::{Unavailable, about_everything, judged};
 use crate::output::denied::Denied;
 use crate::policy::{Action, judge_status};

@@ -37,14 +37,16 @@ pub fn used(pid: u32) -> Duration {
 /// A port that nobody has now, and nobody gets by chance: it is below those that Linux gives to connections, if nobody has told it otherwise,
 /// which come and go all the time; and no two of our processes are told the same.
 pub fn free_port() -> u16 {
-    const PORTS: std::ops::Range<u32> = 20_000..32_000;
+    const FIRST: u32 = 20_000;
+    const PORTS: u32 = 12_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let free = |_| {
+    loop {
         let number = std::process::id().wrapping_mul(100).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = u16::try_from(PORTS.start + number % u32::try_from(PORTS.len()).unwrap()).unwrap();
-        TcpListener::bind(("127.0.0.1", port)).is_ok().then_some(port)
-    };
-    PORTS.clone().find_map(free).expect("a free port")
+        let port = u16::try_from(FIRST + number % PORTS).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A process that runs until this is dropped.

@@ -181,7 +181,7 @@ fn errors(cluster: &Cluster) -> Vec<String> {
 fn assert_never_incomplete(watch: &Watch) {
     for number in 0..NETWORKS {
         let of_this = format!("{PREFIX}/r{number}-");
-        for event in watch.of(&name(number)).iter().filter(|event| event.is_there) {
+        for event in watch.of(&name(number)) {
             let named = annotated(&event.object).filter(|name| name.starts_with(&of_this));
             let is_complete = named.is_some() && configured(&event.object).as_deref() == named;
             assert!(is_complete, "it was incomplete for a moment: {:#}", event.object);

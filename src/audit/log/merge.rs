@@ -56,8 +56,8 @@ fn next(log: &mut impl Log, scan: &mut Scan) -> Option<Event<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit_log::Scope;
-    use crate::audit_log::report::Report;
+    use crate::audit::log::Scope;
+    use crate::audit::log::report::Report;
 
     struct Written(std::vec::IntoIter<String>);
 
