@@ -1,5 +1,10 @@
 # One static binary on nothing else. The list of what it was built from is in it: `cargo audit bin nadmit` reads it.
-FROM rust:1.95-alpine AS build
+#
+# The image that builds it is no part of the result, which has no base image. Its tag moves with security fixes of the toolchain and is
+# therefore not pinned here; a release names the digest it was built with, and whoever repeats that build gives the same:
+#   docker build --build-arg RUST=rust@sha256:... .
+ARG RUST=rust:1.95-alpine
+FROM ${RUST} AS build
 RUN apk add --no-cache build-base cmake perl
 WORKDIR /nadmit
 RUN cargo install --locked cargo-auditable@0.7.7

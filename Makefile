@@ -3,13 +3,15 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 30
 K8S ?= 1.34
+DENY ?= licenses bans sources
+CARGO_DENY = 0.20.2
 # The sources' paths are not in the binary, so that it is the same wherever it is built.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 CARGO_HOME ?= $(HOME)/.cargo
 STATIC = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(CARGO_HOME)=cargo
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help build image test e2e lint doc bench fuzz generate
+.PHONY: help build image sbom test e2e readers lint deny doc bench fuzz generate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,18 +24,31 @@ image: ## the container image without an engine, target/nadmit-image.tar (instal
 	RUSTFLAGS="$(STATIC)" $(CARGO) auditable build --release --locked --bin nadmit --target $(HOST)
 	deploy/image target/$(HOST)/release/nadmit target/nadmit-image.tar nadmit:$(VERSION)
 
+sbom: ## what the binary is built from, as CycloneDX: target/nadmit.cdx.json
+	mkdir -p target
+	deploy/sbom $(HOST) target/nadmit.cdx.json
+
 test: ## all tests, also those of `make e2e` where Go is there to build a control plane
 	$(CARGO) test --locked
+	tests/readers/run --if-possible 5000
 	tests/cluster/run --if-possible $(K8S)
 	@command -v "$${CHROMIUM:-chromium}" >/dev/null || echo "*** NOT RUN: the page of \`audit-log --output html\` in a browser. Install chromium, or say where it is: CHROMIUM=... ***" >&2
 
 e2e: ## the tests against a real API server and the real operator (K8S=1.34; the first time builds them)
 	tests/cluster/run $(K8S)
 
+readers: ## nadmit's reading of 100,000 generated configs beside that of Go's own decoder (NADMIT_SEED makes the same ones again)
+	tests/readers/run 100000
+
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) clippy --locked --test cluster -- -D warnings
+	$(CARGO) clippy --locked --test readers -- -D warnings
+
+deny: ## licences, bans, duplicates and sources of all dependencies (installs cargo-deny if it is missing); DENY=advisories needs the network
+	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny@$(CARGO_DENY)
+	$(CARGO) deny --locked check $(DENY)
 
 doc: ## the API documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
@@ -49,7 +64,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs 
 	command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz@0.13.2
 	for target in audit_events audit_log config manifest review status; do \
 		mkdir -p fuzz/corpus/$$target; \
-		$(CARGO) +nightly fuzz run $$target fuzz/corpus/$$target tests/cases examples -- \
+		$(CARGO) +nightly fuzz run $$target fuzz/corpus/$$target tests/cases tests/hostile examples -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 || exit 1; \
 	done
 

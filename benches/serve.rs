@@ -10,14 +10,27 @@
 )]
 #![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
 
+#[path = "../tests/serve/certificates.rs"]
+#[allow(dead_code, reason = "shared with the tests of the server")]
+mod certificates;
+#[path = "../tests/serve/client.rs"]
+#[allow(dead_code, reason = "shared with the tests of the server")]
+mod client;
+#[path = "../tests/serve/corpus.rs"]
+mod corpus;
 mod load;
+#[path = "../tests/serve/stalled.rs"]
+mod stalled;
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use client::Trust;
 use load::{Load, Outcome, Target};
 use nadmit::tls::Development;
+use stalled::Stalled;
 
 /// As `nadmit` itself has it.
 #[global_allocator]
@@ -29,10 +42,17 @@ const CONNECTIONS: usize = 16;
 const RATE: f64 = 5_000.0;
 const MILLION: u64 = 1_000_000;
 
+/// Reviews a second beside stalled requests: far from saturated, so that it shows who waits for whom.
+const HONEST: f64 = 500.0;
+/// How many of the worst reviews are asked for at once.
+const WORST: usize = 64;
+
 /// A server as a process of its own.
 struct Server {
     process: Child,
     target: Target,
+    address: SocketAddr,
+    ca: String,
     /// From its start to its first answer.
     ready: Duration,
 }
@@ -67,9 +87,10 @@ impl Server {
         BufReader::new(process.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
         let address =
             line.split("https://").nth(1).and_then(|rest| rest.split(['/', '\n']).next()).expect("an address");
-        let target = Target::new(address.parse().expect("an address"), &ca());
+        let (address, ca) = (address.parse().expect("an address"), ca());
+        let target = Target::new(address, &ca);
         runtime.block_on(target.connect()).expect("a connection");
-        Self { process, target, ready: started.elapsed() }
+        Self { process, target, address, ca, ready: started.elapsed() }
     }
 
     /// The processor time it has used, in seconds.
@@ -81,8 +102,17 @@ impl Server {
     }
 
     fn rss(&self) -> f64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most it ever held.
+    fn peak(&self) -> f64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, which: &str) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
+        let line = status.lines().find_map(|line| line.strip_prefix(which)).unwrap_or("0");
         line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or_default() / 1024.0
     }
 }
@@ -100,6 +130,11 @@ fn main() {
         return runtime.block_on(load::bare());
     }
     let quick = std::env::args().any(|argument| argument == "--quick");
+    worst(&runtime);
+    attacked(&runtime, Duration::from_secs(if quick { 3 } else { 6 }));
+    if std::env::args().any(|argument| argument == "--attacks") {
+        return;
+    }
     let servers = [
         ("bare", Server::bare(&runtime, false)),
         ("decodes", Server::bare(&runtime, true)),
@@ -158,6 +193,58 @@ fn main() {
     if !quick {
         memory(&runtime);
     }
+}
+
+/// Honest reviews beside 256 stalled ones on two connections, and beside none, in turn.
+fn attacked(runtime: &tokio::runtime::Runtime, seconds: Duration) {
+    let server = Server::nadmit(runtime);
+    let load = || Load { connections: CONNECTIONS, rate: Some(HONEST), length: seconds };
+    runtime.block_on(load().run(&server.target));
+    let mut pairs = Vec::new();
+    for _ in 0..RUNS {
+        let undisturbed = runtime.block_on(load().run(&server.target));
+        let beside = runtime.block_on(async {
+            let trust = Trust::in_ca(server.ca.as_bytes());
+            let path = "/validate".to_owned();
+            let target = stalled::Target { address: server.address, trust, path, length: 4_000 };
+            let stalled = Stalled::start(&target, 0, 16);
+            while stalled.begun() < 256 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            load().run(&server.target).await
+        });
+        pairs.push((undisturbed, beside));
+    }
+    let of = |which: &dyn Fn(&(Outcome, Outcome)) -> f64| median(pairs.iter().map(which).collect());
+    println!("\n{HONEST} reviews a second beside 256 stalled requests on two connections, median of {RUNS} pairs\n");
+    println!("| | p50 | p99 |\n|---|---|---|");
+    println!(
+        "| undisturbed | {:.3} ms | {:.3} ms |",
+        of(&|it| it.0.quantile(0.5) * 1e3),
+        of(&|it| it.0.quantile(0.99) * 1e3)
+    );
+    println!(
+        "| attacked | {:.3} ms | {:.3} ms |",
+        of(&|it| it.1.quantile(0.5) * 1e3),
+        of(&|it| it.1.quantile(0.99) * 1e3)
+    );
+    println!(
+        "\np99 attacked : undisturbed, median of the pairs: {:.2}",
+        of(&|it| it.1.quantile(0.99) / it.0.quantile(0.99))
+    );
+}
+
+/// The reviews that take the most memory, many at once, and what a fresh server holds at most.
+fn worst(runtime: &tokio::runtime::Runtime) {
+    println!("\n| the worst reviews, {WORST} at once | answered | peak |\n|---|---|---|");
+    let all = Server::nadmit(runtime);
+    for (name, body) in corpus::worst() {
+        let server = Server::nadmit(runtime);
+        let answered = runtime.block_on(load::flood(&server.target, WORST, WORST * 4, &body));
+        runtime.block_on(load::flood(&all.target, WORST, WORST * 2, &body));
+        println!("| {name}, {} KiB | {answered} of {} | {:.1} MiB |", body.len() >> 10, WORST * 4, server.peak());
+    }
+    println!("| all of them, one after the other | | {:.1} MiB |", all.peak());
 }
 
 /// A fresh server, and what it holds on the way to a million reviews.

@@ -17,6 +17,7 @@
 //! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
 //! | [`cluster`] | everything that talks to an API server: what is known of the cluster, who owns a NAD, certificates, registration, the Lease, audits and their reports |
 //! | [`audit`] | a cluster as it is stored: what stands around an object, where a network's chain breaks, who rewrites what; the API server's audit log (pure, but for finding the files of a log) |
+//! | [`supervise`] | background tasks: none ends unnoticed |
 //! | [`tls`] | certificates: from files, made for development, or of a CA of our own that is rotated |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`manifests`] | files: finding and reading them, what they say about each other |
@@ -26,6 +27,7 @@
 //! | [`policy`] | the policy file, the facts, `judge`, the rules (pure) |
 //! | [`resources`] | the NAD and the networks; rendering a network to its NAD (pure) |
 //! | [`cni`] | the CNI document as Go programs read it, and editing it byte by byte (pure) |
+//! | `visible` | text from outside, shown to people (pure) |
 //! | [`yaml`] | YAML as kubectl reads it, with positions (pure) |
 //! | [`json`] | JSON as Go reads it, with positions (pure) |
 
@@ -41,6 +43,8 @@ pub mod policy;
 pub mod resources;
 pub mod review;
 pub mod server;
+pub mod supervise;
 pub mod telemetry;
 pub mod tls;
+mod visible;
 pub mod yaml;

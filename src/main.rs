@@ -11,16 +11,6 @@ use nadmit::cli::Cli;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    silence_yaml_panics();
+    nadmit::telemetry::report_panics();
     Cli::parse().run()
-}
-
-/// The YAML parser panics on a few texts, which is caught and reported where it is called; the rest of the panics are ours.
-fn silence_yaml_panics() {
-    let default = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        if !info.location().is_some_and(|location| location.file().contains("libyaml-safer")) {
-            default(info);
-        }
-    }));
 }

@@ -44,7 +44,8 @@ fn pure_rooms_know_no_outside() {
     let rooms = ["audit", "cni", "deploy", "json", "output", "policy", "resources", "review", "yaml"];
     for room in rooms {
         // Of the audit log only the files are of this world.
-        let files = sources(&root().join("src").join(room));
+        let mut files = sources(&root().join("src").join(room));
+        files.push(root().join("src/visible.rs"));
         for file in files.iter().filter(|file| !file.ends_with("audit/log/files.rs")) {
             let text = fs::read_to_string(file).unwrap();
             for word in forbidden {

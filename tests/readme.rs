@@ -1,4 +1,4 @@
-//! The README is complete.
+//! The README is complete, and SECURITY.md names tests that exist.
 
 use std::fs;
 use std::path::Path;
@@ -26,6 +26,33 @@ fn every_flag_is_explained() {
         }
     }
     assert!(checked > 40, "only {checked} flags and variables");
+}
+
+/// Each row of the table of attacks names at least one test or case, and all of them exist.
+#[test]
+fn every_attack_has_its_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let security = fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    let (_, table) = security.split_once("| attack | what stops it | test |\n|---|---|---|\n").unwrap();
+    let mut checked = 0;
+    for row in table.lines().take_while(|line| line.starts_with('|')) {
+        let tests = row.trim_end_matches('|').rsplit('|').next().unwrap();
+        let mut named = 0;
+        for name in tests.split('`').skip(1).step_by(2) {
+            let is_there = match name.split_once("::") {
+                Some((file, test)) => {
+                    let file = if file.starts_with("src/") { file.to_owned() } else { format!("tests/{file}") };
+                    fs::read_to_string(root.join(file)).is_ok_and(|text| text.contains(&format!("fn {test}(")))
+                }
+                None => root.join("tests/cases").join(name).join("input.yaml").exists(),
+            };
+            assert!(is_there, "SECURITY.md names `{name}`, which does not exist");
+            named += 1;
+        }
+        assert!(named > 0, "no test in {row}");
+        checked += named;
+    }
+    assert!(checked > 60, "only {checked} tests");
 }
 
 /// Its flags and their variables, as the README writes them.

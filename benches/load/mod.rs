@@ -203,6 +203,33 @@ pub async fn send(target: &Target, connections: usize, count: u64) -> u64 {
     each * connections as u64
 }
 
+/// Sends that many of one review, so many at once; how many were answered.
+pub async fn flood(target: &Target, connections: usize, count: usize, body: &Bytes) -> usize {
+    let tasks: Vec<_> = (0..connections)
+        .map(|_| {
+            let (target, body) = (target.clone(), body.clone());
+            tokio::spawn(async move {
+                let mut sender = target.connect().await.expect("a connection");
+                let mut answered = 0;
+                for _ in 0..count / connections {
+                    let request = Request::post("/validate?timeout=30s").header("host", "localhost");
+                    sender.ready().await.expect("a connection");
+                    let response = sender.send_request(request.body(Full::new(body.clone())).expect("a request")).await;
+                    let response = response.expect("an answer");
+                    answered += usize::from(response.status() == 200);
+                    response.into_body().collect().await.expect("a body");
+                }
+                answered
+            })
+        })
+        .collect();
+    let mut answered = 0;
+    for task in tasks {
+        answered += task.await.expect("a connection");
+    }
+    answered
+}
+
 /// What any webhook does at least: decodes the review and makes an answer to it.
 fn decoded(body: &[u8]) -> String {
     let review: serde_json::Value = serde_json::from_slice(body).expect("a review");

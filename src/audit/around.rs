@@ -10,8 +10,8 @@ use jiff::tz::TimeZone;
 use super::moments::{Kept, Moments};
 use super::operator::Writers;
 use crate::policy::{
-    Facts, Lookup, NadFact, NamespaceState, NetworkFact, OperatorLife, Policy, Prefix, Rewrites, Stored, Subject,
-    Verdict, judge,
+    Facts, Lookup, NadFact, Names, NamespaceState, NetworkFact, OperatorLife, Operators, Policy, Prefix, Rewrites,
+    Stored, Subject, Verdict, judge,
 };
 use crate::resources::{Network, NetworkId, Object};
 
@@ -27,8 +27,10 @@ pub struct Around {
     pub namespaces: Option<HashMap<Box<str>, NamespaceState>>,
     /// The resource names that node policies offer.
     pub offered: Option<Arc<[String]>>,
-    /// The operator's namespace.
-    pub operator_namespace: Option<String>,
+    /// The operators.
+    pub operators: Operators,
+    /// What may be named to whoever reads the findings.
+    pub names: Names,
     /// The operator's resource prefix.
     pub prefix: Option<Prefix>,
     /// Whether the operator runs.
@@ -86,6 +88,10 @@ impl Around {
             rewrites,
             ..self.stored(moments)
         };
+        if self.is_foreign(network, policy) {
+            let stored = Stored { nad: Lookup::Unknown, refused: None, ..stored };
+            return judge(&Subject::manifest(object), &self.facts(&[], stored), policy);
+        }
         let target = network.target_namespace();
         let facts = Facts {
             nad_here: of.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad_fact(nad))),
@@ -106,7 +112,23 @@ impl Around {
         let target = network.target_namespace();
         let is_ready =
             self.namespaces.as_ref().is_none_or(|known| known.get(target.as_ref()) == Some(&NamespaceState::Active));
-        is_ready && !network.meta.deleting && self.since(moments.written) >= policy.audit.grace()
+        is_ready
+            && !network.meta.deleting
+            && !self.is_foreign(network, policy)
+            && self.since(moments.written) >= policy.audit.grace()
+    }
+
+    /// Whether a network names a place where the operator does not render it. What is there is none of its author's business, and what
+    /// an audit finds is for its author.
+    fn is_foreign(&self, network: &Network<'_>, policy: &Policy) -> bool {
+        let facts = Facts { operators: self.operators.clone(), names: self.names.clone(), ..Facts::default() };
+        policy.has_foreign_target(network, &facts)
+    }
+
+    /// The networks that the operator renders to a namespace, of those that name it. Others have no say in what is found there.
+    pub fn renderers(&self, networks: Vec<NetworkFact>, namespace: &str, policy: &Policy) -> Vec<NetworkFact> {
+        let facts = Facts { operators: self.operators.clone(), ..Facts::default() };
+        networks.into_iter().filter(|network| policy.may_render(network, namespace, &facts)).collect()
     }
 
     /// How long from now until it is time to look at an object again, because others must have done their part by then.
@@ -119,7 +141,8 @@ impl Around {
         Facts {
             networks_here: here.iter().take(MOST_HERE).cloned().collect(),
             prefix: self.prefix.clone(),
-            operator_namespace: self.operator_namespace.clone(),
+            operators: self.operators.clone(),
+            names: self.names.clone(),
             stored: Some(Box::new(stored)),
             today: Some(self.now.to_zoned(TimeZone::UTC).date()),
             ..Facts::default()
@@ -157,4 +180,50 @@ fn nad_fact(nad: &Kept) -> NadFact {
         _ => None,
     };
     NadFact { owner }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::OperatorFact;
+
+    /// A tenant's network that names a victim's namespace: no dry run, and nothing of what is there is said or has a say.
+    #[test]
+    fn of_a_foreign_target_nothing_is_known() {
+        let network = |namespace: &str| {
+            format!(
+                r#"{{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","metadata":{{"name":"net","namespace":"{namespace}",
+                "uid":"u","creationTimestamp":"2026-11-01T00:00:00Z"}},"spec":{{"resourceName":"cx7","networkNamespace":"victim"}}}}"#
+            )
+        };
+        let operator = OperatorFact { namespace: "op".to_owned(), ..OperatorFact::default() };
+        let victim = [("victim".into(), NamespaceState::Active)];
+        let around = Around {
+            now: "2026-11-02T00:00:00Z".parse().unwrap(),
+            namespaces: Some(victim.into_iter().collect()),
+            operators: Operators::Known([operator].into()),
+            names: Names::Own(Vec::new()),
+            ..Around::default()
+        };
+        let policy = Policy::default();
+        let (op, tenant) = (network("op"), network("tenant"));
+        let facts = [&op, &tenant].map(|text| match Object::read(text) {
+            Ok(Some(Object::Network(network))) => NetworkFact::of(&network),
+            _ => panic!("{text}"),
+        });
+        let here = around.renderers(facts.to_vec(), "victim", &policy);
+        assert_eq!(here, facts[..1], "only the operator's own counts at the victim's place");
+        for (text, is_known) in [(&op, true), (&tenant, false)] {
+            let kept = Kept::of(text).unwrap();
+            let object = Object::read(&kept.text).unwrap().unwrap();
+            let Object::Network(network) = &object else { panic!("{text}") };
+            assert_eq!(around.waits(network, &kept.moments, &policy), is_known, "{text}");
+            let of = OfNetwork { refused: Some("secret words"), ..OfNetwork::default() };
+            let verdict = around.network((&object, network, &kept.moments), &here, of, None, &policy);
+            let told: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
+            assert_eq!(told.contains(&"audit/nad-absent"), is_known, "{told:?}");
+            assert_eq!(told.contains(&"network/target-namespace"), !is_known, "{told:?}");
+            assert_eq!(format!("{verdict:?}").contains("secret words"), is_known);
+        }
+    }
 }

@@ -54,6 +54,8 @@ pub struct Sight {
 pub struct Operator {
     /// Its namespace.
     pub namespace: String,
+    /// Its name.
+    pub deployment: String,
     /// How many of its pods are available.
     pub available: i64,
 }

@@ -9,11 +9,11 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::DENIED;
 use super::connection::{Connection, wait_for};
 use super::progress::Progress;
 use super::serve::duration;
 use super::showing::{Showing, judged, read_policy};
+use super::{DENIED, complain};
 use crate::cluster::Cluster;
 use crate::cluster::fix::{Fixed, Incomplete};
 use crate::cluster::observe::Observed;
@@ -23,8 +23,9 @@ use crate::deploy::yaml;
 use crate::json::Lines;
 use crate::manifests::{Document, documents};
 use crate::output::{Format, Summary};
-use crate::policy::{Policy, Rewrites};
+use crate::policy::{Names, Operators, Policy, Rewrites};
 use crate::resources::Object;
+use crate::supervise::Panicked;
 
 /// The shortest time to watch.
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -92,7 +93,7 @@ impl Audit {
                 "Nobody watched, so that what is written again and again was not found: --observe 30s".to_owned(),
             ),
         }
-        let survey = Survey { cluster: &cluster, policy };
+        let survey = Survey { cluster: &cluster, policy, names: Names::All };
         let surveyed = survey
             .run(Timestamp::now(), &mut Refusals::default(), &mut shown)
             .await
@@ -103,7 +104,7 @@ impl Audit {
         let (mut summary, incomplete) = shown.end()?;
         let mut code = 0;
         if self.fix {
-            let (fixed, failed) = self.fix(&cluster, policy, &incomplete).await?;
+            let (fixed, failed) = self.fix(&cluster, policy, &surveyed.around.operators, &incomplete).await?;
             summary.patch = summary.patch.saturating_sub(fixed);
             code = if failed { DENIED } else { code };
         }
@@ -111,7 +112,13 @@ impl Audit {
     }
 
     /// Completes what is incomplete: how many are complete now, and whether one could not be completed.
-    async fn fix(&self, cluster: &Cluster, policy: &Policy, nads: &[Incomplete]) -> anyhow::Result<(usize, bool)> {
+    async fn fix(
+        &self,
+        cluster: &Cluster,
+        policy: &Policy,
+        operators: &Operators,
+        nads: &[Incomplete],
+    ) -> anyhow::Result<(usize, bool)> {
         if nads.is_empty() {
             eprintln!("nothing to complete");
             return Ok((0, false));
@@ -125,18 +132,18 @@ impl Audit {
         let [mut completed, mut settled, mut left, mut failed] = [0; 4];
         for nad in nads {
             let place = format!("{}/{}", nad.namespace, nad.name);
-            match cluster.fix(nad, is_guarded, policy).await {
+            match cluster.fix(nad, is_guarded, operators, policy).await {
                 Fixed::Completed => completed += 1,
                 Fixed::Settled => settled += 1,
                 Fixed::Left(why) => {
                     left += 1;
                     progress.clear();
-                    eprintln!("left alone: NAD {place}: {why}");
+                    complain(format_args!("left alone: NAD {place}: {why}"));
                 }
                 Fixed::Failed(why) => {
                     failed += 1;
                     progress.clear();
-                    eprintln!("error: NAD {place} stays incomplete: {why}");
+                    complain(format_args!("error: NAD {place} stays incomplete: {why}"));
                 }
             }
             progress.advance(1);
@@ -186,7 +193,7 @@ impl Shown {
     /// Something that whoever reads the report must know.
     fn say(&mut self, note: String) {
         self.progress.clear();
-        eprintln!("nadmit: {note}");
+        complain(format_args!("nadmit: {note}"));
         self.format.note(note);
     }
 
@@ -234,6 +241,11 @@ impl Sink for Shown {
 
     fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
         self.observed.as_ref()?.rewrites(kind, namespace, name)
+    }
+
+    fn skipped(&mut self, object: &str, panicked: &Panicked) {
+        self.summary.unreadable += 1;
+        self.say(format!("{object} could not be judged: it {panicked}"));
     }
 
     async fn looked(&mut self, looked: Looked<'_>) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::progress::Progress;
-use super::{CLEAN, DENIED, UNUSABLE};
+use super::{CLEAN, DENIED, UNUSABLE, complain};
 use crate::audit::log::lines::{Line, Lines};
 use crate::audit::log::merge::{Log, merge};
 use crate::audit::log::report::{Kind, Report};
@@ -148,7 +148,7 @@ impl Series<'_> {
     fn fails(&self, path: &Path, error: &io::Error) {
         self.shared.progress.borrow_mut().clear();
         self.shared.failed.set(true);
-        let _ = writeln!(io::stderr(), "error: {}: {error}", path.display());
+        complain(format_args!("error: {}: {error}", path.display()));
     }
 }
 

@@ -8,6 +8,7 @@ use std::thread;
 
 use clap::Args;
 
+use super::complain;
 use super::progress::Progress;
 use super::showing::{Showing, judged, read_policy};
 use crate::json::Lines;
@@ -15,6 +16,7 @@ use crate::manifests::{Assumptions, Document, Index, Input, Manifest, documents,
 use crate::output::{Format, Summary};
 use crate::policy::{Policy, Prefix, Subject, judge};
 use crate::resources::Object;
+use crate::supervise::contained;
 
 /// How many files are held at once: enough to keep every core busy, few enough to stay small.
 const BATCH: usize = 256;
@@ -125,7 +127,8 @@ impl Run<'_> {
                 if let Ok(text) = input.text() {
                     documents(&Lines::of(&text), &mut |document| {
                         if let Document::Manifest(manifest) = document {
-                            part.add(&manifest);
+                            // One that cannot be read is reported when it is judged.
+                            let _ = contained(|| part.add(&manifest));
                         }
                     });
                 }
@@ -156,7 +159,7 @@ impl Run<'_> {
     fn unreadable(&mut self, problem: &str) {
         self.progress.clear();
         self.summary.unreadable += 1;
-        let _ = writeln!(io::stderr(), "error: {problem}");
+        complain(format_args!("error: {problem}"));
     }
 }
 
@@ -181,7 +184,13 @@ impl Judge<'_> {
         let name = input.name();
         let lines = Lines::of(&text);
         documents(&lines, &mut |document| match document {
-            Document::Manifest(manifest) => self.manifest(&manifest, &name, &lines, &mut outcome),
+            // What one manifest does to the judgement must not hide the others.
+            Document::Manifest(manifest) => {
+                if let Err(panicked) = contained(|| self.manifest(&manifest, &name, &lines, &mut outcome)) {
+                    let line = manifest.line;
+                    outcome.problems.push(format!("{name}: line {line}: it could not be judged: nadmit {panicked}"));
+                }
+            }
             Document::Unreadable { line, problem } => outcome.problems.push(format!("{name}: line {line}: {problem}")),
         });
         outcome
@@ -223,4 +232,42 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     });
     results.sort_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Panics over one name.
+    struct Poisoned;
+
+    impl Format for Poisoned {
+        fn document(&self, judged: &crate::output::Judged<'_>) -> String {
+            assert_ne!(judged.name, "poison", "it is poison");
+            judged.name.to_owned()
+        }
+
+        fn end(&self, _: &Summary) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn a_manifest_that_cannot_be_judged_is_reported_and_the_next_one_judged() {
+        let one = |name: &str| {
+            format!("apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {{name: {name}}}\n")
+        };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [one("a"), one("poison"), one("b")].join("---\n")).unwrap();
+        let prefix = Prefix { value: "p".to_owned(), assumed: true };
+        let assume = Assumptions { prefix, operator_namespace: None, today: "2026-01-01".parse().unwrap() };
+        let index = Index::default().finish();
+        let judge = Judge { policy: &Policy::default(), assume: &assume, format: &Poisoned, index: &index };
+        let outcome = judge.input(&Input::File(file.path().into()));
+        assert_eq!(outcome.chunks, ["a", "b"]);
+        let [problem] = outcome.problems.as_slice() else { panic!("{:?}", outcome.problems) };
+        assert!(
+            problem.contains("line 5: it could not be judged: nadmit panicked: ") && problem.contains("it is poison")
+        );
+    }
 }

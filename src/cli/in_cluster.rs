@@ -17,11 +17,14 @@ use crate::cluster::auditor::Auditor;
 use crate::cluster::certificates::Settings;
 use crate::cluster::complete::Completer;
 use crate::cluster::denied::DenialKeeper;
-use crate::cluster::lease::{Candidate, Timing};
+use crate::cluster::facts::Source;
+use crate::cluster::lease::{Candidate, Claim, Timing};
 use crate::cluster::registration::{Registration, follow};
+use crate::cluster::token::TokenKeeper;
 use crate::cluster::{Caches, Cluster, Home, Informed};
 use crate::deploy::webhooks::Address;
 use crate::server::{Readiness, Server};
+use crate::supervise::Supervisor;
 use crate::telemetry::Metrics;
 
 /// The Lease of the replica that does what only one may do.
@@ -31,6 +34,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long the first lists of the cluster may take before it is ready without them.
 const FIRST_LISTS: Duration = Duration::from_secs(30);
+
+/// Why `--register` cannot be done.
+const NO_CLUSTER: &str = "--register: there is no cluster; --kubeconfig names one outside of a pod";
+const NO_BUNDLE: &str = "--register: --ca-bundle or --tls-secret says which CA the API server is to trust";
 
 /// Whether there is a cluster to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -60,9 +67,10 @@ pub(super) struct InCluster {
     service: String,
     #[command(flatten)]
     secret: Secret,
-    /// Register with the API server, and stay registered: both webhook configurations are made when nadmit is ready and can be
-    /// reached through the Service, and mended when somebody changes them. One replica also completes what was stored without
-    /// nadmit, and audits the cluster
+    /// Register with the API server, and stay registered: both webhook configurations, which come with the manifests, are filled when
+    /// nadmit is ready and can be reached through the Service, and restored when somebody changes them. One replica also completes
+    /// what was stored without nadmit, and audits the cluster. The registered paths carry a token, which the replicas keep in the
+    /// Secret nadmit-token
     #[arg(long, env = "NADMIT_REGISTER")]
     register: bool,
     /// The CA certificates, PEM, that the API server is to trust; read again when they change [default: those of --tls-secret]
@@ -99,37 +107,51 @@ impl InCluster {
         self.secret.settings(self.home(), client_ca)
     }
 
+    /// The tokens of the paths that are registered, if any are. Waits until the Secret with them is there.
+    pub(super) async fn tokens(&self, cluster: Option<&Cluster>) -> anyhow::Result<Option<TokenKeeper>> {
+        if !self.register {
+            return Ok(None);
+        }
+        let cluster = cluster.context(NO_CLUSTER)?;
+        if self.ca_bundle.is_none() && !self.secret.is_named() {
+            anyhow::bail!(NO_BUNDLE);
+        }
+        Ok(Some(TokenKeeper::start(cluster.clone(), self.home().namespace, self.secret.token_schedule()).await))
+    }
+
     /// Registers, if that is wanted, and stands for the lead. `bundle` vouches for the certificate, where it is kept in a Secret.
     pub(super) fn register(
         &self,
         informed: Option<Arc<Informed>>,
         bundle: Option<watch::Receiver<String>>,
+        tokens: Option<TokenKeeper>,
         registered: watch::Sender<Option<String>>,
         server: &Server,
-        readiness: Arc<Readiness>,
     ) -> anyhow::Result<Option<Lead>> {
-        if !self.register {
-            return Ok(None);
-        }
-        let informed = informed.context("--register: there is no cluster; --kubeconfig names one outside of a pod")?;
+        let Some(keeper) = tokens else { return Ok(None) };
+        let (readiness, supervisor) = (server.readiness(), server.supervisor());
+        let informed = informed.context(NO_CLUSTER)?;
         let cluster = &informed.cluster;
         let bundle = match (&self.ca_bundle, bundle) {
             (Some(file), _) => {
                 let (sender, bundle) = watch::channel(String::new());
-                tokio::spawn(follow(file.clone(), sender));
+                supervisor.serving("ca-bundle", follow(file.clone(), sender));
                 bundle
             }
             (None, Some(bundle)) => bundle,
-            (None, None) => {
-                anyhow::bail!("--register: --ca-bundle or --tls-secret says which CA the API server is to trust")
-            }
+            (None, None) => anyhow::bail!(NO_BUNDLE),
         };
-        let address = Address { home: self.home(), at: self.service_address };
+        let address = Address { home: self.home(), at: self.service_address, token: None };
         let (is_registered, policy) = (registered.subscribe(), server.policy());
         let metric = server.registered();
-        let registration = Registration { cluster: cluster.clone(), address, bundle, registered, metric };
+        let tokens = keeper.paths();
+        let caches = Arc::clone(&informed.caches);
+        let registration =
+            Registration { cluster: cluster.clone(), address, bundle, registered, tokens, metric, caches };
+        supervisor.serving("token", keeper.keep());
         let in_force = Arc::clone(&policy);
-        tokio::spawn(registration.keep(move || readiness.is_ready(), move || in_force.load_full()));
+        supervisor
+            .serving("registration", registration.keep(move || readiness.is_ready(), move || in_force.load_full()));
 
         let stop = CancellationToken::new();
         let candidate = Candidate {
@@ -139,27 +161,47 @@ impl InCluster {
             identity: identity(),
             timing: Timing::default(),
         };
-        let (claims, ended) = candidate.start(stop.clone());
-        let metrics = server.audit();
-        let auditor =
-            Auditor { informed: Arc::clone(&informed), policy: Arc::clone(&policy), metrics, identity: identity() };
-        tokio::spawn(auditor.run(claims.clone()));
-        let reports = server.audit().reports;
-        let denials = DenialKeeper::new(cluster.clone(), self.home().namespace, &identity(), server.denials(), reports);
-        tokio::spawn(denials.run(server.policy(), claims.clone()));
-        let completer = Completer { informed, policy, completions: server.completions() };
-        tokio::spawn(completer.run(claims, is_registered));
+        // The Lease is kept while a leader task is restarted: what stops it here would stop it in any other replica.
+        let (standing, claims) = watch::channel(Claim::default());
+        let stopped = stop.clone();
+        let ended = supervisor.restarted("lease", move || candidate.clone().stand(standing.clone(), stopped.clone()));
+        let auditor = Auditor {
+            informed: Arc::clone(&informed),
+            policy: Arc::clone(&policy),
+            metrics: server.audit(),
+            identity: identity(),
+            supervisor: supervisor.clone(),
+        };
+        let led = claims.clone();
+        supervisor.restarted("audit", move || auditor.clone().run(led.clone()));
+        let (cluster, home, denials) = (cluster.clone(), self.home().namespace, server.denials());
+        let (reports, in_force, led) = (server.audit().reports, server.policy(), claims.clone());
+        supervisor.restarted("reports", move || {
+            let (cluster, denials) = (cluster.clone(), Arc::clone(&denials));
+            let keeper = DenialKeeper::new(cluster, home.clone(), &identity(), denials, reports.clone());
+            keeper.run(Arc::clone(&in_force), led.clone())
+        });
+        let source = Arc::clone(&informed) as Arc<dyn Source>;
+        let (completions, supervised) = (server.completions(), supervisor.clone());
+        let completer = Completer { informed, source, policy, completions, supervisor: supervised };
+        supervisor.restarted("completion", move || completer.clone().run(claims.clone(), is_registered.clone()));
         Ok(Some(Lead { stop, ended }))
     }
 }
 
 /// A cluster of which some things are known at once. It is ready when they are, but does not wait for ever: a review without them
 /// has fewer warnings, a review that nobody answers has none.
-pub(super) fn informed(cluster: Cluster, metrics: &Metrics, readiness: &Arc<Readiness>) -> Informed {
+pub(super) fn informed(
+    cluster: Cluster,
+    metrics: &Metrics,
+    readiness: &Arc<Readiness>,
+    supervisor: &Supervisor,
+) -> Informed {
     const WHAT: &str = "the caches";
     readiness.waits_for(WHAT);
-    let caches = Caches::start(&cluster, &metrics.caches);
+    let caches = Caches::start(&cluster, &metrics.caches, supervisor);
     let (watched, readiness) = (Arc::clone(&caches), Arc::clone(readiness));
+    // It ends by itself. Should it fail, this replica never becomes ready, which is seen.
     tokio::spawn(async move {
         let unknown = watched.listed(FIRST_LISTS).await;
         if !unknown.is_empty() {

@@ -14,10 +14,13 @@ mod secret;
 mod serve;
 mod showing;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::visible;
 
 /// Nothing was denied.
 const CLEAN: u8 = 0;
@@ -85,7 +88,7 @@ impl Cli {
             // Whoever closed the pipe has read enough.
             Err(error) if is_closed_pipe(&error) => ExitCode::from(CLEAN),
             Err(error) => {
-                let _ = writeln!(io::stderr(), "error: {error:#}");
+                complain(format_args!("error: {error:#}"));
                 ExitCode::from(UNUSABLE)
             }
         }
@@ -95,6 +98,11 @@ impl Cli {
 fn print(text: &str) -> anyhow::Result<u8> {
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(CLEAN)
+}
+
+/// A line on the standard error. What it quotes, such as a file's name, may hold anything.
+fn complain(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{}", visible::line(&line.to_string()));
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

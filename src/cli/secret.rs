@@ -9,6 +9,7 @@ use super::serve::duration;
 use crate::cluster::Home;
 use crate::cluster::certificates::Settings;
 use crate::tls::Lifetimes;
+use crate::tls::token::Schedule;
 
 /// Where the certificate is kept; the rest is for tests.
 #[derive(Debug, Args)]
@@ -26,15 +27,34 @@ pub(super) struct Secret {
     clock_offset: Option<jiff::SignedDuration>,
 }
 
+/// The longest that a token is accepted.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(6 * 3600);
+
 impl Secret {
-    /// How certificates are kept in the Secret, if there is one.
-    pub(super) fn settings(&self, home: Home, client_ca: Option<PathBuf>) -> Option<Settings> {
+    /// Whether there is a Secret with the certificate.
+    pub(super) fn is_named(&self) -> bool {
+        self.tls_secret.is_some()
+    }
+
+    /// How long tokens last: as long as certificates, whoever makes those, but a few hours at most. While nadmit cannot be reached, the API
+    /// server shows the path to whoever writes a NAD.
+    pub(super) fn token_schedule(&self) -> Schedule {
+        let Lifetimes { leaf, settle, .. } = self.lifetimes();
+        Schedule { lifetime: leaf.min(TOKEN_LIFETIME), settle }
+    }
+
+    fn lifetimes(&self) -> Lifetimes {
         let usual = Lifetimes::default();
-        let lifetimes = Lifetimes {
+        Lifetimes {
             ca: self.ca_lifetime.unwrap_or(usual.ca),
             leaf: self.leaf_lifetime.unwrap_or(usual.leaf),
             settle: self.settle.unwrap_or(usual.settle),
-        };
+        }
+    }
+
+    /// How certificates are kept in the Secret, if there is one.
+    pub(super) fn settings(&self, home: Home, client_ca: Option<PathBuf>) -> Option<Settings> {
+        let lifetimes = self.lifetimes();
         let clock_offset = self.clock_offset.unwrap_or_default().as_secs();
         self.tls_secret.clone().map(|secret| Settings { home, secret, lifetimes, client_ca, clock_offset })
     }

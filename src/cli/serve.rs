@@ -16,11 +16,16 @@ use super::CLEAN;
 use super::in_cluster::{InCluster, informed};
 use crate::cluster::certificates::Certificates;
 use crate::cluster::facts::{Nowhere, Source};
+use crate::cluster::token::TokenKeeper;
 use crate::policy::Policy;
 use crate::server::reload::{PolicyFile, Watched};
 use crate::server::{Farewell, Limits, Parts, Server};
+use crate::supervise::{Pauses, Supervisor};
 use crate::telemetry::{Filter, LogFormat, Logs, Metrics};
 use crate::tls::{Development, Files, Tls};
+
+/// The threads that answer, whatever the node has: each that judges takes memory, and the pod's limit is the same on all nodes.
+const WORKERS: usize = 4;
 
 /// Answer AdmissionReviews over HTTPS
 ///
@@ -82,7 +87,8 @@ impl Serve {
     pub(super) fn run(self) -> anyhow::Result<u8> {
         // The only provider there is, and nobody has set one before.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no threads")?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+        let runtime = runtime.context("no threads")?;
         runtime.block_on(self.serve())?;
         Ok(CLEAN)
     }
@@ -96,6 +102,7 @@ impl Serve {
             self.log_format.unwrap_or(if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json });
         let logs = Logs::start(format, self.log_level.clone())?;
         let cluster = self.in_cluster.connect().await?;
+        let tokens = self.in_cluster.tokens(cluster.as_ref()).await?;
         let (registered, is_registered) = watch::channel(None);
         let (tls, files, published, kept) = match self.in_cluster.secret(self.client_ca.clone()) {
             Some(settings) => {
@@ -109,7 +116,8 @@ impl Serve {
             }
         };
         let (metrics, readiness) = (Metrics::default(), Arc::default());
-        let informed = cluster.map(|cluster| Arc::new(informed(cluster, &metrics, &readiness)));
+        let supervisor = Supervisor::new(&metrics.tasks, Pauses::default());
+        let informed = cluster.map(|cluster| Arc::new(informed(cluster, &metrics, &readiness, &supervisor)));
         let facts: Arc<dyn Source> = match &informed {
             Some(informed) => Arc::clone(informed) as _,
             None => Arc::new(Nowhere),
@@ -121,10 +129,12 @@ impl Serve {
             watched: Watched { policy: policy_file, certificates: files },
             asks_callers: self.client_ca.is_some(),
             caller_name: self.client_name.clone(),
+            tokens: tokens.as_ref().map(TokenKeeper::accepted),
             logs: Some(logs),
             takes_audit_events: self.audit_events,
             limits: Limits::default(),
             readiness: Arc::clone(&readiness),
+            supervisor: supervisor.clone(),
             metrics,
         };
         let server = Server::bind(self.listen, self.metrics_listen, parts).await?;
@@ -132,16 +142,16 @@ impl Serve {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let reloader = server.reloader();
-        tokio::spawn(async move {
+        supervisor.serving("signals", async move {
             while hangup.recv().await.is_some() {
                 reloader.notify_one();
             }
         });
         let bundle = kept.as_ref().map(Certificates::bundle);
-        let lead = self.in_cluster.register(informed, bundle, registered, &server, readiness)?;
+        let lead = self.in_cluster.register(informed, bundle, tokens, registered, &server)?;
         if let Some(kept) = kept {
             let taken = server.certificates();
-            tokio::spawn(kept.keep(move |served| taken.take(served)));
+            supervisor.serving("certificates", kept.keep(move |served| taken.take(served)));
         }
         announce(&server, published.as_ref().map(|published| published.ca.as_path()))?;
         tracing::info!(
@@ -151,19 +161,22 @@ impl Serve {
             "serving"
         );
         let grace = self.shutdown_grace;
+        let supervised = supervisor.clone();
         server
             .serve(async move {
                 tokio::select! {
                     _ = terminate.recv() => Farewell { grace },
                     // Whoever presses Ctrl-C does not want to wait.
                     _ = interrupt.recv() => Farewell { grace: Duration::ZERO },
+                    // What it can still answer is answered until nobody asks this replica any more.
+                    () = supervised.failed() => Farewell { grace },
                 }
             })
             .await;
         if let Some(lead) = lead {
             lead.give_up().await;
         }
-        Ok(())
+        supervisor.failure().map_or(Ok(()), |failure| Err(failure.into()))
     }
 
     /// The certificate from its files, or one of our own; then also where its CA is.

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 
 use super::colour::Colours;
-use super::{CLEAN, DENIED, UNUSABLE};
+use super::{CLEAN, DENIED, UNUSABLE, complain};
 use crate::json::Lines;
 use crate::manifests::Manifest;
 use crate::output::{Format, Github, Html, Human, Json, Judged, Junit, Sarif, Summary, place};
@@ -91,7 +91,7 @@ pub(super) fn read_policy(path: Option<&Path>) -> anyhow::Result<Policy> {
     let Some(path) = path else { return Ok(Policy::default()) };
     let (_, policy) = PolicyFile::open(path.to_owned())?;
     for warning in policy.warnings() {
-        eprintln!("nadmit: {}: {warning}", path.display());
+        complain(format_args!("nadmit: {}: {warning}", path.display()));
     }
     Ok(policy)
 }

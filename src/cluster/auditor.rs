@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::cache::Informed;
 use super::changes::{Changes, MOST_PLACES, Spot, WINDOW};
@@ -17,15 +17,16 @@ use super::events::Events;
 use super::lease::Claim;
 use super::refusals::Refusals;
 use super::reports::Reporter;
-use super::survey::{Looked, Sink, Survey, fact};
+use super::survey::{Looked, Sink, Survey, here};
 use super::{Cluster, Failed, address};
 use crate::audit::around::{Around, OfNetwork};
 use crate::audit::moments::Kept;
 use crate::audit::standing::Standing;
 use crate::output::report::About;
 use crate::policy::rules::audit::{HOT_OBJECT, NAD_ABSENT};
-use crate::policy::{Lookup, Policy, Rewrites};
+use crate::policy::{Lookup, Names, Operators, Policy, Rewrites};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, Object};
+use crate::supervise::{Panicked, Supervisor, contained_async};
 use crate::telemetry::metrics::AuditMetrics;
 
 /// How long after a change it is looked at: most come in groups, and whoever makes them needs the API server more than an audit does.
@@ -40,6 +41,7 @@ const LEAST: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(10);
 
 /// The one who audits.
+#[derive(Clone)]
 pub struct Auditor {
     /// The cluster, and what is known of it.
     pub informed: Arc<Informed>,
@@ -49,6 +51,8 @@ pub struct Auditor {
     pub metrics: AuditMetrics,
     /// Who this replica is.
     pub identity: String,
+    /// Where it is counted which objects are skipped.
+    pub supervisor: Supervisor,
 }
 
 impl Auditor {
@@ -56,6 +60,7 @@ impl Auditor {
     pub async fn run(self, mut claims: watch::Receiver<Claim>) {
         while claims.wait_for(Claim::is_held).await.is_ok() {
             let changes = Arc::new(Changes::new());
+            let _shown = Shown(&self);
             self.informed.caches.let_see(Some(Arc::clone(&changes) as _));
             let cluster = &self.informed.cluster;
             let audit = Running {
@@ -74,9 +79,17 @@ impl Auditor {
                 () = audit.lead() => {}
                 _ = claims.wait_for(|claim| !claim.is_held()) => {}
             }
-            self.informed.caches.let_see(None);
-            self.metrics.clear();
         }
+    }
+}
+
+/// What an audit shows while it runs. However it ends, nothing of it stays.
+struct Shown<'a>(&'a Auditor);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.0.informed.caches.let_see(None);
+        self.0.metrics.clear();
     }
 }
 
@@ -129,7 +142,8 @@ impl Running<'_> {
         self.standing.begin();
         let (auditor, policy) = (self.auditor, Arc::clone(&self.policy));
         let cluster = &auditor.informed.cluster;
-        let survey = Survey { cluster, policy: &policy };
+        // Reports and Events are read by everybody who may read the object's namespace.
+        let survey = Survey { cluster, policy: &policy, names: Names::Own(Vec::new()) };
         self.around.now = Timestamp::now();
         let mut refusals = std::mem::take(&mut self.refusals);
         let surveyed = survey.run(self.around.now, &mut refusals, self).await;
@@ -180,9 +194,13 @@ impl Running<'_> {
             }
             for spot in ready {
                 self.due.remove(&spot);
-                if let Err(failed) = self.look(&spot).await {
-                    warn!(namespace = &*spot.0, name = &*spot.1, error = %failed, "could not be audited");
-                    self.look_in(spot, RETRY);
+                match contained_async(self.look(&spot)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(failed)) => {
+                        warn!(namespace = &*spot.0, name = &*spot.1, error = %failed, "could not be audited");
+                        self.look_in(spot, RETRY);
+                    }
+                    Err(panicked) => self.skipped(&format!("{}/{}", spot.0, spot.1), &panicked),
                 }
                 self.show();
                 sleep(PACE).await;
@@ -217,17 +235,21 @@ impl Running<'_> {
         around.namespaces =
             caches.namespace(namespace).map(|state| state.map(|state| (namespace.into(), state)).into_iter().collect());
         around.offered = caches.offered();
+        // The policy's word does not change by itself.
+        if self.policy.operator.namespace.is_none() && caches.operators() != Operators::Unknown {
+            around.operators = caches.operators();
+        }
+        let here = here(&networks, &around, &self.policy);
         if let Some(nad) = &nad
-            && !networks.is_empty()
+            && !here.is_empty()
         {
             self.around.writers.saw(&nad.moments);
             around.writers.saw(&nad.moments);
-        } else if let Some(home) = &around.operator_namespace {
-            around.operator_runs = cluster.operator_runs(home).await?.or(around.operator_runs);
+        } else {
+            around.operator_runs = cluster.operator_runs(around.operators.known()).await?.or(around.operator_runs);
         }
         self.around.now = around.now;
         self.standing.leave(namespace, name);
-        let here: Vec<_> = networks.iter().filter_map(|network| fact(&network.text)).collect();
         if let Some(kept) = &nad
             && let Ok(Some(object)) = Object::read(&kept.text)
         {
@@ -285,6 +307,11 @@ impl Sink for Running<'_> {
 
     fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
         self.changes.rewrites(kind, namespace, name)
+    }
+
+    fn skipped(&mut self, object: &str, panicked: &Panicked) {
+        self.auditor.supervisor.skipped("audit");
+        error!(object, problem = %panicked, "an object made the audit panic and is skipped");
     }
 
     async fn looked(&mut self, looked: Looked<'_>) {

@@ -1,5 +1,6 @@
 //! What is known of the cluster without asking: for warnings, and for what a moment's lag does not make wrong.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +9,16 @@ use tokio::sync::broadcast;
 
 use super::Cluster;
 use super::collection::key;
-use super::facts::{Found, Question, Source};
-use super::kept::{Nads, Namespaces, Places, Policies};
+use super::facts::{Asked, Found, Question, Source};
+use super::kept::{DeviceClasses, Nads, Namespaces, Places, Policies};
 use super::networks::{MOST_HERE, Networks};
+use super::operators::Discovery;
+use super::rights::{Right, Rights, User};
 use super::watch::{Cache, Held, Keep};
 use super::witness::{Witness, Witnesses};
-use crate::policy::{Facts, Lookup};
+use crate::policy::{Facts, Lookup, Names, NetworkFact, Operators, Policy, Subject};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
+use crate::supervise::Supervisor;
 use crate::telemetry::metrics::CacheMetrics;
 
 /// All that is watched.
@@ -25,28 +29,41 @@ pub struct Caches {
     pub(super) nads: Cache<Nads>,
     pub(super) deployments: Cache<Places>,
     configs: Cache<Places>,
+    discovery: Discovery,
+    /// Only the backstop asks for these, and no review waits for them.
+    device_classes: Cache<DeviceClasses>,
     witnesses: Witnesses,
     metrics: CacheMetrics,
 }
 
 impl Caches {
     /// Begins to watch; that ends with the process.
-    pub fn start(cluster: &Cluster, metrics: &CacheMetrics) -> Arc<Self> {
+    pub fn start(cluster: &Cluster, metrics: &CacheMetrics, supervisor: &Supervisor) -> Arc<Self> {
         let caches = Arc::new(Self::new(metrics));
         for number in 0..caches.networks.len() {
-            caches.spawn(cluster, move |caches| caches.networks.get(number));
+            caches.spawn(cluster, supervisor, move |caches| caches.networks.get(number));
         }
-        caches.spawn(cluster, |caches| Some(&caches.namespaces));
-        caches.spawn(cluster, |caches| Some(&caches.policies));
-        caches.spawn(cluster, |caches| Some(&caches.nads));
-        caches.spawn(cluster, |caches| Some(&caches.deployments));
-        caches.spawn(cluster, |caches| Some(&caches.configs));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.namespaces));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.policies));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.nads));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.deployments));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.configs));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.device_classes));
+        let (followed, cluster) = (Arc::clone(&caches), cluster.clone());
+        supervisor.serving("operators", async move {
+            followed.deployments.listed().await;
+            followed.configs.listed().await;
+            followed.discovery.follow(&cluster, || followed.candidates()).await;
+        });
         caches
     }
 
     fn new(metrics: &CacheMetrics) -> Self {
         let operators = |plural: &str| format!("/apis/{NETWORK_GROUP}/v1/{plural}");
         let witnesses = Witnesses::default();
+        let discovery = Discovery::new();
+        let operators_change = Witnesses::default();
+        operators_change.set(Some(discovery.bell()));
         let network = |kind: NetworkKind| Cache::new(kind.name(), operators(kind.plural()), "", metrics);
         Self {
             networks: NetworkKind::ALL.map(|kind| network(kind).seen_by(&witnesses)),
@@ -60,13 +77,17 @@ impl Caches {
                 "/apis/apps/v1/deployments".to_owned(),
                 "&fieldSelector=metadata.name%3Dsriov-network-operator",
                 metrics,
-            ),
+            )
+            .seen_by(&operators_change),
             configs: Cache::new(
                 "SriovOperatorConfig",
                 operators("sriovoperatorconfigs"),
                 "&fieldSelector=metadata.name%3Ddefault",
                 metrics,
-            ),
+            )
+            .seen_by(&operators_change),
+            discovery,
+            device_classes: Cache::new("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses".to_owned(), "", metrics),
             witnesses,
             metrics: metrics.clone(),
         }
@@ -80,10 +101,11 @@ impl Caches {
     fn spawn<K: Keep>(
         self: &Arc<Self>,
         cluster: &Cluster,
+        supervisor: &Supervisor,
         which: impl Fn(&Self) -> Option<&Cache<K>> + Send + Sync + 'static,
     ) {
         let (caches, cluster) = (Arc::clone(self), cluster.clone());
-        tokio::spawn(async move {
+        supervisor.serving("caches", async move {
             if let Some(cache) = which(&caches) {
                 cache.follow(&cluster).await;
             }
@@ -99,6 +121,7 @@ impl Caches {
             self.nads.listed().await;
             self.deployments.listed().await;
             self.configs.listed().await;
+            self.discovery.asked().await;
         };
         let all = async {
             networks.await;
@@ -107,6 +130,23 @@ impl Caches {
         match tokio::time::timeout(within, all).await {
             Ok(()) => Vec::new(),
             Err(_) => self.unknown(),
+        }
+    }
+
+    /// How many namespaces have the label that exempts them; `None` where that is unknown.
+    pub(super) fn exempt_namespaces(&self) -> Option<usize> {
+        match &*self.namespaces.held() {
+            Held::Known(namespaces) => Some(namespaces.exempt()),
+            Held::Unknown | Held::NotInstalled => None,
+        }
+    }
+
+    /// Whether there is a DeviceClass of the SR-IOV DRA driver; `None` where that is unknown.
+    pub(super) fn has_sriov_device_class(&self) -> Option<bool> {
+        match &*self.device_classes.held() {
+            Held::Known(classes) => Some(classes.has_sriov()),
+            Held::NotInstalled => Some(false),
+            Held::Unknown => None,
         }
     }
 
@@ -146,12 +186,17 @@ impl Caches {
 
     /// What is known around an object. What a stored value is made of is not among it: a NAD's owner is asked for when it is needed.
     fn known(&self, object: &Object<'_>) -> Facts {
-        let mut facts = Facts { operator_namespace: self.operator_namespace(), ..Facts::default() };
-        if let Object::Network(network) = object {
-            self.around(network, &mut facts);
-            for kind in self.unknown() {
-                self.metrics.missed(kind);
-                facts.unreachable.push(format!("the cluster's objects of kind {kind} are not known"));
+        // Who asks may not read what is in other namespaces, unless somebody finds out that they may.
+        let names = Names::Own(Vec::new());
+        let mut facts = Facts { operators: self.discovery.found(), names, ..Facts::default() };
+        match object {
+            Object::Nad(nad) => facts.claimants = self.claimants(&nad.meta.namespace, &nad.meta.name),
+            Object::Network(network) => {
+                self.around(network, &mut facts);
+                for kind in self.unknown() {
+                    self.metrics.missed(kind);
+                    facts.unreachable.push(format!("the cluster's objects of kind {kind} are not known"));
+                }
             }
         }
         facts
@@ -181,9 +226,39 @@ impl Caches {
         facts.networks_here.truncate(MOST_HERE);
     }
 
-    fn operator_namespace(&self) -> Option<String> {
+    /// The networks that render a NAD there, for the question whose it is; `None` while no network is known.
+    fn claimants(&self, namespace: &str, name: &str) -> Option<Vec<NetworkFact>> {
+        let mut claimants = Vec::new();
+        for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
+            match &*cache.held() {
+                Held::Known(networks) => claimants.extend(networks.at(kind, namespace, name)),
+                Held::NotInstalled => {}
+                Held::Unknown => return None,
+            }
+        }
+        Some(claimants)
+    }
+
+    /// The operators, as they were found last.
+    pub(super) fn operators(&self) -> Operators {
+        self.discovery.found()
+    }
+
+    /// What users may do.
+    pub(super) fn rights(&self) -> &Rights {
+        &self.discovery.rights
+    }
+
+    /// The namespaces that may have an operator; `None` where that is unknown.
+    fn candidates(&self) -> Option<Vec<String>> {
         let (deployments, configs) = (self.deployments.held(), self.configs.held());
-        home(&places(&deployments)?, &places(&configs)?).map(str::to_owned)
+        let all = places(&deployments)?.into_iter().chain(places(&configs)?);
+        Some(all.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    fn is_candidate(&self, namespace: &str) -> bool {
+        let holds = |held: &Held<Places>| matches!(held, Held::Known(places) if places.has(namespace));
+        holds(&self.deployments.held()) || holds(&self.configs.held())
     }
 }
 
@@ -194,18 +269,6 @@ fn places(held: &Held<Places>) -> Option<Vec<&str>> {
         Held::NotInstalled => Some(Vec::new()),
         Held::Known(places) => Some(places.all().collect()),
     }
-}
-
-/// The operator's namespace: the only one with both its Deployment and its configuration. Where one of the two is nowhere (some
-/// charts give the Deployment another name, and the configuration may come later), the only one with the other. Where they
-/// contradict each other nobody knows: anybody may give a Deployment that name, and networks would be refused for it.
-pub(super) fn home<'a>(deployments: &[&'a str], configs: &[&'a str]) -> Option<&'a str> {
-    let mut candidates = match (deployments, configs) {
-        ([], some) | (some, []) => some.to_vec(),
-        _ => deployments.iter().copied().filter(|home| configs.contains(home)).collect(),
-    };
-    let only = candidates.pop()?;
-    candidates.is_empty().then_some(only)
 }
 
 /// A cluster that knows some things at once.
@@ -221,8 +284,34 @@ impl Source for Informed {
         self.caches.known(object)
     }
 
-    fn operator_namespace(&self) -> Option<String> {
-        self.caches.operator_namespace()
+    fn operators(&self) -> Operators {
+        self.caches.operators()
+    }
+
+    fn may_be_operator(&self, user: &str) -> bool {
+        self.caches.discovery.may_be_new(user, |namespace| self.caches.is_candidate(namespace))
+    }
+
+    fn identify<'a>(&'a self, user: &'a str, info: &'a str) -> Asked<'a, ()> {
+        Box::pin(async move {
+            let Some(info) = User::of_review(info) else { return Ok(()) };
+            Ok(self.caches.discovery.learn(&self.cluster, user, &info).await?)
+        })
+    }
+
+    fn vouches<'a>(
+        &'a self,
+        facts: &'a Facts,
+        subject: &'a Subject<'a>,
+        user: &'a str,
+        policy: &'a Policy,
+    ) -> Asked<'a, bool> {
+        Box::pin(async move {
+            let (Object::Nad(nad), Some(user)) = (subject.object, User::of_review(user)) else { return Ok(false) };
+            let may = self.caches.rights().may(&self.cluster, &user, &Right::RENDER).await?;
+            let _one = self.cluster.live_reads.acquire().await;
+            Ok(may && self.cluster.is_rendered(nad, facts, policy).await?)
+        })
     }
 
     fn find<'a>(&'a self, facts: Facts, question: Question<'a>, within: Duration) -> Found<'a> {
@@ -235,26 +324,6 @@ mod tests {
     use super::super::collection::Id;
     use super::*;
     use crate::policy::{NadFact, NamespaceState};
-
-    #[test]
-    fn the_operator_is_where_nothing_contradicts_it() {
-        let table: [(&[&str], &[&str], Option<&str>); 9] = [
-            (&["op"], &["op"], Some("op")),
-            (&["op"], &[], Some("op")),
-            (&[], &["op"], Some("op")),
-            (&["op", "mine"], &["op"], Some("op")),
-            (&["op"], &["op", "mine"], Some("op")),
-            (&["mine"], &["op"], None),
-            (&["op", "mine"], &[], None),
-            (&["op", "mine"], &["op", "mine"], None),
-            (&[], &[], None),
-        ];
-        for (deployments, configs, want) in table {
-            assert_eq!(home(deployments, configs), want, "{deployments:?} {configs:?}");
-        }
-        assert_eq!(places(&Held::Unknown), None);
-        assert_eq!(places(&Held::NotInstalled), Some(Vec::new()));
-    }
 
     #[test]
     fn what_a_watch_knows_well_enough_is_not_asked_for() {
@@ -301,7 +370,8 @@ mod tests {
 
         let facts = caches.known(&network);
         assert_eq!((facts.target_namespace, facts.nad_here), (Lookup::Unknown, Lookup::Unknown));
-        assert!(facts.networks_here.is_empty() && facts.offered.is_none() && facts.operator_namespace.is_none());
+        assert!(facts.networks_here.is_empty() && facts.offered.is_none() && facts.operators == Operators::Unknown);
+        assert_eq!((caches.candidates(), caches.known(&nad).claimants), (None, None));
         assert!(metrics.text().contains("nadmit_cache_missed_total{kind=\"Namespace\"} 1\n"));
         assert_eq!(caches.unknown().len(), 8);
 
@@ -315,7 +385,9 @@ mod tests {
         }
         let facts = caches.known(&network);
         assert_eq!((facts.target_namespace, facts.nad_here), (Lookup::Absent, Lookup::Absent));
-        assert_eq!((facts.offered.as_deref(), facts.operator_namespace.as_deref()), (Some([].as_slice()), Some("op")));
+        assert_eq!(facts.offered.as_deref(), Some([].as_slice()));
+        assert_eq!(caches.candidates(), Some(vec!["op".to_owned()]), "a Deployment of that name proves nothing");
+        assert!(caches.is_candidate("op") && !caches.is_candidate("apps") && facts.operators == Operators::Unknown);
         assert!(caches.unknown().is_empty());
         assert!(metrics.text().contains("nadmit_cache_missed_total{kind=\"Namespace\"} 1\n"), "none was missed again");
 
@@ -337,6 +409,7 @@ mod tests {
             (facts.named_owner, facts.networks_here, facts.knows_networks),
             (Lookup::Unknown, Vec::new(), false)
         );
-        assert_eq!(facts.operator_namespace.as_deref(), Some("op"));
+        let claimants: Vec<_> = facts.claimants.iter().flatten().map(|network| network.id.to_string()).collect();
+        assert_eq!(claimants, ["SriovNetwork op/net", "OVSNetwork apps/net"]);
     }
 }

@@ -83,6 +83,11 @@ impl<'a> Id<'a> {
         Some(Self { namespace: meta.text("namespace").value().unwrap_or_default(), name })
     }
 
+    /// The same for the object that a line of a watch is about.
+    pub(super) fn of_event(line: &'a str) -> Option<Self> {
+        Self::of(Fields::parse(line).ok()?.raw("object")?)
+    }
+
     /// Both in one text, as the key of a map.
     pub(super) fn key(&self) -> Box<str> {
         key(&self.namespace, &self.name)

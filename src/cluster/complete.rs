@@ -22,6 +22,7 @@ use super::{Cluster, Failed, Written, address, meta_text, object};
 use crate::deploy::{EXEMPT, SPARED_NAMESPACE};
 use crate::policy::{Policy, Subject};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
+use crate::supervise::{Panicked, Supervisor, contained_async};
 use crate::telemetry::metrics::Completions;
 
 /// The time between two writes: nobody waits for them, and the operator looks at each.
@@ -36,13 +37,18 @@ const RETRY: Duration = Duration::from_secs(10);
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// The one who completes.
+#[derive(Clone)]
 pub struct Completer {
     /// The cluster whose NADs are looked at, and what is known of it.
     pub informed: Arc<Informed>,
+    /// Who knows the network that owns a NAD.
+    pub source: Arc<dyn Source>,
     /// The policy in force.
     pub policy: Arc<ArcSwap<Policy>>,
     /// Where it is counted what became of them.
     pub completions: Completions,
+    /// Where it is counted which objects are skipped.
+    pub supervisor: Supervisor,
 }
 
 /// What a look at all NADs came to.
@@ -65,7 +71,7 @@ impl Completer {
                 return;
             }
             let mut namespaces = self.informed.caches.namespaces();
-            let pause = match self.scan(|| claims.borrow().is_held()).await {
+            let pause = match self.scan_guarded(|| claims.borrow().is_held()).await {
                 Ok(Scan { seen, completed, failed }) => {
                     info!(seen, completed, failed, "looked for what was stored without nadmit");
                     RESCAN
@@ -100,6 +106,15 @@ impl Completer {
             for network in self.informed.caches.moving_to(&namespace) {
                 self.look_again(&network).await;
             }
+        }
+    }
+
+    /// The same as [`Self::scan`], as long as the mutating webhook is there: without it the operator would revert each completion.
+    async fn scan_guarded(&self, may_write: impl Fn() -> bool) -> Result<Scan, String> {
+        match self.informed.cluster.is_guarded().await {
+            Ok(true) => self.scan(may_write).await,
+            Ok(false) => Err("the mutating webhook configuration is not there or empty".to_owned()),
+            Err(failed) => Err(failed.to_string()),
         }
     }
 
@@ -152,8 +167,12 @@ impl Completer {
 
     async fn look_at(&self, stored: &Value, path: &str, scan: &mut Scan) {
         let policy = self.policy.load_full();
-        let completing = Completing { source: &*self.informed, cluster: &self.informed.cluster, policy: &policy };
-        match completing.complete(stored, path).await {
+        let completing = Completing { source: &*self.source, cluster: &self.informed.cluster, policy: &policy };
+        let completed = contained_async(completing.complete(stored, path)).await;
+        match completed.unwrap_or_else(|panicked| {
+            self.supervisor.skipped("completion");
+            Err(panicked.into())
+        }) {
             Ok(None) => {}
             Ok(Some(Written::Stored(_))) => {
                 scan.completed += 1;
@@ -189,7 +208,7 @@ impl Completing<'_> {
         // What cannot be read is not ours to mend.
         let Ok(Some(object)) = Object::read(&json) else { return Ok(None) };
         let subject = Subject { object: &object, old: None, writer: None, is_final: false };
-        let verdict = judged(self.source, &subject, self.policy, WITHIN).await;
+        let verdict = judged(self.source, &subject, None, self.policy, WITHIN).await;
         let verdict = verdict.map_err(|unavailable| CompletionError::Unknown(unavailable.to_string()))?;
         if verdict.patch.is_empty() || self.is_spared(&object.meta().namespace).await? {
             return Ok(None);
@@ -223,4 +242,7 @@ pub enum CompletionError {
     /// The object is not what it was.
     #[error("the repair does not fit: {0}")]
     Patch(#[from] json_patch::PatchError),
+    /// The object cannot be judged.
+    #[error("judging it {0}")]
+    Panicked(#[from] Panicked),
 }

@@ -19,6 +19,7 @@ use crate::output::fingerprint;
 use crate::output::report::About;
 use crate::policy::{Action, Finding, Verdict};
 use crate::resources::NetworkKind;
+use crate::visible;
 
 /// After what time an Event is offered again.
 const AGAIN: Duration = Duration::from_secs(3600);
@@ -92,7 +93,9 @@ fn name(about: &About<'_>, finding: &Finding) -> String {
 fn event(about: &About<'_>, finding: &Finding, name: &str, identity: &str, now: Timestamp) -> Value {
     let About { api_version, kind, namespace, name: of_name, uid } = *about;
     let help = if finding.help.is_empty() { String::new() } else { format!(". To mend it: {}", finding.help) };
+    // `kubectl describe` writes it to the terminal as it is.
     let message = format!("{} ({}){help}", finding.message, finding.rule.id);
+    let message = visible::line(&message);
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     json!({
         "apiVersion": "v1",

@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::complete::Completing;
+use super::owner::Unwatched;
 use super::{Cluster, Failed, Written, address};
 use crate::deploy::NAME;
-use crate::policy::Policy;
+use crate::policy::{Operators, Policy};
 use crate::resources::{NAD_GROUP, NADS};
 
 /// The time between two writes: the operator looks at each.
@@ -41,19 +42,23 @@ impl Cluster {
     /// Whether nadmit's admission is registered, so that what the operator writes stays complete.
     pub async fn is_guarded(&self) -> Result<bool, Failed> {
         let path = format!("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}");
-        Ok(self.read(&path).await?.is_some())
+        let found = self.read(&path).await?;
+        // It comes with the manifests, and asks nobody before nadmit fills it.
+        let webhooks = found.as_ref().and_then(|found| found.get("webhooks")).and_then(Value::as_array);
+        Ok(webhooks.is_some_and(|webhooks| !webhooks.is_empty()))
     }
 
     /// Completes a NAD: as it is now, with the resourceVersion that was read, through admission. Where somebody else wrote in
     /// between it is read once more, and then left to them.
-    pub async fn fix(&self, nad: &Incomplete, is_guarded: bool, policy: &Policy) -> Fixed {
+    pub async fn fix(&self, nad: &Incomplete, is_guarded: bool, operators: &Operators, policy: &Policy) -> Fixed {
         if nad.is_rendered && !is_guarded {
             return Fixed::Left(
                 "its network's operator would take it back at once, as nadmit is not registered in this cluster",
             );
         }
         let path = address(NAD_GROUP, NADS, &nad.namespace, &nad.name);
-        let completing = Completing { source: self, cluster: self, policy };
+        let source = Unwatched { cluster: self, operators };
+        let completing = Completing { source: &source, cluster: self, policy };
         for _ in 0..2 {
             let stored = match self.read(&path).await {
                 Ok(Some(stored)) if !is_leaving(&stored) => stored,

@@ -8,30 +8,74 @@ use serde_json::Value;
 use super::collection::{Id, members};
 use super::prefix;
 use super::watch::Keep;
+use crate::deploy::EXEMPT;
 use crate::policy::{Lookup, NadFact, NamespaceState};
 use crate::resources::raw::Fields;
 use crate::resources::{NetworkId, Object};
 
-/// The namespaces, and how they are.
+/// The namespaces, how they are, and whether they are exempt by their label.
 #[derive(Debug, Default)]
-pub(super) struct Namespaces(HashMap<Box<str>, NamespaceState>);
+pub(super) struct Namespaces(HashMap<Box<str>, (NamespaceState, bool)>);
 
 impl Namespaces {
     pub(super) fn find(&self, name: &str) -> Lookup<NamespaceState> {
-        self.0.get(name).map_or(Lookup::Absent, |state| Lookup::Found(*state))
+        self.0.get(name).map_or(Lookup::Absent, |(state, _)| Lookup::Found(*state))
+    }
+
+    /// How many are exempt.
+    pub(super) fn exempt(&self) -> usize {
+        self.0.values().filter(|(_, is_exempt)| *is_exempt).count()
     }
 }
 
 impl Keep for Namespaces {
-    type Fact = NamespaceState;
+    type Fact = (NamespaceState, bool);
 
-    fn read(object: &str) -> Option<NamespaceState> {
-        let namespace = Fields::parse(object).ok()?;
-        let is_leaving = members(&namespace, "metadata")?.raw("deletionTimestamp").is_some();
-        Some(if is_leaving { NamespaceState::Terminating } else { NamespaceState::Active })
+    fn read(object: &str) -> Option<Self::Fact> {
+        let meta = members(&Fields::parse(object).ok()?, "metadata")?;
+        let label = members(&meta, "labels").and_then(|labels| labels.text(EXEMPT).value());
+        let is_leaving = meta.raw("deletionTimestamp").is_some();
+        let state = if is_leaving { NamespaceState::Terminating } else { NamespaceState::Active };
+        Some((state, label.as_deref() == Some("true")))
     }
 
-    fn put(&mut self, id: &Id<'_>, fact: NamespaceState) {
+    fn put(&mut self, id: &Id<'_>, fact: Self::Fact) {
+        self.0.insert(id.name.as_ref().into(), fact);
+    }
+
+    fn remove(&mut self, id: &Id<'_>) {
+        self.0.remove(id.name.as_ref());
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The DeviceClasses by which devices are claimed (DRA), and whether each is of the SR-IOV driver.
+#[derive(Debug, Default)]
+pub(super) struct DeviceClasses(HashMap<Box<str>, bool>);
+
+/// The name of the SR-IOV DRA driver: in selectors, in parameters, or in the name of the class.
+const SRIOV_DRIVER: &str = "sriovnetwork.k8snetworkplumbingwg.io";
+
+impl DeviceClasses {
+    pub(super) fn has_sriov(&self) -> bool {
+        self.0.values().any(|is_sriov| *is_sriov)
+    }
+}
+
+impl Keep for DeviceClasses {
+    type Fact = bool;
+
+    fn read(object: &str) -> Option<bool> {
+        let class = Fields::parse(object).ok()?;
+        let has_driver = |text: Option<&str>| text.is_some_and(|text| text.contains(SRIOV_DRIVER));
+        let name = members(&class, "metadata")?.text("name").value();
+        Some(has_driver(class.raw("spec")) || has_driver(name.as_deref()))
+    }
+
+    fn put(&mut self, id: &Id<'_>, fact: bool) {
         self.0.insert(id.name.as_ref().into(), fact);
     }
 
@@ -132,6 +176,11 @@ impl Places {
         self.0.keys().map(AsRef::as_ref)
     }
 
+    /// Whether something is in that namespace.
+    pub(super) fn has(&self, namespace: &str) -> bool {
+        self.0.contains_key(namespace)
+    }
+
     /// The prefix that is stated there.
     pub(super) fn prefix(&self, namespace: &str) -> Option<&str> {
         self.0.get(namespace)?.as_deref()
@@ -167,11 +216,15 @@ mod tests {
     #[test]
     fn of_a_namespace_its_state_is_kept() {
         let namespace = |rest: &str| format!(r#"{{"metadata":{{"name":"n"{rest}}},"status":{{"phase":"Active"}}}}"#);
+        let label = |value: &str| namespace(&format!(r#","labels":{{"a":"b","nadmit.io/exempt":{value}}}"#));
         for (object, want) in [
-            (namespace(""), Some(NamespaceState::Active)),
-            (namespace(r#","labels":{"a":5,"":null},"annotations":[]"#), Some(NamespaceState::Active)),
-            (namespace(r#","deletionTimestamp":null"#), Some(NamespaceState::Active)),
-            (namespace(r#","deletionTimestamp":"2026-11-01T08:00:00Z""#), Some(NamespaceState::Terminating)),
+            (namespace(""), Some((NamespaceState::Active, false))),
+            (namespace(r#","labels":{"a":5,"":null},"annotations":[]"#), Some((NamespaceState::Active, false))),
+            (namespace(r#","deletionTimestamp":null"#), Some((NamespaceState::Active, false))),
+            (namespace(r#","deletionTimestamp":"2026-11-01T08:00:00Z""#), Some((NamespaceState::Terminating, false))),
+            (label(r#""true""#), Some((NamespaceState::Active, true))),
+            (label(r#""false""#), Some((NamespaceState::Active, false))),
+            (label("true"), Some((NamespaceState::Active, false))),
             ("{}".to_owned(), None),
             ("[]".to_owned(), None),
         ] {
@@ -180,6 +233,28 @@ mod tests {
         let namespaces: Namespaces = kept(&[namespace("")]);
         assert_eq!(namespaces.find("n"), Lookup::Found(NamespaceState::Active));
         assert_eq!(namespaces.find("m"), Lookup::Absent);
+        assert_eq!(kept::<Namespaces>(&[namespace("")]).exempt(), 0);
+        assert_eq!(kept::<Namespaces>(&[label(r#""true""#)]).exempt(), 1);
+    }
+
+    #[test]
+    fn a_device_class_is_of_the_driver_that_it_names() {
+        let class = |name: &str, spec: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{spec}}}"#);
+        let selector =
+            r#"{"selectors":[{"cel":{"expression":"device.driver == 'sriovnetwork.k8snetworkplumbingwg.io'"}}]}"#;
+        let config = r#"{"config":[{"opaque":{"driver":"sriovnetwork.k8snetworkplumbingwg.io","parameters":{}}}]}"#;
+        for (class, is_sriov) in [
+            (class("a", selector), true),
+            (class("a", config), true),
+            (class("sriovnetwork.k8snetworkplumbingwg.io", "{}"), true),
+            (class("gpu", r#"{"selectors":[{"cel":{"expression":"device.driver == 'gpu.example.com'"}}]}"#), false),
+        ] {
+            let mut classes: DeviceClasses = kept(std::slice::from_ref(&class));
+            assert_eq!(classes.has_sriov(), is_sriov, "{class}");
+            classes.remove(&Id::of(&class).unwrap());
+            assert!(!classes.has_sriov());
+        }
+        assert_eq!(DeviceClasses::read("{}"), None);
     }
 
     #[test]

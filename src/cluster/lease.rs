@@ -51,6 +51,7 @@ impl Claim {
 }
 
 /// One who would lead.
+#[derive(Clone)]
 pub struct Candidate {
     /// The cluster that has the Lease.
     pub cluster: Cluster,
@@ -101,13 +102,8 @@ struct Seen {
 }
 
 impl Candidate {
-    /// Begins to stand. The claim is on the channel; cancelling gives the Lease back, so cancel when the work has ended.
-    pub fn start(self, stop: CancellationToken) -> (watch::Receiver<Claim>, tokio::task::JoinHandle<()>) {
-        let (claims, claim) = watch::channel(Claim::default());
-        (claim, tokio::spawn(self.stand(claims, stop)))
-    }
-
-    async fn stand(self, claims: watch::Sender<Claim>, stop: CancellationToken) {
+    /// Stands until it is cancelled, which gives the Lease back: cancel when the work has ended. The claim goes to the channel.
+    pub async fn stand(self, claims: watch::Sender<Claim>, stop: CancellationToken) {
         let mut seen = Seen { record: None, since: Instant::now() };
         while !stop.is_cancelled() {
             // A request that is cut off here may still be carried out. That lengthens the record's life, not the claim's.

@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::kept::Namespaces;
 use super::owner::segment;
-use super::prefix::{DEPLOYMENT, available};
+use super::prefix::available;
 use super::watch::Keep;
 use super::{Cluster, Failed, address};
 use crate::audit::chain::{Node, NodePolicy, NodeState, Operator, Read, Sight};
-use crate::policy::{Lookup, NamespaceState, NetworkFact, Policy, USUAL_NAMESPACES};
+use crate::policy::{Lookup, NamespaceState, NetworkFact, Operators, Policy, USUAL_NAMESPACES};
 use crate::resources::{LAST_NAMESPACE, NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
 
 impl Cluster {
@@ -32,10 +32,14 @@ impl Cluster {
         };
         let target =
             read.as_ref().map_or_else(|| id.namespace.clone(), |network| network.target_namespace().into_owned());
-        let operator = self.operator(policy, &id.namespace).await?;
+        let operators = self.operators_read(policy).await?;
+        let operator = match &operators {
+            Ok(operators) => Ok(self.availability(operators, &id.namespace).await?),
+            Err(missing) => Err(missing.clone()),
+        };
         let home =
             operator.as_ref().ok().and_then(Option::as_ref).map_or(&*id.namespace, |operator| &operator.namespace);
-        let prefix = match self.prefix(policy, home, None).await {
+        let prefix = match self.prefix(policy, &operators.unwrap_or(Operators::Unknown), &id.namespace, None).await {
             Err(failed) if failed.is_forbidden() => None,
             prefix => prefix?,
         };
@@ -76,24 +80,36 @@ impl Cluster {
         Ok(found)
     }
 
-    /// The operator's Deployment, where the policy says, or beside the network, or in one of the usual places.
-    pub async fn operator(&self, policy: &Policy, beside: &str) -> Result<Read<Option<Operator>>, Failed> {
-        let named = policy.operator.namespace.as_deref();
-        let usual = USUAL_NAMESPACES.into_iter().chain([beside]).filter(|_| named.is_none());
-        let mut answer = Ok(None);
-        for namespace in named.into_iter().chain(usual).filter_map(segment) {
-            let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{DEPLOYMENT}");
-            match self.one(&path, &format!("get deployments in namespace {namespace}")).await? {
-                Ok(Some(text)) => {
-                    let object: Value = serde_json::from_str(&text).map_err(|_| Failed::Unexpected)?;
-                    let operator = Operator { namespace: namespace.to_owned(), available: available(&object) };
-                    return Ok(Ok(Some(operator)));
-                }
-                Ok(None) => {}
-                Err(missing) => answer = Err(missing),
-            }
+    /// The operators, or the right that is missing to know them.
+    async fn operators_read(&self, policy: &Policy) -> Result<Read<Operators>, Failed> {
+        match self.operators(policy).await {
+            Err(failed) if failed.is_forbidden() => Ok(Err(missing(
+                "list sriovoperatorconfigs, deployments and serviceaccounts and to create subjectaccessreviews",
+            ))),
+            operators => operators.map(Ok),
         }
-        Ok(answer)
+    }
+
+    /// The operator: the one beside a network, if there are several.
+    pub async fn operator(&self, policy: &Policy, beside: &str) -> Result<Read<Option<Operator>>, Failed> {
+        match self.operators_read(policy).await? {
+            Ok(operators) => Ok(Ok(self.availability(&operators, beside).await?)),
+            Err(missing) => Ok(Err(missing)),
+        }
+    }
+
+    async fn availability(&self, operators: &Operators, beside: &str) -> Result<Option<Operator>, Failed> {
+        let Some(operator) = operators.in_namespace(beside).or_else(|| operators.known().first()) else {
+            return Ok(None);
+        };
+        let Some(deployment) = operator.deployment.as_deref().and_then(segment) else { return Ok(None) };
+        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{deployment}", operator.namespace);
+        let found = self.read(&path).await?;
+        Ok(found.map(|found| Operator {
+            namespace: operator.namespace.clone(),
+            deployment: deployment.to_owned(),
+            available: available(&found),
+        }))
     }
 
     /// The node policies in the operator's namespace, the only ones it looks at.
@@ -133,7 +149,7 @@ impl Cluster {
         let Some(name) = segment(name) else { return Ok(Ok(None)) };
         let found = self.one(&format!("/api/v1/namespaces/{name}"), "get namespaces").await?;
         // What is no namespace that can be read is at least there.
-        let state = |text: String| Namespaces::read(&text).unwrap_or(NamespaceState::Active);
+        let state = |text: String| Namespaces::read(&text).map_or(NamespaceState::Active, |(state, _)| state);
         Ok(found.map(|found| found.map(state)))
     }
 

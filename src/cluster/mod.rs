@@ -22,29 +22,37 @@ mod look;
 mod lookups;
 mod networks;
 pub mod observe;
+mod operators;
 mod owner;
 mod pages;
+mod paths;
 mod pause;
 mod prefix;
 mod probe;
 pub mod refusals;
 pub mod registration;
 pub mod reports;
+mod rights;
 mod surroundings;
 pub mod survey;
+pub mod token;
 mod uninstall;
 mod watch;
 mod witness;
 
 use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use cache::{Caches, Informed};
 pub use canary::Canary;
+use futures_util::AsyncReadExt;
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 pub use crate::deploy::Home;
 pub use look::Stirs;
@@ -53,6 +61,11 @@ pub use witness::Witness;
 
 /// How long a connection to the API server may take; requests have the deadline of the review they are made for.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// The most that is read of one answer. An object has less than half of this; of a list then fewer objects are asked for at a time.
+const LARGEST_ANSWER: usize = 4 << 20;
+/// How many reviews read from the API server at once. Each read takes a few milliseconds.
+const LIVE_READS: usize = 4;
 
 /// Why the API server cannot be asked.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +99,15 @@ pub enum Failed {
     /// The resourceVersion is missing.
     #[error("an object was to be replaced without the resourceVersion that was read")]
     Blind,
+    /// The answer is longer than anybody reads.
+    #[error("the API server's answer is larger than {} MiB", LARGEST_ANSWER >> 20)]
+    TooLarge,
+    /// The answer broke off.
+    #[error("the API server's answer cannot be read: {0}")]
+    Broken(#[source] std::io::Error),
+    /// Who the operator is has still to be found out.
+    #[error("it is not known yet who the operator is")]
+    NotDiscovered,
     /// No answer in time.
     #[error("the API server did not answer in time")]
     Silent,
@@ -114,6 +136,8 @@ impl Home {
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
+    /// Whoever reads for a review takes one of these: what is read is large if its author wants it to be.
+    live_reads: Arc<Semaphore>,
 }
 
 impl Cluster {
@@ -156,7 +180,7 @@ impl Cluster {
     fn new(mut config: Config) -> Result<Self, ClusterError> {
         config.connect_timeout = Some(CONNECT);
         let client = kube::Client::try_from(config).map_err(|source| ClusterError::Client(Box::new(source)))?;
-        Ok(Self { client })
+        Ok(Self { client, live_reads: Arc::new(Semaphore::new(LIVE_READS)) })
     }
 
     /// The text of an object or a list; `None` where it is not there, or its kind is not.
@@ -240,8 +264,13 @@ impl Cluster {
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> Result<Answered, Failed> {
-        match self.client.request_text(request).await {
-            Ok(text) => Ok(Answered::Yes(text)),
+        match self.client.request_stream(request).await {
+            Ok(answer) => {
+                let mut text = String::new();
+                let mut answer = pin!(answer.take(LARGEST_ANSWER as u64 + 1));
+                answer.read_to_string(&mut text).await.map_err(Failed::Broken)?;
+                if text.len() > LARGEST_ANSWER { Err(Failed::TooLarge) } else { Ok(Answered::Yes(text)) }
+            }
             Err(kube::Error::Api(status)) => {
                 let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
                 Ok(Answered::Not(code, Box::new(kube::Error::Api(status))))

@@ -9,6 +9,7 @@ use super::changes::Changes;
 use super::{Caches, Cluster};
 use crate::output::Rewritten;
 use crate::policy::Rewrites;
+use crate::supervise::Supervisor;
 use crate::telemetry::metrics::CacheMetrics;
 
 /// How long the first lists may take before the time begins to count.
@@ -22,7 +23,7 @@ pub struct Observed(Arc<Changes>);
 impl Cluster {
     /// Watches for that long. `passed` is told of each second, or less at the end.
     pub async fn observe(&self, time: Duration, mut passed: impl FnMut(Duration) + Send) -> Observed {
-        let caches = Caches::start(self, &CacheMetrics::default());
+        let caches = Caches::start(self, &CacheMetrics::default(), &Supervisor::default());
         caches.listed(FIRST_LISTS).await;
         let changes = Arc::new(Changes::within(time));
         caches.let_see(Some(Arc::clone(&changes) as _));

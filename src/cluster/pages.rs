@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
+use tracing::warn;
 
 use super::collection::Page;
 use super::{Cluster, Failed};
+use crate::supervise::contained;
 
 /// Objects in one page of a list, where they are not known to be large.
 const PAGE: usize = 500;
@@ -31,14 +33,20 @@ impl<'a> Pages<'a> {
         Self { limit, ..self }
     }
 
-    /// The text of the page that comes next; `None` where there are no more, or there is no such kind.
+    /// The text of the page that comes next; `None` where there are no more, or there is no such kind. Where the objects are so large
+    /// that the page is, it has fewer of them.
     pub(super) async fn next(&mut self, cluster: &Cluster) -> Result<Option<String>, Failed> {
         let Some(next) = self.next.take() else { return Ok(None) };
-        let mut path = format!("{}?limit={}{}", self.address, self.limit, self.selector);
-        if !next.is_empty() {
-            path += &format!("&continue={next}");
+        loop {
+            let mut path = format!("{}?limit={}{}", self.address, self.limit, self.selector);
+            if !next.is_empty() {
+                path += &format!("&continue={next}");
+            }
+            match timeout(ANSWER, cluster.get(&path)).await.map_err(|_| Failed::Silent)? {
+                Err(Failed::TooLarge) if self.limit > 1 => self.limit = (self.limit / 8).max(1),
+                answer => return answer,
+            }
         }
-        timeout(ANSWER, cluster.get(&path)).await.map_err(|_| Failed::Silent)?
     }
 
     /// Goes on after a page. Without this call there is no next one.
@@ -53,14 +61,33 @@ impl Cluster {
         &self,
         address: &str,
         selector: &str,
+        visit: impl FnMut(&str) + Send,
+    ) -> Result<bool, Failed> {
+        self.first(usize::MAX, address, selector, visit).await
+    }
+
+    /// The same for that many of them.
+    pub(super) async fn first(
+        &self,
+        most: usize,
+        address: &str,
+        selector: &str,
         mut visit: impl FnMut(&str) + Send,
     ) -> Result<bool, Failed> {
-        let mut pages = Pages::of(address, selector);
-        let mut is_there = false;
-        while let Some(text) = pages.next(self).await? {
+        let mut pages = Pages::of(address, selector).by(most.min(PAGE));
+        let (mut is_there, mut left) = (false, most);
+        while left > 0
+            && let Some(text) = pages.next(self).await?
+        {
             is_there = true;
             let page = Page::read(&text)?;
-            page.objects.iter().for_each(|object| visit(object));
+            for object in page.objects.iter().take(left) {
+                // One object must not hide the others.
+                if let Err(panicked) = contained(|| visit(object)) {
+                    warn!(address, problem = %panicked, "an object cannot be read and is left out");
+                }
+            }
+            left = left.saturating_sub(page.objects.len());
             pages.after(&page);
         }
         Ok(is_there)

@@ -1,68 +1,135 @@
 //! The domain that the operator puts in front of resource names.
 
+use futures_util::future::try_join_all;
 use serde_json::Value;
 
 use super::cache::Caches;
+use super::operators::operators_own;
 use super::owner::segment;
-use super::{Cluster, Failed};
-use crate::policy::{Policy, Prefix};
-use crate::resources::{NAD_GROUP, NADS, OWNER_REF, Object, RESOURCE_NAME};
+use super::pages::Pages;
+use super::{Cluster, Failed, address};
+use crate::policy::rules::drift::is_rendering;
+use crate::policy::{Facts, OperatorFact, Operators, Policy, Prefix, USUAL_NAME};
+use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Nad, Network, NetworkKind, Object, RESOURCE_NAME};
 
-/// The operator's Deployment.
-pub(super) const DEPLOYMENT: &str = "sriov-network-operator";
-/// How many NADs are looked at for the prefix on those the operator wrote.
-const LIMIT: usize = 100;
+/// How many networks of each kind are looked at for the prefix on their NADs.
+const LIMIT: usize = 8;
 
 impl Cluster {
-    /// What the policy says; else what the operator's Deployment says; else what is on the NADs that the operator wrote, where
-    /// they agree. A wrong one would be stored, so otherwise there is none. Caches that have heard of the Deployment lately are trusted: an
-    /// operator that starts anew with another prefix takes far longer than a watch takes to tell of it.
+    /// The prefix for a network in that namespace: what the policy says; else what the Deployment of its operator states; else what is on
+    /// the NADs that networks beside it really render, where they agree. A wrong one would be stored, so otherwise there is none.
     pub(super) async fn prefix(
         &self,
         policy: &Policy,
+        operators: &Operators,
         namespace: &str,
         caches: Option<&Caches>,
     ) -> Result<Option<Prefix>, Failed> {
         if policy.resource_name.prefix.is_some() {
             return Ok(None);
         }
-        let namespace = policy.operator.namespace.as_deref().unwrap_or(namespace);
-        let deployed = match caches.and_then(|caches| caches.prefix(namespace)) {
-            Some(known) => known,
-            None => self.deployed(namespace).await?,
+        let stated = match &policy.operator.namespace {
+            Some(home) => match operators.in_namespace(home) {
+                Some(operator) => self.stated_by(operator, caches).await?,
+                // The policy's word needs no proof.
+                None => self.stated_in(home).await?,
+            },
+            None => match responsible(operators, namespace) {
+                Some(operator) => self.stated_by(operator, caches).await?,
+                None => None,
+            },
         };
-        let known = match deployed {
+        let known = match stated {
             Some(prefix) => Some(prefix),
-            None => self.written().await?,
+            None => self.rendered(namespace).await?,
         };
+        // One that nobody has looked for yet may well state it, and without it the NAD would be stored incomplete.
+        if known.is_none() && *operators == Operators::Unknown && policy.operator.namespace.is_none() {
+            return Err(Failed::NotDiscovered);
+        }
         Ok(known.map(|value| Prefix { value, assumed: false }))
     }
 
-    async fn deployed(&self, namespace: &str) -> Result<Option<String>, Failed> {
-        let Some(namespace) = segment(namespace) else { return Ok(None) };
-        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{DEPLOYMENT}");
-        let Some(text) = self.get(&path).await? else { return Ok(None) };
-        let deployment = serde_json::from_str(&text).map_err(|_| Failed::Unexpected)?;
-        Ok(stated(&deployment))
+    /// What an operator's Deployment states now. Caches that have heard of it lately are trusted: an operator that starts anew with
+    /// another prefix takes far longer than a watch event.
+    async fn stated_by(&self, operator: &OperatorFact, caches: Option<&Caches>) -> Result<Option<String>, Failed> {
+        let Some(deployment) = operator.deployment.as_deref().and_then(segment) else { return Ok(None) };
+        if deployment == USUAL_NAME
+            && let Some(known) = caches.and_then(|caches| caches.prefix(&operator.namespace))
+        {
+            return Ok(known);
+        }
+        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{deployment}", operator.namespace);
+        Ok(self.read(&path).await?.as_ref().and_then(stated))
     }
 
-    /// Whether a pod of the operator is available; `None` where it has no Deployment of the usual name there.
-    pub(super) async fn operator_runs(&self, namespace: &str) -> Result<Option<bool>, Failed> {
+    async fn stated_in(&self, namespace: &str) -> Result<Option<String>, Failed> {
         let Some(namespace) = segment(namespace) else { return Ok(None) };
-        let deployment = self.read(&format!("/apis/apps/v1/namespaces/{namespace}/deployments/{DEPLOYMENT}")).await?;
-        Ok(deployment.as_ref().map(|deployment| available(deployment) > 0))
+        let deployed = self.deployed(namespace).await?;
+        Ok(operators_own(&deployed, &[]).and_then(|own| own.prefix.clone()))
     }
 
-    async fn written(&self) -> Result<Option<String>, Failed> {
-        let path = format!("/apis/{NAD_GROUP}/v1/{NADS}?limit={LIMIT}");
-        let Some(text) = self.get(&path).await? else { return Ok(None) };
-        let nads = Object::read_list(&text).map_err(|_| Failed::Unexpected)?;
-        let rendered = nads.iter().map(Object::meta).filter(|meta| meta.annotation(OWNER_REF).is_some());
-        let names: Vec<_> = rendered.filter_map(|meta| meta.annotation(RESOURCE_NAME)).collect();
-        let mut prefixes = names.iter().filter_map(|name| Some(name.split_once('/')?.0));
-        let first = prefixes.next();
-        Ok(first.filter(|first| prefixes.all(|other| other == *first)).map(str::to_owned))
+    /// Whether a pod of an operator is available; `None` where it has no Deployment that is known.
+    pub(super) async fn operator_runs(&self, operators: &[OperatorFact]) -> Result<Option<bool>, Failed> {
+        let mut runs = None;
+        for operator in operators {
+            let Some(deployment) = operator.deployment.as_deref().and_then(segment) else { continue };
+            let path = format!("/apis/apps/v1/namespaces/{}/deployments/{deployment}", operator.namespace);
+            let deployment = self.read(&path).await?;
+            runs = runs.max(deployment.as_ref().map(|deployment| available(deployment) > 0));
+        }
+        Ok(runs)
     }
+
+    /// What is on the NADs that networks of that namespace render, where it is one prefix. An owner-ref is anybody's text, so each NAD is
+    /// compared with its network; and networks elsewhere have no say, since they are others'.
+    async fn rendered(&self, namespace: &str) -> Result<Option<String>, Failed> {
+        let Some(namespace) = segment(namespace) else { return Ok(None) };
+        let mut prefixes = Vec::new();
+        // One list after the other: their objects may be as large as objects get.
+        for kind in NetworkKind::ALL {
+            let path = format!("/apis/{NETWORK_GROUP}/v1/namespaces/{namespace}/{}", kind.plural());
+            let Some(text) = Pages::of(&path, "").by(LIMIT).next(self).await? else { continue };
+            let networks = Object::read_list(&text).map_err(|_| Failed::Unexpected)?;
+            let networks = networks.iter().filter_map(|object| match object {
+                Object::Network(network) => Some(network),
+                Object::Nad(_) => None,
+            });
+            let found = try_join_all(networks.map(|network| self.prefix_on_nad_of(network))).await?;
+            prefixes.extend(found.into_iter().flatten());
+        }
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        Ok(prefixes.pop().filter(|_| prefixes.is_empty()))
+    }
+
+    async fn prefix_on_nad_of(&self, network: &Network<'_>) -> Result<Option<String>, Failed> {
+        let target = network.target_namespace();
+        let (Some(target), Some(name)) = (segment(&target), segment(&network.meta.name)) else { return Ok(None) };
+        let Some(text) = self.get(&address(NAD_GROUP, NADS, target, name)).await? else { return Ok(None) };
+        match Object::read(&text) {
+            Ok(Some(Object::Nad(nad))) => Ok(prefix_on(&nad, network)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The prefix on a NAD, where it is what the network renders to.
+fn prefix_on(nad: &Nad<'_>, network: &Network<'_>) -> Option<String> {
+    let annotation = nad.meta.annotation(RESOURCE_NAME)?;
+    let (prefix, name) = annotation.split_once('/')?;
+    let is_its_own = nad.meta.owner().is_none_or(|owner| owner == network.id())
+        && name == network.text("resourceName")
+        && is_rendering(network, nad, &Facts::default());
+    is_its_own.then(|| prefix.to_owned())
+}
+
+/// The operator that renders the networks of a namespace: the one there, else the only one, else one of several that agree.
+fn responsible<'o>(operators: &'o Operators, namespace: &str) -> Option<&'o OperatorFact> {
+    operators.in_namespace(namespace).or_else(|| {
+        let (first, others) = operators.known().split_first()?;
+        others.iter().all(|other| other.prefix == first.prefix).then_some(first)
+    })
 }
 
 /// The prefix in the environment that a Deployment gives its containers.
@@ -76,4 +143,52 @@ pub(super) fn stated(deployment: &Value) -> Option<String> {
 /// How many pods of a Deployment are available.
 pub(super) fn available(deployment: &Value) -> i64 {
     deployment.pointer("/status/availableReplicas").and_then(Value::as_i64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_operators_the_one_beside_the_network_speaks() {
+        let operator = |namespace: &str, prefix: &str| OperatorFact {
+            namespace: namespace.to_owned(),
+            prefix: Some(prefix.to_owned()),
+            ..OperatorFact::default()
+        };
+        let two = Operators::Known([operator("a", "a.io"), operator("b", "b.io")].into());
+        let agreed = Operators::Known([operator("a", "a.io"), operator("b", "a.io")].into());
+        for (operators, namespace, want) in [
+            (&two, "b", Some("b")),
+            (&two, "apps", None),
+            (&agreed, "apps", Some("a")),
+            (&Operators::Unknown, "a", None),
+        ] {
+            let found = responsible(operators, namespace).map(|operator| operator.namespace.as_str());
+            assert_eq!(found, want, "{operators:?} {namespace}");
+        }
+    }
+
+    #[test]
+    fn only_a_nad_that_its_network_renders_shows_the_prefix() {
+        let network = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","metadata":{"name":"net","namespace":"op"},
+            "spec":{"resourceName":"cx7","networkNamespace":"apps","vlan":5}}"#;
+        let Ok(Some(Object::Network(network))) = Object::read(network) else { panic!("no network") };
+        let rendered = crate::resources::render(&network, "a.io").nad.unwrap();
+        let read = |text: &str| match Object::read(text) {
+            Ok(Some(Object::Nad(nad))) => prefix_on(&nad, &network),
+            _ => panic!("{text}"),
+        };
+        assert_eq!(read(&rendered).as_deref(), Some("a.io"), "{rendered}");
+        // Written by somebody: another config, another resource, another owner.
+        let poisoned = serde_json::json!({
+            "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": { "name": "net", "namespace": "apps", "annotations": {
+                RESOURCE_NAME: "evil.io/cx7", "sriovnetwork.openshift.io/owner-ref": network.id().owner_ref() } },
+            "spec": { "config": r#"{"cniVersion":"1.0.0","type":"sriov"}"# },
+        });
+        assert_eq!(read(&poisoned.to_string()), None);
+        assert_eq!(read(&rendered.replace("a.io/cx7", "a.io/other")), None);
+        assert_eq!(read(&rendered.replace("/op/net", "/op/other")), None);
+    }
 }

@@ -28,7 +28,7 @@ pub(super) enum ProbeError {
     Answer(String, String),
 }
 
-/// Asks `/healthz`, as the API server would ask for a review.
+/// Asks how a replica is, as the API server would ask for a review, and whether it knows the token where there is one.
 pub(super) async fn probe(address: &Address, bundle: &str) -> Result<(), ProbeError> {
     let shown = format!("{}:{}", address.name(), address.port());
     let mut roots = RootCertStore::empty();
@@ -52,7 +52,8 @@ async fn ask(address: &Address, tls: ClientConfig) -> std::io::Result<String> {
         None => TcpStream::connect((host.as_str(), address.port())).await?,
     };
     let mut stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await?;
-    let request = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let path = address.path("/healthz");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = vec![0; 512];
     let read = stream.read(&mut answer).await?;

@@ -14,6 +14,7 @@ use crate::audit::around::Around;
 use crate::audit::moments::Kept;
 use crate::policy::shortened;
 use crate::resources::{NAD_GROUP, NADS, Object, render};
+use crate::supervise::contained_async;
 
 /// How many questions there are in a while.
 const MOST: usize = 20;
@@ -44,9 +45,9 @@ impl Refusals {
             let now = Instant::now();
             self.asked += 1;
             let uid = &network.moments.uid;
-            let answer = timeout(LONGEST, cluster.who_refuses(&network.text, around)).await;
+            let answer = timeout(LONGEST, contained_async(cluster.who_refuses(&network.text, around))).await;
             // Where none came what was said before stays, and the turn is over all the same.
-            let words = answer.unwrap_or_else(|_| self.said(uid).map(str::to_owned));
+            let words = answer.map_or_else(|_| self.said(uid).map(str::to_owned), |asked| asked.ok().flatten());
             self.said.insert(uid.clone(), (now, words));
             if now.elapsed() >= SLOW {
                 self.asked = MOST;

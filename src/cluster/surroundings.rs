@@ -4,14 +4,12 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::cache::home;
 use super::collection::Id;
 use super::kept::{Namespaces, Policies};
-use super::prefix::{DEPLOYMENT, available};
 use super::watch::Keep;
 use super::{Cluster, Failed};
 use crate::audit::around::Around;
-use crate::policy::Policy;
+use crate::policy::{Operators, Policy};
 use crate::resources::NETWORK_GROUP;
 
 /// What could not be read, in words.
@@ -34,7 +32,7 @@ impl Cluster {
         let mut around = Around { now, ..Around::default() };
         let mut namespaces = HashMap::new();
         let each = self.each("/api/v1/namespaces", "", |text| {
-            if let (Some(id), Some(state)) = (Id::of(text), Namespaces::read(text)) {
+            if let (Some(id), Some((state, _))) = (Id::of(text), Namespaces::read(text)) {
                 namespaces.insert(id.name.as_ref().into(), state);
             }
         });
@@ -52,44 +50,22 @@ impl Cluster {
         let is_there = unread.or_noted("SriovNetworkNodePolicies", listed);
         around.offered = is_there.filter(|is_there| *is_there).map(|_| policies.offered());
 
-        let deployments = self.operators().await;
-        let deployments = unread.or_noted("the operator's Deployments", deployments);
-        let configs = self.configs().await;
-        let configs = unread.or_noted("SriovOperatorConfigs", configs);
-        around.operator_namespace = policy.operator.namespace.clone().or_else(|| {
-            let (deployments, configs) = (deployments.as_ref()?, configs.as_ref()?);
-            let places: Vec<&str> = deployments.iter().map(|(namespace, _)| namespace.as_str()).collect();
-            let configs: Vec<&str> = configs.iter().map(String::as_str).collect();
-            home(&places, &configs).map(str::to_owned)
-        });
-        if let Some(operators) = around.operator_namespace.clone() {
-            let mine = deployments.iter().flatten().find(|(namespace, _)| *namespace == operators);
-            around.operator_runs = mine.map(|(_, available)| *available > 0);
-            let prefix = self.prefix(policy, &operators, None).await;
+        let operators = self.operators(policy).await;
+        around.operators = unread
+            .or_noted("the operator's Deployments, its ServiceAccounts and what those may do", operators)
+            .unwrap_or(Operators::Unknown);
+        let homes: Vec<_> = around.operators.known().to_vec();
+        if !homes.is_empty() {
+            let runs = self.operator_runs(&homes).await;
+            around.operator_runs = unread.or_noted("the operator's Deployments", runs).flatten();
+        }
+        // Of several operators that state different ones, none counts for everything.
+        let home = policy.operator.namespace.as_deref().or(homes.first().map(|operator| operator.namespace.as_str()));
+        let agree = homes.windows(2).all(|two| matches!(two, [one, other] if one.prefix == other.prefix));
+        if let Some(home) = home.filter(|_| agree || policy.operator.namespace.is_some()) {
+            let prefix = self.prefix(policy, &around.operators, home, None).await;
             around.prefix = unread.or_noted("the operator's resource prefix and all NADs", prefix).flatten();
         }
         around
-    }
-
-    /// The namespaces of the operator's Deployments, and how many pods of each are available.
-    async fn operators(&self) -> Result<Vec<(String, i64)>, Failed> {
-        let mut found = Vec::new();
-        let selector = format!("&fieldSelector=metadata.name%3D{DEPLOYMENT}");
-        let add = |text: &str| {
-            if let (Some(id), Ok(deployment)) = (Id::of(text), serde_json::from_str(text)) {
-                found.push((id.namespace.into_owned(), available(&deployment)));
-            }
-        };
-        self.each("/apis/apps/v1/deployments", &selector, add).await?;
-        Ok(found)
-    }
-
-    /// The namespaces with a configuration of the operator.
-    async fn configs(&self) -> Result<Vec<String>, Failed> {
-        let mut found = Vec::new();
-        let path = format!("/apis/{NETWORK_GROUP}/v1/sriovoperatorconfigs");
-        let add = |text: &str| found.extend(Id::of(text).map(|id| id.namespace.into_owned()));
-        self.each(&path, "&fieldSelector=metadata.name%3Ddefault", add).await?;
-        Ok(found)
     }
 }

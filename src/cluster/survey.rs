@@ -14,8 +14,10 @@ use super::surroundings::Unread;
 use super::{Cluster, Failed};
 use crate::audit::around::{Around, OfNetwork};
 use crate::audit::moments::{Kept, Moments};
-use crate::policy::{Lookup, NetworkFact, Policy, Rewrites, Verdict};
+use crate::policy::{Lookup, Names, NetworkFact, Policy, Rewrites, Verdict};
+use crate::resources::raw::Fields;
 use crate::resources::{LAST_NAMESPACE, NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
+use crate::supervise::{Panicked, contained, contained_async};
 
 /// An object that was looked at.
 pub struct Looked<'a> {
@@ -41,6 +43,9 @@ pub trait Sink: Send {
 
     /// An object was looked at.
     fn looked(&mut self, looked: Looked<'_>) -> impl Future<Output = ()> + Send;
+
+    /// An object made the judgement panic and was skipped.
+    fn skipped(&mut self, object: &str, panicked: &Panicked);
 }
 
 /// One who looks at everything once.
@@ -49,6 +54,8 @@ pub struct Survey<'a> {
     pub cluster: &'a Cluster,
     /// The policy.
     pub policy: &'a Policy,
+    /// What may be named to whoever reads what is found.
+    pub names: Names,
 }
 
 /// What came of it besides findings.
@@ -77,6 +84,7 @@ impl Survey<'_> {
         let began = std::time::Instant::now();
         let mut unread = Unread::default();
         let around = self.cluster.surroundings(self.policy, now, &mut unread).await;
+        let around = Around { names: self.names.clone(), ..around };
         let mut networks = self.networks(sink).await?;
         let mut surveyed = Surveyed { unread: unread.0, around, listing: began.elapsed() };
         let rest = self.nads(&mut networks, &mut surveyed, sink).await?;
@@ -89,12 +97,14 @@ impl Survey<'_> {
         for kind in NetworkKind::ALL {
             let mut seen = 0;
             let address = format!("/apis/{NETWORK_GROUP}/v1/{}", kind.plural());
+            let mut skipped = Vec::new();
             let add = |text: &str| {
                 seen += 1;
-                networks.add(text);
+                skipped.extend(contained(|| networks.add(text)).err().map(|panicked| (described(text), panicked)));
             };
             self.cluster.each(&address, "", add).await?;
             sink.expects(seen);
+            skipped.iter().for_each(|(object, panicked)| sink.skipped(object, panicked));
         }
         Ok(networks)
     }
@@ -117,10 +127,15 @@ impl Survey<'_> {
             pages.after(&page);
             sink.expects(page.objects.len());
             for text in &page.objects {
-                let (Some(nad), Some(id)) = (Kept::of(text), Id::of(text)) else { continue };
+                let read = contained(|| Kept::of(text).zip(Id::of(text)));
+                let read = read.unwrap_or_else(|panicked| {
+                    sink.skipped(&described(text), &panicked);
+                    None
+                });
+                let Some((nad, id)) = read else { continue };
                 let place = id.key();
                 let at = networks.at.remove(&place).unwrap_or_default();
-                if !at.is_empty() {
+                if !here(&at, &surveyed.around, self.policy).is_empty() {
                     surveyed.around.writers.saw(&nad.moments);
                 }
                 rest.places.insert(place);
@@ -139,19 +154,11 @@ impl Survey<'_> {
         rest: &mut Rest,
         sink: &mut impl Sink,
     ) {
-        let here: Vec<_> = at.iter().filter_map(|network| fact(&network.text)).collect();
+        let here = here(&at, around, self.policy);
         if let Some(kept) = nad
-            && let Ok(Some(object)) = Object::read(&kept.text)
+            && let Err(panicked) = contained_async(self.nad(kept, &here, networks, around, sink)).await
         {
-            let meta = object.meta();
-            let named = meta.owner().map_or(Lookup::Unknown, |owner| {
-                networks.known.get(&owner).map_or(Lookup::Absent, |network| Lookup::Found(network.clone()))
-            });
-            let rewrites = sink.rewrites(object.kind(), &meta.namespace, &meta.name);
-            let verdict = around.nad((&object, &kept.moments), &here, named, rewrites, self.policy);
-            let is_rendered = !here.is_empty();
-            sink.looked(Looked { text: &kept.text, object: &object, moments: &kept.moments, is_rendered, verdict })
-                .await;
+            sink.skipped(&described(&kept.text), &panicked);
         }
         for network in at {
             if moved_from(&network.text).is_some() {
@@ -160,6 +167,18 @@ impl Survey<'_> {
                 self.network(&network, &here, OfNetwork { nad, ..OfNetwork::default() }, around, sink).await;
             }
         }
+    }
+
+    async fn nad(&self, kept: &Kept, here: &[NetworkFact], networks: &Networks, around: &Around, sink: &mut impl Sink) {
+        let Ok(Some(object)) = Object::read(&kept.text) else { return };
+        let meta = object.meta();
+        let named = meta.owner().map_or(Lookup::Unknown, |owner| {
+            networks.known.get(&owner).map_or(Lookup::Absent, |network| Lookup::Found(network.clone()))
+        });
+        let rewrites = sink.rewrites(object.kind(), &meta.namespace, &meta.name);
+        let verdict = around.nad((&object, &kept.moments), here, named, rewrites, self.policy);
+        let is_rendered = !here.is_empty();
+        sink.looked(Looked { text: &kept.text, object: &object, moments: &kept.moments, is_rendered, verdict }).await;
     }
 
     /// Looks at what is left: the networks that moved, and those without a NAD.
@@ -172,7 +191,7 @@ impl Survey<'_> {
         sink: &mut impl Sink,
     ) {
         for (_, at) in std::mem::take(&mut networks.at) {
-            let here: Vec<_> = at.iter().filter_map(|network| fact(&network.text)).collect();
+            let here = here(&at, around, self.policy);
             rest.moved.extend(at.into_iter().map(|network| (network, here.clone(), None)));
         }
         // Their order is that of a map until here.
@@ -197,6 +216,19 @@ impl Survey<'_> {
     }
 
     async fn network(
+        &self,
+        kept: &Kept,
+        here: &[NetworkFact],
+        of: OfNetwork<'_>,
+        around: &Around,
+        sink: &mut impl Sink,
+    ) {
+        if let Err(panicked) = contained_async(self.judge_network(kept, here, of, around, sink)).await {
+            sink.skipped(&described(&kept.text), &panicked);
+        }
+    }
+
+    async fn judge_network(
         &self,
         kept: &Kept,
         here: &[NetworkFact],
@@ -230,8 +262,24 @@ impl Networks {
     }
 }
 
+/// The kind and the name of an object that may be unfit to be read.
+pub(super) fn described(text: &str) -> String {
+    let read = || {
+        let kind = Fields::parse(text).ok()?.text("kind").value()?.into_owned();
+        Some(format!("{kind} {}", Id::of(text)?.key()))
+    };
+    contained(read).ok().flatten().unwrap_or_else(|| "an object without a name".to_owned())
+}
+
+/// What is known of the networks at one place, of those that the operator renders there.
+pub(super) fn here(at: &[Kept], around: &Around, policy: &Policy) -> Vec<NetworkFact> {
+    let facts: Vec<_> = at.iter().filter_map(|network| fact(&network.text)).collect();
+    let target = facts.first().map(|fact| fact.target_namespace.clone()).unwrap_or_default();
+    around.renderers(facts, &target, policy)
+}
+
 /// What is known of a network by its text.
-pub(super) fn fact(text: &str) -> Option<NetworkFact> {
+fn fact(text: &str) -> Option<NetworkFact> {
     match Object::read(text) {
         Ok(Some(Object::Network(network))) => Some(NetworkFact::of(&network)),
         _ => None,

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Cluster, Failed, reports};
+use crate::deploy::clients::Clients;
 use crate::deploy::webhooks::Phase;
 use crate::deploy::{Certificates, Home, NAME, Options, objects};
 use crate::output::report::ReportKind;
@@ -33,11 +34,9 @@ impl Cluster {
         Ok(())
     }
 
-    /// Deletes the webhook configurations, and the ClusterRole without which nobody makes them again. What a replica may write in
-    /// that moment belongs to a ClusterRole that is gone, and is collected.
+    /// Deletes the webhook configurations. No replica may create them again.
     pub async fn unregister(&self) -> Result<(), UninstallError> {
-        let role = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}");
-        for path in configurations().chain([role]).chain(configurations()) {
+        for path in configurations() {
             self.delete(&path).await.map_err(|cause| UninstallError { path, cause })?;
         }
         Ok(())
@@ -51,19 +50,28 @@ impl Cluster {
     }
 }
 
-/// What is deleted, in this order. A replica that still runs mends the configurations as long as it may, so they are deleted once
-/// more when it may not.
+/// What is deleted, in this order: the webhook configurations first, so that no write waits for a server that is gone. A replica of
+/// version 0.1.0 creates them again as long as it may, so they are deleted once more when it may not.
 fn paths(home: &Home) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
+    let clients = Clients { ca: String::new(), name: None };
     for certificates in Certificates::ALL {
-        let options =
-            Options { home: home.clone(), certificates, monitoring: true, backstop: true, ..Options::default() };
+        let options = Options {
+            home: home.clone(),
+            certificates,
+            monitoring: true,
+            backstop: true,
+            dry_runs: true,
+            clients: Some(clients.clone()),
+            ..Options::default()
+        };
         for path in objects(&options).iter().filter_map(path) {
             if !all.contains(&path) {
                 all.push(path);
             }
         }
     }
+    all.retain(|path| !configurations().any(|known| known == *path));
     let (rights, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|path| path.contains("/clusterrole"));
     configurations().chain(rights).chain(configurations()).chain(rest.into_iter().rev()).collect()
 }

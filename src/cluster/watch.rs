@@ -24,6 +24,7 @@ use super::pages::Pages;
 use super::pause::{FIRST_PAUSE, LONGEST_PAUSE, backoff, jittered, random};
 use super::witness::Witnesses;
 use super::{Cluster, Failed};
+use crate::supervise::contained;
 use crate::telemetry::metrics::{CacheMetrics, CacheState};
 
 /// How long the beginning of a watch may take.
@@ -95,6 +96,7 @@ impl<K: Keep> Cache<K> {
 
     /// Follows the collection for ever.
     pub(super) async fn follow(&self, cluster: &Cluster) {
+        let _followed = Followed(self);
         let mut attempts = Attempts { failures: 0, heard: Instant::now() };
         let mut logged = Logged::default();
         loop {
@@ -187,43 +189,63 @@ impl<K: Keep> Cache<K> {
             let Some(line) = line else { return Ok(Some(since)) };
             let line = line.map_err(|_| Failed::Ended)?;
             self.hear();
-            let object = match Event::read(&line)? {
-                Event::There(object) => {
-                    self.witnesses.saw(self.kind, object);
-                    if self.change(|kept| self.keep(kept, object, logged)) {
-                        self.tell(object);
-                    }
-                    object
-                }
-                Event::Gone(object) => {
-                    if let Some(id) = Id::of(object) {
-                        self.change(|kept| kept.remove(&id));
-                    }
-                    self.witnesses.lost(self.kind, object);
-                    object
-                }
-                Event::Bookmark(object) => object,
-                Event::Ended(410) => return Ok(None),
-                Event::Ended(_) => return Err(Failed::Ended),
-            };
-            since = version(object).unwrap_or(since);
+            let next = contained(|| self.event(&line, logged)).unwrap_or_else(|panicked| {
+                let id = contained(|| Id::of_event(&line)).ok().flatten();
+                self.skip(id.as_ref(), &panicked, logged);
+                Ok(Next::On(None))
+            });
+            match next? {
+                Next::On(version) => since = version.unwrap_or(since),
+                Next::Expired => return Ok(None),
+            }
         }
+    }
+
+    /// Takes one line of a watch.
+    fn event(&self, line: &str, logged: &mut Logged) -> Result<Next, Failed> {
+        let object = match Event::read(line)? {
+            Event::There(object) => {
+                if self.change(|kept| self.keep(kept, object, logged)) {
+                    self.tell(object);
+                }
+                self.witnesses.saw(self.kind, object);
+                object
+            }
+            Event::Gone(object) => {
+                if let Some(id) = Id::of(object) {
+                    self.change(|kept| kept.remove(&id));
+                }
+                self.witnesses.lost(self.kind, object);
+                object
+            }
+            Event::Bookmark(object) => object,
+            Event::Ended(410) => return Ok(Next::Expired),
+            Event::Ended(_) => return Err(Failed::Ended),
+        };
+        Ok(Next::On(version(object)))
     }
 
     /// Keeps what an object says. One that cannot be read is left out, and what it said before is not true any more.
     fn keep(&self, kept: &mut K, object: &str, logged: &mut Logged) {
         let id = Id::of(object);
-        if let (Some(id), Some(fact)) = (&id, K::read(object)) {
-            kept.put(id, fact);
-            return;
-        }
-        self.metrics.skipped(self.kind);
-        let name = id.as_ref().map(Id::key).unwrap_or_default();
-        if logged.is_new(&name) {
-            warn!(kind = self.kind, name = &*name, "an object cannot be read and is left out");
-        }
+        // An object must not end the watch of all the others, in every replica.
+        let problem = match (&id, contained(|| K::read(object))) {
+            (Some(id), Ok(Some(fact))) => return kept.put(id, fact),
+            (_, Ok(_)) => "it is not what its kind should be".to_owned(),
+            (_, Err(panicked)) => panicked.to_string(),
+        };
+        self.skip(id.as_ref(), &problem, logged);
         if let Some(id) = &id {
             kept.remove(id);
+        }
+    }
+
+    /// An object is left out: it is counted, and logged once.
+    fn skip(&self, id: Option<&Id<'_>>, problem: &dyn std::fmt::Display, logged: &mut Logged) {
+        self.metrics.skipped(self.kind);
+        let name = id.map(Id::key).unwrap_or_default();
+        if logged.is_new(&name) {
+            warn!(kind = self.kind, name = &*name, %problem, "an object cannot be read and is left out");
         }
     }
 
@@ -265,6 +287,23 @@ impl<K: Keep> Cache<K> {
         if state != CacheState::Unknown {
             self.listed.cancel();
         }
+    }
+}
+
+/// How a watch goes on after a line.
+enum Next {
+    /// From that version, or from the one before where the line had none.
+    On(Option<String>),
+    /// It must be listed again: the version to go on from is too old.
+    Expired,
+}
+
+/// A watch that ended, however it ended, knows nothing any more.
+struct Followed<'c, K: Keep>(&'c Cache<K>);
+
+impl<K: Keep> Drop for Followed<'_, K> {
+    fn drop(&mut self) {
+        self.0.take(Held::Unknown);
     }
 }
 

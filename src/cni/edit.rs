@@ -7,7 +7,7 @@ use super::Object;
 use crate::json::{Document, Member, Span, Value};
 
 /// One replacement of a range of the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Edit {
     /// The bytes that go; an empty range inserts.
     pub span: Span,
@@ -87,7 +87,7 @@ mod tests {
         let document = Document::parse(text).unwrap();
         let config = Config::of(&document).unwrap();
         let plugin = config.plugins.first().unwrap();
-        let edit = set_string(&document, plugin.object, "resourceName", "a.io/b", plugin.type_member);
+        let edit = set_string(&document, plugin.written, "resourceName", "a.io/b", plugin.type_member);
         apply(text, edit.as_slice())
     }
 

@@ -1,12 +1,12 @@
 //! What each reader of a config decodes: its keys, and the types that make its decoder give up.
 //!
 //! The tables name what the plugins' Go structs hold. A key that is in no table is ignored by the reader, which is why a
-//! near miss deserves a word; a value of another type stops the pod.
+//! near miss deserves a warning; a value of another type stops the pod.
 
 use std::collections::BTreeMap;
 
 use super::{Object, same_key};
-use crate::json::{Kind, Member, Value};
+use crate::json::{Kind, Member, Value, integer_of_float};
 
 /// A key that a reader knows, and what it must hold.
 #[derive(Debug)]
@@ -15,12 +15,16 @@ pub struct Field {
     pub key: &'static str,
     /// What its value must be, unless it is null.
     pub holds: Type,
+    /// Whether `nad/field-type` says nothing about a value of another type: another rule reports it, or only some releases of
+    /// the reader decode it.
+    pub is_quiet: bool,
 }
 
-/// What a Go field can hold.
-#[derive(Debug)]
+/// What a Go field can hold. The kinds differ in what null does to them, and in whether a second value is merged into the
+/// first one: see [`fold`](mod@super::fold).
+#[derive(Clone, Copy, Debug)]
 pub enum Type {
-    /// Whatever it is: nobody decodes it, or another rule looks at it.
+    /// Whatever it is: nobody decodes it, or into an `interface{}`.
     Any,
     /// A string.
     Str,
@@ -28,12 +32,20 @@ pub enum Type {
     Bool,
     /// An integer between the two, both included.
     Int(i128, i128),
-    /// An object of these fields (and others, ignored).
+    /// An object of these fields (and others, ignored): a struct.
     Object(&'static [Field]),
-    /// A list of these.
+    /// A list of these: a slice.
     List(&'static Self),
-    /// An object with any keys and these values.
+    /// An object with any keys and these values: a map.
     Map(&'static Self),
+    /// A pointer to one of these: null sets it back to nil.
+    Pointer(&'static Self),
+    /// A string that its type reads by `UnmarshalText`, as `net.IP` does: null sets it back to nil.
+    Text,
+    /// A string that its type reads by `UnmarshalJSON`, as `types.IPNet` does: null is read too, as an empty string.
+    Network,
+    /// One of these, which its type decodes into a new variable by `UnmarshalJSON`: nothing of an earlier value is left.
+    Fresh(&'static Self),
 }
 
 /// A Go `int` on the nodes we know.
@@ -47,7 +59,23 @@ pub const STRINGS: Type = Type::List(&Type::Str);
 
 /// Shorthand for the tables.
 pub const fn field(key: &'static str, holds: Type) -> Field {
-    Field { key, holds }
+    Field { key, holds, is_quiet: false }
+}
+
+impl Field {
+    /// The same, where `nad/field-type` says nothing about a value of another type.
+    pub const fn quiet(self) -> Self {
+        Self { key: self.key, is_quiet: true, holds: self.holds }
+    }
+}
+
+/// In which order a reader meets the members of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// As they stand in the text, duplicates included: Multus.
+    Text,
+    /// From a copy that went through a Go map, which keeps the last of equal keys and sorts: the plugin.
+    Copy,
 }
 
 /// A value that its reader cannot decode, and what it would have to be.
@@ -60,18 +88,25 @@ pub struct Misfit<'d> {
 }
 
 impl Type {
-    /// The first value in here that does not fit, if any.
-    pub fn misfit<'d>(&self, value: &'d Value<'d>) -> Option<Misfit<'d>> {
+    /// The first value in here that does not fit, if any, in the fields that are not quiet.
+    pub fn misfit<'d>(&self, value: &'d Value<'d>, reading: Reading) -> Option<Misfit<'d>> {
+        self.check(value, reading, false)
+    }
+
+    fn check<'d>(&self, value: &'d Value<'d>, reading: Reading, all: bool) -> Option<Misfit<'d>> {
         let fits = match (self, &value.kind) {
             (Self::Any, _) | (_, Kind::Null) => true,
-            (Self::Str, Kind::String(_)) | (Self::Bool, Kind::Bool(_)) => true,
-            (Self::Int(min, max), Kind::Number(text)) => integer(text).is_some_and(|n| (*min..=*max).contains(&n)),
-            (Self::Object(fields), Kind::Object(_)) => {
-                return Object::of(value).and_then(|object| first_misfit(fields, object));
+            (Self::Pointer(to) | Self::Fresh(to), _) => return to.check(value, reading, all),
+            (Self::Str | Self::Text | Self::Network, Kind::String(_)) | (Self::Bool, Kind::Bool(_)) => true,
+            (Self::Int(min, max), Kind::Number(text)) => {
+                integer(text, *min, reading).is_some_and(|n| (*min..=*max).contains(&n))
             }
-            (Self::List(element), Kind::Array(elements)) => return elements.iter().find_map(|e| element.misfit(e)),
+            (Self::Object(fields), Kind::Object(members)) => return check_members(&[fields], members, reading, all),
+            (Self::List(element), Kind::Array(elements)) => {
+                return elements.iter().find_map(|e| element.check(e, reading, all));
+            }
             (Self::Map(element), Kind::Object(members)) => {
-                return members.iter().find_map(|m| element.misfit(&m.value));
+                return first_decoded(members, reading, |member| element.check(&member.value, reading, all));
             }
             _ => false,
         };
@@ -81,21 +116,91 @@ impl Type {
     fn describe(&self) -> String {
         match self {
             Self::Any => "a value".to_owned(),
-            Self::Str => "a string".to_owned(),
+            Self::Str | Self::Text | Self::Network => "a string".to_owned(),
             Self::Bool => "true or false, without quotes".to_owned(),
             Self::Int(0, max) if *max == u64::MAX as i128 => "a whole number, not negative, without quotes".to_owned(),
             Self::Int(min, _) if *min == i64::MIN as i128 => "a whole number, without quotes".to_owned(),
             Self::Int(min, max) => format!("a whole number from {min} to {max}, without quotes"),
             Self::Object(_) => "an object".to_owned(),
             Self::List(element) => format!("a list, each element {}", element.describe()),
+            Self::Map(Self::Any) => "an object".to_owned(),
             Self::Map(element) => format!("an object, each value {}", element.describe()),
+            Self::Pointer(to) | Self::Fresh(to) => to.describe(),
         }
     }
 }
 
-/// The first field of the object that does not fit its type.
-pub fn first_misfit<'d>(fields: &[Field], object: Object<'d>) -> Option<Misfit<'d>> {
-    fields.iter().find_map(|field| field.holds.misfit(&object.get(field.key)?.value))
+/// The first value of an object that does not fit the field which takes it, in the fields that are not quiet.
+pub fn first_misfit<'d>(tables: &[&[Field]], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
+    check_members(tables, members, reading, false)
+}
+
+/// The first value of an object that makes its reader give up, quiet fields included.
+pub fn first_error<'d>(tables: &[&[Field]], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
+    check_members(tables, members, reading, true)
+}
+
+fn check_members<'d>(
+    tables: &[&[Field]],
+    members: &'d [Member<'d>],
+    reading: Reading,
+    all: bool,
+) -> Option<Misfit<'d>> {
+    first_decoded(members, reading, |member| {
+        let field = find(tables, &member.key)?.field;
+        if all || !field.is_quiet { field.holds.check(&member.value, reading, all) } else { None }
+    })
+}
+
+/// The first that `look` finds in the members that are decoded.
+fn first_decoded<'d, T>(
+    members: &'d [Member<'d>],
+    reading: Reading,
+    mut look: impl FnMut(&'d Member<'d>) -> Option<T>,
+) -> Option<T> {
+    // Nearly always nothing is found, and then it does not matter which of equal keys is left.
+    let found = members.iter().find_map(&mut look)?;
+    if reading == Reading::Text { Some(found) } else { decoded(members, reading).into_iter().find_map(look) }
+}
+
+/// The members in the order in which they are decoded.
+pub fn decoded<'v, 't>(members: &'v [Member<'t>], reading: Reading) -> Vec<&'v Member<'t>> {
+    match reading {
+        Reading::Text => members.iter().collect(),
+        Reading::Copy => {
+            let last: BTreeMap<&str, &Member<'t>> =
+                members.iter().map(|member| (member.key.as_ref(), member)).collect();
+            last.into_values().collect()
+        }
+    }
+}
+
+/// A field that takes a key.
+#[derive(Debug)]
+pub struct Found<'f> {
+    /// The field.
+    pub field: &'f Field,
+    /// The table it is in, counted from 0.
+    pub table: usize,
+    /// Its place among the fields of all tables.
+    pub index: usize,
+}
+
+/// The field that takes a key: the one of exactly this name, else the first that differs in case only.
+pub fn find<'f>(tables: &[&'f [Field]], key: &str) -> Option<Found<'f>> {
+    let close = first(tables, |field| same_key(key, field.key))?;
+    if close.field.key == key { Some(close) } else { first(tables, |field| key == field.key).or(Some(close)) }
+}
+
+fn first<'f>(tables: &[&'f [Field]], matches: impl Fn(&Field) -> bool) -> Option<Found<'f>> {
+    let mut before = 0;
+    for (table, fields) in tables.iter().enumerate() {
+        if let Some((index, field)) = fields.iter().enumerate().find(|(_, field)| matches(field)) {
+            return Some(Found { field, table, index: before + index });
+        }
+        before += fields.len();
+    }
+    None
 }
 
 /// An object as a decoder goes through it: which field takes which member.
@@ -121,21 +226,17 @@ pub struct Taken<'f, 'd> {
 }
 
 impl<'f, 'd> Decoding<'f, 'd> {
-    /// Gives each member to the first field, table by table, that takes its key.
+    /// Gives each member to the field that takes its key.
     pub fn of(object: Object<'d>, tables: &[&'f [Field]]) -> Self {
         let mut slots: Vec<Option<Taken<'f, 'd>>> = vec![None; tables.iter().map(|table| table.len()).sum()];
         let mut unknown = Vec::new();
         for member in object.members {
-            let mut slots = slots.as_mut_slice();
-            let found = tables.iter().enumerate().find_map(|(table, fields)| {
-                let (here, behind) = std::mem::take(&mut slots).split_at_mut_checked(fields.len())?;
-                slots = behind;
-                let mut known = fields.iter().zip(here);
-                known.find(|(field, _)| same_key(&member.key, field.key)).map(|(field, slot)| (slot, table, field))
-            });
-            match found {
-                Some((Some(taken), ..)) => taken.second = Some(member),
-                Some((slot, table, field)) => *slot = Some(Taken { field, table, first: member, second: None }),
+            let found = find(tables, &member.key);
+            match found.and_then(|found| slots.get_mut(found.index).map(|slot| (slot, found))) {
+                Some((Some(taken), _)) => taken.second = Some(member),
+                Some((slot, Found { field, table, .. })) => {
+                    *slot = Some(Taken { field, table, first: member, second: None });
+                }
                 None => unknown.push(member),
             }
         }
@@ -149,20 +250,29 @@ impl<'f, 'd> Decoding<'f, 'd> {
 }
 
 impl<'d> Taken<'_, 'd> {
-    /// The values that do not fit the field. A key in another case is decoded too, even where a later one wins; of exact
-    /// duplicates only the last is left when the plugin reads.
-    pub fn misfits(&self, object: Object<'d>) -> Vec<Misfit<'d>> {
+    /// The values that do not fit the field. Every spelling of a key is decoded, also where a later one replaces it; of exact
+    /// duplicates only the last is left in the copy that the plugin reads.
+    pub fn misfits(&self, object: Object<'d>, reading: Reading) -> Vec<Misfit<'d>> {
         if self.second.is_none() {
-            return self.field.holds.misfit(&self.first.value).into_iter().collect();
+            return self.field.holds.misfit(&self.first.value, reading).into_iter().collect();
         }
-        let spellings = object.named(self.field.key).map(|member| (member.key.as_ref(), &member.value));
-        let spellings: BTreeMap<&str, &Value<'d>> = spellings.collect();
-        spellings.into_values().filter_map(|value| self.field.holds.misfit(value)).collect()
+        let spellings: Vec<&Member<'d>> = match reading {
+            Reading::Text => object.named(self.field.key).collect(),
+            Reading::Copy => {
+                let last = object.named(self.field.key).map(|member| (member.key.as_ref(), member));
+                last.collect::<BTreeMap<&str, _>>().into_values().collect()
+            }
+        };
+        spellings.into_iter().filter_map(|member| self.field.holds.misfit(&member.value, reading)).collect()
     }
 }
 
-/// The integer in a number, however written. It has passed through a 64-bit float, which rounds what has more than 53 bits.
-fn integer(text: &str) -> Option<i128> {
+/// The integer in a number, however written, as its reader finds it: digit by digit in the text, through a float in the copy.
+fn integer(text: &str, min: i128, reading: Reading) -> Option<i128> {
+    if reading == Reading::Text {
+        return text.parse().ok().filter(|_| min < 0 || !text.starts_with('-'));
+    }
     let float: f64 = text.parse().ok()?;
-    (float.fract() == 0.0 && float.abs() < 1e21).then_some(float as i128)
+    // Go writes the float -0 as such, which no unsigned field takes.
+    integer_of_float(float).filter(|_| min < 0 || float.is_sign_positive())
 }

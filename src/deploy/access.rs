@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::webhooks::CONFIGURATIONS;
-use super::{CERTIFICATE, NAME, Options, anywhere, here, set};
+use super::{CERTIFICATE, NAME, Options, TOKEN, anywhere, here, named, set};
 
 /// What is done with reports; they are read one by one and in pages, and nobody watches them.
 const REPORTS: &[&str] = &["get", "list", "create", "update", "delete"];
@@ -60,22 +60,48 @@ fn cluster_role() -> Value {
                 &["get", "list", "watch", "update"],
             ),
             rule("sriovnetwork.openshift.io", &["sriovnetworknodepolicies"], &[], &["list", "watch"]),
-            // It creates none: it asks by a dry run who refuses the one that does not come.
-            rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &["get", "list", "watch", "update", "create"]),
+            rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &["get", "list", "watch", "update"]),
             rule("", &["namespaces"], &[], &["get", "list", "watch"]),
-            // The operator's own: where it is, and the prefix it is told to use.
-            rule("apps", &["deployments"], &["sriov-network-operator"], &["get", "list", "watch"]),
+            // Where an operator may be, which is watched by name; and, in those namespaces only, which Deployments and accounts there are,
+            // whatever they are called: the prefix is in the operator's Deployment, which Helm names after the release.
             rule("sriovnetwork.openshift.io", &["sriovoperatorconfigs"], &["default"], &["list", "watch"]),
+            rule("apps", &["deployments"], &["sriov-network-operator"], &["watch"]),
+            rule("apps", &["deployments"], &[], &["get", "list"]),
+            rule("", &["serviceaccounts"], &[], &["list"]),
+            // Which of those accounts is the operator, and what a writer may read: the API server is asked, and nothing is stored.
+            rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"]),
             // What the audit finds is kept beside each object, and its author is told. An Event is never changed.
             rule("openreports.io", &["reports"], &[], REPORTS),
             rule("wgpolicyk8s.io", &["policyreports"], &[], REPORTS),
             rule("", &["events"], &[], &["create"]),
-            rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[], &["create"]),
-            rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[NAME], &["get", "update", "delete"]),
-            // The owner of both configurations: they go with it.
-            rule("rbac.authorization.k8s.io", &["clusterroles"], &[NAME], &["get"]),
+            // Both configurations come with the manifests; nadmit fills them.
+            rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[NAME], &["get", "update"]),
+            // Where an SR-IOV DRA driver offers devices, the backstop only warns about NADs without a resourceName.
+            rule("resource.k8s.io", &["deviceclasses"], &[], &["list", "watch"]),
         ],
     })
+}
+
+/// The name of the right to ask by a dry run.
+const DRY_RUNS: &str = "nadmit-dry-runs";
+
+/// The right to create NADs. nadmit creates none: it asks by a dry run who denies the one that a network waits for.
+pub(super) fn dry_runs(options: &Options) -> Vec<Value> {
+    vec![
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": named(DRY_RUNS),
+            "rules": [rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &["create"])],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": named(DRY_RUNS),
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": DRY_RUNS },
+            "subjects": [account(options)],
+        }),
+    ]
 }
 
 /// The name of what `nadmit audit` and `nadmit doctor` need.
@@ -101,7 +127,10 @@ pub(super) fn reader(options: &Options) -> Vec<Value> {
                 rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &read),
                 rule("sriovnetwork.openshift.io", &networks, &[], &read),
                 rule("", &["namespaces", "nodes"], &[], &read),
-                rule("apps", &["deployments"], &["sriov-network-operator"], &read),
+                // Who is the operator: its Deployment, its account, and what that may do. Nothing is stored by such a review.
+                rule("apps", &["deployments"], &[], &["get", "list"]),
+                rule("", &["serviceaccounts"], &[], &["list"]),
+                rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"]),
                 rule("sriovnetwork.openshift.io", &["sriovoperatorconfigs"], &["default"], &read),
                 // Whether nadmit is registered.
                 rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[NAME], &["get"]),
@@ -124,7 +153,7 @@ fn role(options: &Options) -> Value {
         "metadata": here(options, NAME),
         "rules": [
             rule("", &["secrets"], &[], &["create"]),
-            rule("", &["secrets"], &[CERTIFICATE], &["get", "update"]),
+            rule("", &["secrets"], &[CERTIFICATE, TOKEN], &["get", "update"]),
             rule("coordination.k8s.io", &["leases"], &[], &["create"]),
             rule("coordination.k8s.io", &["leases"], &[NAME], &["get", "update"]),
         ],

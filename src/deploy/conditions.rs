@@ -8,15 +8,41 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::policy::Policy;
-use crate::resources::LAST_NAMESPACE;
+use crate::resources::{LAST_NAMESPACE, MOST_OWNERS, NAD_GROUP, NADS, READ_ANNOTATIONS};
 
 /// What an expression may cost is 1,000,000; matching a pattern costs a fortieth of the product of both lengths. Half of that is
 /// enough for every config that people write.
 const MOST_LENGTHS: usize = 20_000_000;
+/// How many searches of up to ten letters a config of the largest size allows.
+const MOST_SEARCHES: usize = 4;
 
-/// Whatever is being deleted must be able to go, also while nadmit is down.
+/// Not the update of an object that is being deleted already and of which nothing changes that is judged: finalizers and the garbage
+/// collector must get through, also while nadmit is down. A deletionTimestamp in the object that is sent proves nothing. It is
+/// `Subject::is_let_go` in CEL, and a test compares the two.
 pub(super) fn stays() -> Value {
-    json!({ "name": "stays", "expression": "!has(object.metadata.deletionTimestamp)" })
+    json!({ "name": "stays", "expression": format!("!({})", is_let_go()) })
+}
+
+fn is_let_go() -> String {
+    let [(new, old), (now, before)] = ["annotations", "ownerReferences"]
+        .map(|part| (format!("object.metadata.{part}"), format!("oldObject.metadata.{part}")));
+    let keys = READ_ANNOTATIONS.map(|key| format!("'{key}'")).join(", ");
+    let is_same = |key: &str| format!("has(o.{key}) && has(r.{key}) && o.{key} == r.{key}");
+    let same = ["apiVersion", "kind", "name", "uid"].map(is_same).join(" && ");
+    // What an expression may cost is limited, and to compare all references with all others takes the square of their number.
+    format!(
+        "request.operation == 'UPDATE' && has(oldObject.metadata.deletionTimestamp) && \
+         has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec) && \
+         [{keys}].all(k, (has({new}) && k in {new}) == (has({old}) && k in {old}) && \
+         (!has({new}) || !(k in {new}) || {new}[k] == {old}[k])) && \
+         (!has({now}) || (has({before}) && ({now} == {before} || ({now}.size() <= {MOST_OWNERS} && {before}.size() <= {MOST_OWNERS} && \
+         {now}.all(r, {before}.exists(o, {same}))))))"
+    )
+}
+
+/// Not a write to the status of what is being deleted.
+pub(super) fn status_stays() -> Value {
+    json!({ "name": "stays", "expression": "!has(oldObject.metadata.deletionTimestamp)" })
 }
 
 /// A write that changes something of what is judged, or is a person's, who is told again what was wrong before. Controllers write
@@ -29,7 +55,8 @@ pub(super) fn changes(parts: &[&str]) -> Value {
 /// The same for a network, and whatever is written to one that goes elsewhere than it went: of all that the operator notes on a network only
 /// that is judged.
 pub(super) fn changes_or_wedged() -> Value {
-    json!({ "name": "changes", "expression": format!("{} || ({})", changed(&["spec"]), is_wedged()) })
+    let expression = format!("{} || ({}) || ({})", changed(&["spec"]), is_wedged(), is_annotated_anew());
+    json!({ "name": "changes", "expression": expression })
 }
 
 fn changed(parts: &[&str]) -> String {
@@ -71,6 +98,19 @@ fn is_wedged() -> String {
     )
 }
 
+/// An update in which somebody who is no operator says where the network was. The operator, who may create NADs in all namespaces, does so
+/// with each network, and is not asked about.
+fn is_annotated_anew() -> String {
+    let said = |object: &str| {
+        format!("has({object}.metadata.annotations) && '{LAST_NAMESPACE}' in {object}.metadata.annotations")
+    };
+    let (now, before) = (said("object"), said("oldObject"));
+    format!(
+        "{now} && !({before} && oldObject.metadata.annotations['{LAST_NAMESPACE}'] == object.metadata.annotations['{LAST_NAMESPACE}']) && \
+         !authorizer.group('{NAD_GROUP}').resource('{NADS}').check('create').allowed()"
+    )
+}
+
 /// Whether the config has a member `type` with the name of such a plugin, in any spelling that JSON and Go allow. It looks
 /// everywhere in the text: of what it finds too much nadmit has nothing to repair.
 pub(super) fn has_device(policy: &Policy) -> String {
@@ -81,8 +121,14 @@ pub(super) fn has_device(policy: &Policy) -> String {
     let most = MOST_LENGTHS / pattern.len();
     // A config that is too long to be matched is only looked through for the names, and for escapes that may hide one.
     let mut roughly = r"object.spec.config.contains('\\')".to_owned();
-    for kind in kinds {
-        let _ = write!(roughly, " || object.spec.config.contains({})", quoted(kind));
+    // Each search costs a tenth of the text for every ten letters; of more than these the API server would give up, so nadmit is asked.
+    let searches: usize = kinds.iter().map(|kind| kind.len().div_ceil(10)).sum();
+    if searches > MOST_SEARCHES {
+        roughly = "true".to_owned();
+    } else {
+        for kind in kinds {
+            let _ = write!(roughly, " || object.spec.config.contains({})", quoted(kind));
+        }
     }
     format!(
         "has(object.spec) && type(object.spec) == map && has(object.spec.config) && type(object.spec.config) == string && \
@@ -91,7 +137,7 @@ pub(super) fn has_device(policy: &Policy) -> String {
 }
 
 /// A pattern for a text as it may stand between the quotes of JSON: any letter may be written by its number.
-fn spelled(text: &str, in_any_case: bool) -> String {
+pub(super) fn spelled(text: &str, in_any_case: bool) -> String {
     let mut pattern = String::new();
     for character in text.chars() {
         let mut ways = ways(character);

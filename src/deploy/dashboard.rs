@@ -64,7 +64,7 @@ const NUMBERS: [(&str, &str, &str, &str); 6] = [
 ];
 
 /// What is shown over time.
-const GRAPHS: [(&str, &str, &[Query], &str); 13] = [
+const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
     (
         "Reviews by decision",
         "What became of the writes that nadmit was asked about",
@@ -100,8 +100,14 @@ const GRAPHS: [(&str, &str, &[Query], &str); 13] = [
     ),
     (
         "Unanswered reviews",
-        "Reviews that got an HTTP error, so that failurePolicy decided",
-        &[("sum by (reason) (rate(nadmit_reviews_unanswered_total{job=~\"$job\"}[$__rate_interval]))", "{{reason}}")],
+        "Reviews that got an HTTP error, so that failurePolicy decided, and panics, which deny",
+        &[
+            ("sum by (reason) (rate(nadmit_reviews_unanswered_total{job=~\"$job\"}[$__rate_interval]))", "{{reason}}"),
+            (
+                "sum by (endpoint) (rate(nadmit_review_panics_total{job=~\"$job\"}[$__rate_interval]))",
+                "panics: {{endpoint}}",
+            ),
+        ],
         "reqps",
     ),
     (
@@ -131,8 +137,22 @@ const GRAPHS: [(&str, &str, &[Query], &str); 13] = [
     ),
     (
         "Registration",
-        "1 for each replica that finds nadmit registered as it should be",
-        &[("nadmit_registered{job=~\"$job\"}", "{{pod}}")],
+        "1 for each replica that finds nadmit registered as it should be, and for each webhook configuration that is there; and how many \
+         namespaces are exempt by their label",
+        &[
+            ("nadmit_registered{job=~\"$job\"}", "{{pod}}"),
+            ("min by (kind) (nadmit_webhook_configurations{job=~\"$job\"})", "{{kind}}"),
+            ("max(nadmit_exempt_namespaces{job=~\"$job\"})", "exempt namespaces"),
+        ],
+        "short",
+    ),
+    (
+        "Background tasks",
+        "Tasks that do not run in a replica, and panics. A task that ended is restarted, or ends its replica",
+        &[
+            ("sum by (task) (1 - nadmit_task_up{job=~\"$job\"}) > 0", "{{task}} down"),
+            ("sum by (task) (increase(nadmit_task_panics_total{job=~\"$job\"}[$__rate_interval]))", "{{task}} panics"),
+        ],
         "short",
     ),
     (
@@ -156,10 +176,11 @@ const GRAPHS: [(&str, &str, &[Query], &str); 13] = [
     ),
     (
         "Connections and reviews in flight",
-        "Each replica takes 1024 connections and 256 reviews at once",
+        "Each replica takes 1024 connections and judges 256 complete reviews at once; others wait",
         &[
             ("sum(nadmit_connections{job=~\"$job\"})", "connections"),
             ("sum(nadmit_reviews_in_flight{job=~\"$job\"})", "reviews"),
+            ("sum(nadmit_requests_unfinished{job=~\"$job\"})", "requests without their whole body"),
             (
                 "sum by (reason) (rate(nadmit_connections_refused_total{job=~\"$job\"}[$__rate_interval]))",
                 "refused per second: {{reason}}",

@@ -1,8 +1,7 @@
-//! What the chart has for `helm uninstall`: a Job that takes the registration away before anything else goes.
+//! What the chart has for `helm uninstall`: a Job that deletes the webhook configurations before anything else goes.
 //!
-//! The webhook configurations belong to nadmit's ClusterRole and go with it, but Helm deletes the Service and the Deployment
-//! first: until the garbage collector has been there, a webhook that fails closed would stand without its server. The Job has an
-//! account of its own, and needs no nadmit that runs.
+//! Not every version of Helm deletes them before the Service and the Deployment: until they are gone, a webhook that fails closed would
+//! deny every NAD with a device plugin. nadmit itself may not delete them, so the Job has an account of its own.
 
 use serde_json::{Value, json};
 
@@ -25,15 +24,12 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "metadata": head(None, -1),
-            "rules": [
-                {
-                    "apiGroups": ["admissionregistration.k8s.io"],
-                    "resources": CONFIGURATIONS,
-                    "resourceNames": [NAME],
-                    "verbs": ["delete"],
-                },
-                { "apiGroups": [group], "resources": ["clusterroles"], "resourceNames": [NAME], "verbs": ["delete"] },
-            ],
+            "rules": [{
+                "apiGroups": ["admissionregistration.k8s.io"],
+                "resources": CONFIGURATIONS,
+                "resourceNames": [NAME],
+                "verbs": ["delete"],
+            }],
         }),
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",

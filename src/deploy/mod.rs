@@ -3,11 +3,13 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod access;
+pub mod backstop;
 mod certificates;
+pub mod clients;
 mod conditions;
 mod dashboard;
+mod exempt_label;
 pub mod files;
-mod guard;
 mod hook;
 mod monitoring;
 pub mod webhooks;
@@ -18,12 +20,19 @@ use serde_json::{Value, json};
 
 /// The name of everything that is there once.
 pub const NAME: &str = "nadmit";
+/// The ValidatingAdmissionPolicy that warns about incomplete NADs where claims may bring devices; the one that denies them has the
+/// name of everything.
+const WARNINGS: &str = "nadmit-incomplete-nads-warn";
+/// The ValidatingAdmissionPolicy that denies template injection.
+const INJECTION: &str = "nadmit-template-injection";
 /// The namespace that nadmit is never asked about.
 pub const SPARED_NAMESPACE: &str = "kube-system";
 /// The label that, with the value "true", keeps a namespace away from nadmit: for emergencies.
 pub const EXEMPT: &str = "nadmit.io/exempt";
 /// The Secret with the serving certificate.
 pub const CERTIFICATE: &str = "nadmit-tls";
+/// The Secret with the token of the paths that are registered.
+pub const TOKEN: &str = "nadmit-token";
 /// The ConfigMap with the policy.
 const POLICY: &str = "nadmit-policy";
 /// Where reviews are answered in the pod.
@@ -84,8 +93,12 @@ pub struct Options {
     pub policy: String,
     /// Whether the Prometheus operator's kinds are there, and Grafana.
     pub monitoring: bool,
-    /// Whether the API server itself refuses incomplete NADs while nadmit is away.
+    /// Whether the API server itself denies incomplete NADs and template injection while nadmit is down.
     pub backstop: bool,
+    /// Whether nadmit may create NADs, which it does by dry runs alone, to learn who denies one that does not come.
+    pub dry_runs: bool,
+    /// Whose client certificates callers must show; `None`: nobody's.
+    pub clients: Option<clients::Clients>,
 }
 
 impl Default for Options {
@@ -97,7 +110,9 @@ impl Default for Options {
             certificates: Certificates::default(),
             policy: "# The default policy: every key is optional.\n{}\n".to_owned(),
             monitoring: false,
-            backstop: false,
+            backstop: true,
+            dry_runs: false,
+            clients: None,
         }
     }
 }
@@ -107,12 +122,18 @@ pub fn objects(options: &Options) -> Vec<Value> {
     let mut objects = vec![namespace(options)];
     objects.extend(access::objects(options));
     objects.extend(certificates::objects(options));
+    objects.extend(options.clients.iter().map(|clients| clients.object(options)));
     objects.extend(workload::objects(options));
+    objects.extend(webhooks::Phase::ALL.map(webhooks::unfilled));
+    objects.extend(exempt_label::objects(options));
     if options.monitoring {
         objects.extend(monitoring::objects(options));
     }
     if options.backstop {
-        objects.extend(guard::objects());
+        objects.extend(backstop::objects());
+    }
+    if options.dry_runs {
+        objects.extend(access::dry_runs(options));
     }
     objects
 }
@@ -156,5 +177,10 @@ fn here(options: &Options, name: &str) -> Value {
 
 /// The head of an object that is in no namespace.
 fn anywhere() -> Value {
-    json!({ "name": NAME, "labels": labels() })
+    named(NAME)
+}
+
+/// The head of an object of that name that is in no namespace.
+fn named(name: &str) -> Value {
+    json!({ "name": name, "labels": labels() })
 }

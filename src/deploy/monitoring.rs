@@ -49,11 +49,39 @@ fn alerts() -> Vec<Value> {
             "The API server does not ask nadmit as it should: broken networks are stored as they come. The log says why",
         ),
         alert(
+            "NadmitConfigurationDeleted",
+            "min by (kind) (nadmit_webhook_configurations) == 0",
+            "1m",
+            "critical",
+            "Somebody has deleted the {{ $labels.kind }} of nadmit, and it is not restored by itself: apply nadmit's manifests again",
+        ),
+        alert(
+            "NadmitExemptNamespaces",
+            "max(nadmit_exempt_namespaces) > 0",
+            "1h",
+            "warning",
+            "{{ $value }} namespaces are exempt from nadmit by the label nadmit.io/exempt=true, which is meant for emergencies",
+        ),
+        alert(
             "NadmitUnanswered",
-            "sum by (reason) (rate(nadmit_reviews_unanswered_total[5m])) > 0",
+            "sum by (reason) (rate(nadmit_reviews_unanswered_total{reason!~\"unknown_.*\"}[5m])) > 0",
             "5m",
             "warning",
             "nadmit answers reviews with errors ({{ $labels.reason }}), and failurePolicy decides instead",
+        ),
+        alert(
+            "NadmitUnexpectedCallers",
+            "sum by (reason) (rate(nadmit_reviews_unanswered_total{reason=~\"unknown_.*\"}[5m])) > 0",
+            "5m",
+            "warning",
+            "Somebody other than the API server sends reviews to nadmit ({{ $labels.reason }}), or the API server calls a path that nadmit did not register",
+        ),
+        alert(
+            "NadmitPanics",
+            "sum by (endpoint) (increase(nadmit_review_panics_total[15m])) > 0",
+            "0m",
+            "critical",
+            "A defect of nadmit: judging a write panicked, and the write was denied. The log says where, and which object it was",
         ),
         alert(
             "NadmitSlow",
@@ -82,6 +110,21 @@ fn alerts() -> Vec<Value> {
             "15m",
             "warning",
             "Nothing is known of the cluster's {{ $labels.kind }} objects: warnings that need them are missing",
+        ),
+        alert(
+            "NadmitTaskDown",
+            // A task that keeps ending is up for moments in between.
+            "min by (task) (min_over_time(nadmit_task_up[15m])) == 0",
+            "1m",
+            "warning",
+            "The background task {{ $labels.task }} ended unexpectedly and is restarted. Reviews are answered; the log says why it ended",
+        ),
+        alert(
+            "NadmitTaskPanics",
+            "sum by (task) (increase(nadmit_task_panics_total[30m])) > 0",
+            "1m",
+            "warning",
+            "The background task {{ $labels.task }} panicked; an object that caused it is skipped. The log names it",
         ),
         alert(
             "NadmitCompletionsFail",
@@ -189,12 +232,16 @@ mod tests {
         metrics.answered(&review, 0.001);
         metrics.found("rule", "warn");
         metrics.unanswered("x");
+        metrics.panicked("validate");
         metrics.refused("x");
         metrics.expires("serving", 1);
         metrics.certificate_reloaded(Reload::Taken);
         metrics.policy_reloaded(Reload::Taken);
         metrics.completions.count("failed");
         metrics.registered.is(true);
+        metrics.tasks.is_up("audit", true);
+        metrics.registered.configuration("k", true);
+        metrics.registered.exempt_namespaces(1);
         metrics.audit.found([(("rule", "warn"), 1)]);
         metrics.audit.scanned(1.0, 0.1);
         metrics.audit.reports.count("created");

@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::conditions::{changes, changes_or_wedged, device, may_patch, no_device, stays, wedged};
-use super::{EXEMPT, Home, NAME, SPARED_NAMESPACE, labels, set};
+use super::conditions::{changes, changes_or_wedged, device, may_patch, no_device, status_stays, stays, wedged};
+use super::{EXEMPT, Home, NAME, SPARED_NAMESPACE, anywhere, labels, set};
 use crate::policy::{FailurePolicy, Policy};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind};
 
@@ -28,12 +28,19 @@ pub struct Address {
     pub home: Home,
     /// Where the Service leads, for whoever has no Service network: the tests, whose Service is an external name.
     pub at: Option<SocketAddr>,
+    /// The token at the end of every path, which only the API server and nadmit know.
+    pub token: Option<String>,
 }
 
 impl Address {
     /// The Service's name, as its certificate has it.
     pub fn name(&self) -> String {
         format!("{}.{}.svc", self.home.service, self.home.namespace)
+    }
+
+    /// A path, with the token.
+    pub fn path(&self, path: &str) -> String {
+        self.token.as_ref().map_or_else(|| path.to_owned(), |token| format!("{path}/{token}"))
     }
 
     /// The Service's port.
@@ -70,6 +77,12 @@ impl Phase {
             Self::Validating => "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
         }
     }
+}
+
+/// The configuration of a phase as manifests have it: without the key `webhooks`, which nadmit fills. No tool that applies the manifest
+/// owns that key, so none takes it away, and nadmit needs no right to create configurations.
+pub(super) fn unfilled(phase: Phase) -> Value {
+    json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": phase.kind(), "metadata": anywhere() })
 }
 
 /// The configuration of a phase. The bundle is PEM. Everything that the API server would add by itself is said, so that what is
@@ -110,7 +123,12 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
                 entry("networks", networks(), or_ignore(failure.mutate_networks), json!([stays(), wedged()])),
             ];
             if !policy.status.resources.is_empty() {
-                entries.push(entry(STATUS, statuses(policy), or_ignore(failure.status), json!([stays(), may_patch()])));
+                entries.push(entry(
+                    STATUS,
+                    statuses(policy),
+                    or_ignore(failure.status),
+                    json!([status_stays(), may_patch()]),
+                ));
             }
             entries
         }
@@ -141,7 +159,7 @@ pub(super) fn nads() -> Value {
     rule(NAD_GROUP, &[NADS])
 }
 
-fn networks() -> Value {
+pub(super) fn networks() -> Value {
     rule(NETWORK_GROUP, &NetworkKind::ALL.map(NetworkKind::plural))
 }
 
@@ -174,7 +192,7 @@ fn client(address: &Address, path: &str, bundle: &str) -> Value {
     let Home { namespace, service } = &address.home;
     json!({
         "caBundle": BASE64_STANDARD.encode(bundle),
-        "service": { "namespace": namespace, "name": service, "path": path, "port": address.port() },
+        "service": { "namespace": namespace, "name": service, "path": address.path(path), "port": address.port() },
     })
 }
 
@@ -184,7 +202,8 @@ mod tests {
 
     fn entries(policy: &str) -> Vec<(Phase, Value)> {
         let policy = Policy::parse(policy).unwrap();
-        let address = Address { home: Home { namespace: "n".to_owned(), service: "s".to_owned() }, at: None };
+        let home = Home { namespace: "n".to_owned(), service: "s".to_owned() };
+        let address = Address { home, at: None, token: Some("t".to_owned()) };
         let of = |phase| configuration(phase, &address, &policy, "PEM")["webhooks"].as_array().unwrap().clone();
         Phase::ALL.iter().flat_map(|phase| of(*phase).into_iter().map(|entry| (*phase, entry))).collect()
     }
@@ -203,11 +222,12 @@ mod tests {
                 !name.contains(['*', '/'])
             };
             assert!(resources.iter().all(is_plain), "{rule}");
-            assert_eq!(entry["matchConditions"][0], stays());
+            assert_eq!(entry["matchConditions"][0], if is_status { status_stays() } else { stays() });
             assert_eq!((&entry["matchPolicy"], &entry["sideEffects"]), (&json!("Equivalent"), &json!("None")));
             assert!(entry["timeoutSeconds"].as_u64().unwrap() <= 5);
             assert_eq!(entry["reinvocationPolicy"] == "IfNeeded", phase == Phase::Mutating && !is_status);
             assert_eq!(entry["clientConfig"]["caBundle"], "UEVN");
+            assert!(entry["clientConfig"]["service"]["path"].as_str().unwrap().ends_with("/t"));
             assert!(entry["namespaceSelector"].to_string().contains("kube-system"));
             assert!(entry["namespaceSelector"].to_string().contains(EXEMPT));
         }
@@ -232,7 +252,7 @@ mod tests {
         let of = |policy: &str| {
             let mut entries = entries(policy).into_iter().filter(|(_, entry)| entry["name"] == "status.nadmit.io");
             entries.next().map(|(phase, entry)| {
-                assert_eq!((phase, &entry["clientConfig"]["service"]["path"]), (Phase::Mutating, &json!("/status")));
+                assert_eq!((phase, &entry["clientConfig"]["service"]["path"]), (Phase::Mutating, &json!("/status/t")));
                 assert!(entry["matchConditions"].to_string().contains("check('patch').allowed()"));
                 entry["rules"].clone()
             })

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::clients::{self, Clients};
 use super::{HTTPS_PORT, METRICS_PORT, NAME, Options, POLICY, certificates, here, labels, selector, set};
 
 /// The policy, the Service, the Deployment and what keeps it available.
@@ -47,6 +48,7 @@ fn service(options: &Options) -> Value {
 fn deployment(options: &Options) -> Value {
     let mut volumes = vec![(json!({ "name": "policy", "configMap": { "name": POLICY } }), "/etc/nadmit/policy")];
     volumes.extend(certificates::volumes(options));
+    volumes.extend(options.clients.as_ref().map(|_| clients::volume()));
     let mounts: Vec<Value> = volumes
         .iter()
         .map(|(volume, path)| json!({ "name": volume.get("name"), "mountPath": path, "readOnly": true }))
@@ -61,6 +63,7 @@ fn deployment(options: &Options) -> Value {
         "--register".to_owned(),
     ];
     arguments.extend(certificates::arguments(options));
+    arguments.extend(options.clients.iter().flat_map(Clients::arguments));
     let probe = |path: &str, seconds: u32| json!({ "httpGet": { "path": path, "port": "https", "scheme": "HTTPS" }, "periodSeconds": seconds });
     let container = json!({
         "name": NAME,

@@ -5,6 +5,7 @@
 //! the one that will run.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod path;
 mod read;
 mod skip;
 mod strings;
@@ -12,16 +13,23 @@ mod words;
 pub(crate) mod write;
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
+pub(crate) use path::Step;
 pub(crate) use read::Reader;
 
 /// The longest text that is read. Offsets are kept as `u32`, and nobody needs a network of this size.
 pub const MAX_BYTES: usize = 1 << 20;
 /// The deepest nesting that is read; each level costs a stack frame.
 pub const MAX_DEPTH: usize = 64;
+/// How many values a config may hold, each key with its value counted once. A value costs some 40 bytes of memory and may
+/// be written in two bytes of text, so that the size of the text alone is no bound.
+pub const MAX_VALUES: usize = 1 << 16;
+/// How many sets of derived values a document keeps.
+const MAX_VIEWS: usize = 2;
 
 /// A half-open range of bytes in the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// First byte.
     pub start: u32,
@@ -57,7 +65,7 @@ pub enum Kind<'t> {
     /// `true` or `false`
     Bool(bool),
     /// A number, as it is written.
-    Number(&'t str),
+    Number(Cow<'t, str>),
     /// A string, decoded.
     String(Cow<'t, str>),
     /// `[…]`
@@ -108,14 +116,26 @@ impl<'t> Value<'t> {
     }
 
     /// The integer a Go plugin finds here. Its config went through a map of floats, so `100.0` and `1e2` arrive as
-    /// integers; `1.5` does not, and neither does what leaves 64 bits.
+    /// integers and what has more than 53 bits is rounded; `1.5` does not arrive, and neither does what leaves 64 bits.
     pub fn as_int(&self) -> Option<i64> {
-        let Kind::Number(text) = self.kind else { return None };
-        if let Ok(exact) = text.parse() {
+        let Kind::Number(text) = &self.kind else { return None };
+        if let Some(exact) = text.parse::<i64>().ok().filter(|exact| exact.unsigned_abs() <= 1 << 53) {
             return Some(exact);
         }
-        let float: f64 = text.parse().ok()?;
-        (float.fract() == 0.0 && float.abs() < 9_223_372_036_854_775_808.0).then_some(float as i64)
+        integer_of_float(text.parse().ok()?)?.try_into().ok()
+    }
+
+    /// A copy that borrows nothing.
+    pub fn to_static(&self) -> Value<'static> {
+        let kind = match &self.kind {
+            Kind::Null => Kind::Null,
+            Kind::Bool(value) => Kind::Bool(*value),
+            Kind::Number(text) => Kind::Number(Cow::Owned(text.clone().into_owned())),
+            Kind::String(text) => Kind::String(Cow::Owned(text.clone().into_owned())),
+            Kind::Array(elements) => Kind::Array(elements.iter().map(Self::to_static).collect()),
+            Kind::Object(members) => Kind::Object(members.iter().map(Member::to_static).collect()),
+        };
+        Value { span: self.span, kind }
     }
 
     /// What this is, in a sentence: "a number".
@@ -127,6 +147,17 @@ impl<'t> Value<'t> {
             Kind::String(_) => "a string",
             Kind::Array(_) => "a list",
             Kind::Object(_) => "an object",
+        }
+    }
+}
+
+impl Member<'_> {
+    /// A copy that borrows nothing.
+    pub fn to_static(&self) -> Member<'static> {
+        Member {
+            key: Cow::Owned(self.key.clone().into_owned()),
+            key_span: self.key_span,
+            value: self.value.to_static(),
         }
     }
 }
@@ -149,6 +180,8 @@ pub enum Problem {
     TooLarge,
     #[error("it is nested deeper than 64 levels")]
     TooDeep,
+    #[error("it holds more than 65,536 JSON values")]
+    TooMany,
     #[error("it is blank")]
     Blank,
     #[error("it ends in the middle of a value")]
@@ -179,6 +212,13 @@ pub enum Problem {
     ControlCharacter,
 }
 
+impl Problem {
+    /// Whether the text may be good JSON, but more of it than is read.
+    pub fn is_limit(self) -> bool {
+        matches!(self, Self::TooLarge | Self::TooDeep | Self::TooMany)
+    }
+}
+
 /// A text and the one JSON value in it.
 #[derive(Clone, Debug)]
 pub struct Document<'t> {
@@ -186,52 +226,48 @@ pub struct Document<'t> {
     pub text: &'t str,
     /// The value.
     pub root: Value<'t>,
+    /// Values that a reader derived from the root, kept here so that they live as long as the document. They borrow
+    /// nothing, so that the document can still be lent out for any shorter time.
+    views: [OnceLock<Vec<Value<'static>>>; MAX_VIEWS],
 }
 
 impl<'t> Document<'t> {
     /// Reads a config: a text within the limits that holds exactly one JSON value.
     pub fn parse(text: &'t str) -> Result<Self, Error> {
-        Self::parse_within(text, MAX_BYTES, MAX_DEPTH)
+        Self::read(text, MAX_BYTES, MAX_DEPTH, MAX_VALUES)
     }
 
-    /// Reads a text that holds exactly one JSON value, within other limits.
-    pub fn parse_within(text: &'t str, max_bytes: usize, max_depth: usize) -> Result<Self, Error> {
+    /// Reads a text that holds exactly one JSON value, of any size and at most so many levels deep.
+    pub fn parse_unbounded(text: &'t str, max_depth: usize) -> Result<Self, Error> {
+        Self::read(text, usize::MAX, max_depth, usize::MAX)
+    }
+
+    fn read(text: &'t str, max_bytes: usize, max_depth: usize, max_values: usize) -> Result<Self, Error> {
         // Offsets are kept in 32 bits.
         if text.len() > max_bytes.min(u32::MAX as usize) {
             return Err(Error { offset: 0, problem: Problem::TooLarge });
         }
-        let root = Reader::whole(text, |reader| reader.value(max_depth))?;
-        Ok(Self { text, root })
+        let root = Reader::whole(text, |reader| {
+            reader.values_left = max_values;
+            reader.value(max_depth)
+        })?;
+        Ok(Self { text, root, views: Default::default() })
     }
 
-    /// The JSON pointer of the value or key at a span of this document. The path is found by looking, so that rules
-    /// need not carry it along for the findings they do not make.
-    pub fn pointer_to(&self, span: Span) -> String {
-        let mut pointer = String::new();
-        let mut here = &self.root;
-        loop {
-            let step = match &here.kind {
-                Kind::Array(elements) => elements
-                    .iter()
-                    .enumerate()
-                    .find(|(_, element)| element.span.contains(span))
-                    .map(|(index, element)| (Cow::Owned(index.to_string()), element, false)),
-                Kind::Object(members) => members.iter().find_map(|member| {
-                    let is_key = member.key_span.contains(span);
-                    (is_key || member.value.span.contains(span)).then(|| (escape(&member.key), &member.value, is_key))
-                }),
-                _ => None,
-            };
-            // A span equal to `here` has been reached when no child holds it.
-            let Some((token, child, last)) = step else { return pointer };
-            pointer.push('/');
-            pointer.push_str(&token);
-            if last {
-                return pointer;
-            }
-            here = child;
-        }
+    /// The derived values of that number, made at the first call. `None` beyond the last number there is room for.
+    pub(crate) fn views(&self, number: usize, make: impl FnOnce() -> Vec<Value<'static>>) -> Option<&[Value<'static>]> {
+        self.views.get(number).map(|views| views.get_or_init(make).as_slice())
     }
+}
+
+/// The integer that Go writes for a float: the shortest digits that mean this float, filled up with zeros. From 10^21 on it
+/// writes an exponent, which no integer field takes.
+pub fn integer_of_float(float: f64) -> Option<i128> {
+    if float.fract() != 0.0 || float.abs() >= 1e21 {
+        return None;
+    }
+    // Up to here an integer has one spelling only.
+    if float.abs() <= 9_007_199_254_740_992.0 { Some(float as i128) } else { float.to_string().parse().ok() }
 }
 
 /// Escapes one reference token of a JSON pointer.
@@ -369,7 +405,9 @@ mod tests {
             ("1e2", Some(100)),
             ("-0", Some(0)),
             ("1.5", None),
-            ("9223372036854775807", Some(i64::MAX)),
+            ("9007199254740993", Some(9_007_199_254_740_992)),
+            ("9223372036854774784", Some(9_223_372_036_854_775_000)),
+            ("9223372036854775807", None),
             ("1e30", None),
             ("\"100\"", None),
         ] {
@@ -384,6 +422,19 @@ mod tests {
         assert_eq!(Document::parse(&deep(MAX_DEPTH + 1)).unwrap_err().problem, Problem::TooDeep);
         assert_eq!(Document::parse(&"[".repeat(100_000)).unwrap_err().problem, Problem::TooDeep);
         assert_eq!(Document::parse(&" ".repeat(MAX_BYTES + 1)).unwrap_err().problem, Problem::TooLarge);
+    }
+
+    /// The list itself is a value too.
+    #[test]
+    fn a_config_holds_a_limited_number_of_values() {
+        let list = |values: usize| format!("[{}]", vec!["0"; values - 1].join(","));
+        assert!(Document::parse(&list(MAX_VALUES)).is_ok());
+        let text = list(MAX_VALUES + 1);
+        let error = Document::parse(&text).unwrap_err();
+        assert_eq!((error.problem, error.offset), (Problem::TooMany, text.len() - 2));
+        assert!(Document::parse_unbounded(&text, MAX_DEPTH).is_ok());
+        let members = (0..MAX_VALUES).map(|n| format!("\"{n}\":{{}}")).collect::<Vec<_>>().join(",");
+        assert_eq!(Document::parse(&format!("{{{members}}}")).unwrap_err().problem, Problem::TooMany);
     }
 
     #[test]

@@ -10,12 +10,14 @@ pub(crate) struct Reader<'t> {
     pub(super) at: usize,
     /// Where strings with escapes are put together: how long one gets is known only at its end.
     pub(super) scratch: Vec<u8>,
+    /// How many more values may be built.
+    pub(super) values_left: usize,
 }
 
 impl<'t> Reader<'t> {
     /// Stands on the first byte of a text.
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, at: 0, scratch: Vec::new() }
+        Self { text, at: 0, scratch: Vec::new(), values_left: usize::MAX }
     }
 
     /// Reads a text that holds nothing but blanks beside what `read` takes from it.
@@ -70,6 +72,7 @@ impl<'t> Reader<'t> {
     /// A value with all that is in it, at most so many levels deep.
     pub(super) fn value(&mut self, levels: usize) -> Result<Value<'t>, Error> {
         let start = self.at;
+        self.values_left = self.values_left.checked_sub(1).ok_or(self.error(Problem::TooMany))?;
         let kind = match self.peek() {
             Some(b'{' | b'[') if levels == 0 => return Err(self.error(Problem::TooDeep)),
             Some(b'{') => {
@@ -92,7 +95,7 @@ impl<'t> Reader<'t> {
             Some(b'"') => Kind::String(self.string()?),
             _ => self.scalar()?,
         };
-        if let Kind::Number(text) = kind
+        if let Kind::Number(text) = &kind
             && is_huge(text)
         {
             return Err(Error { offset: start, problem: Problem::HugeNumber });
@@ -195,7 +198,7 @@ impl<'t> Reader<'t> {
 
     pub(super) fn scalar(&mut self) -> Result<Kind<'t>, Error> {
         match self.peek() {
-            Some(b'-' | b'0'..=b'9') => self.number().map(Kind::Number),
+            Some(b'-' | b'0'..=b'9') => self.number().map(|text| Kind::Number(Cow::Borrowed(text))),
             Some(b't') => self.literal("true", Kind::Bool(true)),
             Some(b'f') => self.literal("false", Kind::Bool(false)),
             Some(b'n') => self.literal("null", Kind::Null),

@@ -6,13 +6,14 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::Judged;
+use crate::visible;
 
 /// The difference between an object as it was given and as it would be stored, both as JSON texts.
 pub(super) fn unified(judged: &Judged<'_>, given: &str, stored: &str) -> String {
     let yaml = |json: &str| serde_json::from_str(json).map(|value| to_yaml(&value)).unwrap_or_default();
     let (given, stored) = (yaml(given), yaml(stored));
     let diff = TextDiff::from_lines(given.as_str(), stored.as_str());
-    let name = format!("{}:{}", judged.source, judged.line);
+    let name = format!("{}:{}", visible::line(judged.source), judged.line);
     diff.unified_diff()
         .context_radius(3)
         .header(&format!("{name} as given, keys sorted"), &format!("{name} as it would be stored"))

@@ -3,6 +3,7 @@
 use super::words::{full_name, path, problem_and_help};
 use super::{Format, Judged, Placed, Summary};
 use crate::policy::Action;
+use crate::visible;
 
 /// One command per finding. What is only recorded is not shown.
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +44,9 @@ fn command(judged: &Judged<'_>, placed: &Placed<'_>) -> Option<String> {
     Some(format!("::{level} {properties}title={title}::{}\n", data(&text)))
 }
 
-/// Escapes what stands after the second pair of colons.
+/// Escapes what stands after the second pair of colons. The log of a workflow obeys escape sequences.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    visible::lines(text).replace('%', "%25").replace('\n', "%0A")
 }
 
 /// Escapes the value of a property.
@@ -77,14 +78,14 @@ mod tests {
 
     #[test]
     fn no_text_becomes_a_command_or_a_property() {
-        let text = "100%\r\n::error::x, y: z\n::add-mask::";
+        let text = "100%\r\n::error::x, y: z\n::add-mask::\u{1b}\u{202e}";
         let mut case = Case::new(vec![testing::finding("nad/schema", Action::Deny, text)]);
         case.source = "./a,b:c%\n.yaml";
         case.name = "n\n::stop-commands::";
         let shown = Github.document(&case.judged());
         assert_eq!(shown.lines().count(), 1);
         assert!(shown.starts_with("::error file=a%2Cb%3Ac%25%0A.yaml,line=9,"), "{shown}");
-        assert!(shown.contains("100%25%0D%0A::error::x, y: z%0A::add-mask::%0Ahelp"), "{shown}");
+        assert!(shown.contains("100%25\\u{d}%0A::error::x, y: z%0A::add-mask::\\u{1b}\\u{202e}%0Ahelp"), "{shown}");
     }
 
     #[test]

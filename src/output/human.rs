@@ -6,6 +6,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use super::{Format, Judged, Placed, Summary, diff, words};
 use crate::policy::{Action, Because};
+use crate::visible;
 
 /// The longest line that is shown as it is.
 const MOST_SHOWN: usize = 2000;
@@ -33,22 +34,24 @@ impl Human {
             Action::Warn => Level::WARNING,
             Action::Audit | Action::Off => Level::NOTE,
         };
-        let title = level.primary_title(words::problem(finding)).id(finding.rule.id);
+        let title = level.primary_title(shown(&words::problem(finding))).id(finding.rule.id);
         let line = line_of(judged.text, &placed.span);
+        let source = shown(judged.source);
         let mut group = if line.len() <= MOST_SHOWN {
-            let mark = placed.span.start - line.start..placed.span.end - line.start;
-            let snippet = Snippet::source(judged.text.get(line).unwrap_or_default()).line_start(placed.line);
-            title.element(snippet.path(judged.source).annotation(AnnotationKind::Primary.span(mark)))
+            let (text, mark) = marked(judged.text, line, &placed.span);
+            let snippet = Snippet::source(text).line_start(placed.line);
+            title.element(snippet.path(source).annotation(AnnotationKind::Primary.span(mark)))
         } else {
             // Nobody reads a file that is one line; what stands around the place tells more.
-            let origin = Origin::path(judged.source).line(placed.line).char_column(placed.column);
-            title.element(origin).element(Level::NOTE.with_name("text").message(around(judged.text, &placed.span)))
+            let origin = Origin::path(source).line(placed.line).char_column(placed.column);
+            let text = shown(around(judged.text, &placed.span));
+            title.element(origin).element(Level::NOTE.with_name("text").message(text))
         };
-        group = group.element(Level::NOTE.with_name("in").message(object(judged, placed)));
+        group = group.element(Level::NOTE.with_name("in").message(shown(&object(judged, placed))));
         if let Some(because) = &finding.because {
-            group = group.element(Level::NOTE.message(why(because)));
+            group = group.element(Level::NOTE.message(shown(&why(because))));
         }
-        group = group.element(Level::HELP.message(finding.help.clone()));
+        group = group.element(Level::HELP.message(shown(&finding.help)));
         let report: &[Group<'_>] = &[group];
         format!("{}\n\n", self.renderer.render(report))
     }
@@ -59,7 +62,7 @@ impl Format for Human {
         let shown = judged.findings.iter().filter(|placed| placed.finding.action > Action::Audit);
         let mut text: String = shown.map(|placed| self.finding(judged, placed)).collect();
         if let (true, Some((given, stored))) = (self.with_diff, &judged.change) {
-            text += &diff::unified(judged, given, stored);
+            text += &visible::lines(&diff::unified(judged, given, stored));
             text.push('\n');
         }
         text
@@ -94,6 +97,21 @@ fn line_of(text: &str, span: &Range<usize>) -> Range<usize> {
     let before = text.get(..span.start).unwrap_or_default();
     let after = text.get(span.end..).unwrap_or_default();
     before.rfind('\n').map_or(0, |newline| newline + 1)..span.end + after.find('\n').unwrap_or(after.len())
+}
+
+/// The lines of a finding as people may see them, and where in them its place is.
+fn marked(text: &str, lines: Range<usize>, place: &Range<usize>) -> (String, Range<usize>) {
+    let part = |range: Range<usize>| visible::lines(text.get(range).unwrap_or_default());
+    let mut shown = part(lines.start..place.start).into_owned();
+    let start = shown.len();
+    shown += &part(place.clone());
+    let end = shown.len();
+    shown += &part(place.end..lines.end);
+    (shown, start..end)
+}
+
+fn shown(text: &str) -> String {
+    visible::line(text).into_owned()
 }
 
 /// A place and a little of what stands before and behind it.

@@ -2,6 +2,7 @@
 //! and who rewrites what.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -81,7 +82,8 @@ fn object(judged: &Judged<'_>) -> Option<Object> {
     let shown: Vec<_> = shown.into_iter().filter(|finding| finding.action > Action::Audit).collect();
     let worst = shown.iter().map(|finding| finding.action).max()?;
     let mut rules: Vec<_> = shown.iter().map(|finding| finding.rule.id).collect();
-    rules.dedup();
+    let mut seen = BTreeSet::new();
+    rules.retain(|rule| seen.insert(*rule));
     let mut details: Vec<_> = shown
         .iter()
         .map(|finding| {

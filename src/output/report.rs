@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::fingerprint;
 use crate::policy::{Action, Because, Finding, Reports, Verdict};
+use crate::visible;
 
 /// The most results of one report; the worst come first.
 const MOST_RESULTS: usize = 100;
@@ -208,9 +209,9 @@ fn left_out(sort: Sort, count: usize) -> Value {
     })
 }
 
-/// A text that somebody chose, or as much of it as is kept.
+/// A text that somebody chose, or as much of it as is kept, as people may read it: reports are shown by `kubectl`.
 pub(super) fn short(text: &str) -> String {
-    text.chars().take(MOST_WORDS).collect()
+    visible::line(text).chars().take(MOST_WORDS).collect()
 }
 
 /// What a report says, as a short text: equal for equal reports. Fields that only others write have no part in it, such as what
@@ -396,7 +397,7 @@ mod tests {
         let long = "\u{1}".repeat(5000);
         let findings =
             |count: usize, words: &str| (0..count).map(|_| finding("nad/schema", Action::Warn, words)).collect();
-        for (count, words, kept) in [(100, "m", 100), (101, "m", 101), (5000, "m", 101), (1000, long.as_str(), 22)] {
+        for (count, words, kept) in [(100, "m", 100), (101, "m", 101), (5000, "m", 101), (1000, long.as_str(), 81)] {
             let mut findings: Vec<Finding> = findings(count, words);
             findings.push(finding("nad/schema", Action::Deny, "the worst"));
             let report = of(findings).unwrap();

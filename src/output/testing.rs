@@ -63,7 +63,7 @@ pub(crate) fn finding(rule: &str, action: Action, message: &str) -> Finding {
         message: message.to_owned(),
         help: "mend it".to_owned(),
         is_about_key: false,
-        offence: String::new(),
+        is_excused: false,
         ceiling: Action::Deny,
         repairs: Vec::new(),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::Stored;
+use super::{Names, Operators, Policy, Reference, Stored};
 use crate::resources::{Network, NetworkId, NetworkKind};
 
 /// What a look-up gave.
@@ -78,6 +78,13 @@ pub enum Wanted {
         /// Whether the NAD has no usable resourceName without it, so that it cannot be repaired.
         is_vital: bool,
     },
+    /// For a NAD whose owner-ref somebody sets: the network it names and those that the caches know to render it, as they are now.
+    Claimants {
+        /// The networks that are to be read.
+        networks: Vec<NetworkId>,
+    },
+    /// Which of these the writer may read, so that a finding may name them.
+    Names(Vec<Reference>),
     /// For a network: whether its NAD is still in the namespace it went to last.
     LastNad {
         /// That namespace.
@@ -90,6 +97,11 @@ impl Wanted {
     pub fn is_vital(&self) -> bool {
         matches!(self, Self::Owner { is_vital: true, .. })
     }
+
+    /// Whether it matters only for what is said about the object as it is stored.
+    pub fn is_for_final(&self) -> bool {
+        matches!(self, Self::Claimants { .. } | Self::Names(_))
+    }
 }
 
 /// All that is known.
@@ -101,6 +113,13 @@ pub struct Facts {
     pub networks_here: Vec<NetworkFact>,
     /// Whether those are all there are.
     pub knows_networks: bool,
+    /// For a NAD: the networks that caches know to render it; `None` where there are no caches. They may lag, so they decide whose
+    /// the NAD is, and never a value that is stored.
+    pub claimants: Option<Vec<NetworkFact>>,
+    /// Whether those were read from the API server for this very review.
+    pub claimants_read: bool,
+    /// For a NAD: the writer may create NADs in all namespaces, and the NAD is what a live network renders to.
+    pub vouched: bool,
     /// For a network: the NAD that stands where it renders to.
     pub nad_here: Lookup<NadFact>,
     /// For a network: its NAD in the namespace that it went to last, where it goes elsewhere now.
@@ -111,12 +130,39 @@ pub struct Facts {
     pub offered: Option<Arc<[String]>>,
     /// The operator's resource prefix.
     pub prefix: Option<Prefix>,
-    /// The operator's namespace, where it was discovered; the policy's word goes first.
+    /// The operator's namespace, as somebody states it where there is no cluster to ask; the policy's word goes first.
     pub operator_namespace: Option<String>,
+    /// The operators of the cluster.
+    pub operators: Operators,
+    /// What may be named to whoever reads the findings.
+    pub names: Names,
     /// What should be known and is not, since the cluster did not say: in words, such as `the namespaces are not known`.
     pub unreachable: Vec<String>,
     /// That the object stands in the cluster, and how; `None` while it is on its way there.
     pub stored: Option<Box<Stored>>,
     /// The date, for exceptions that end.
     pub today: Option<Date>,
+}
+
+impl Facts {
+    /// The networks that render a NAD in that namespace, for the question whose it is.
+    pub(crate) fn renderers<'f>(&'f self, policy: &Policy, namespace: &str) -> Vec<&'f NetworkFact> {
+        let known = match &self.claimants {
+            Some(claimants) if !self.knows_networks => claimants,
+            _ => &self.networks_here,
+        };
+        known.iter().filter(|network| policy.may_render(network, namespace, self)).collect()
+    }
+
+    /// What is left for a network that names a place where the operator does not render it: nothing about that place.
+    pub(crate) fn without_place(self) -> Self {
+        Self {
+            names: self.names,
+            operators: self.operators,
+            today: self.today,
+            prefix: self.prefix,
+            stored: self.stored,
+            ..Self::default()
+        }
+    }
 }

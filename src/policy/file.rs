@@ -149,10 +149,11 @@ pub struct Exempt {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Operator {
-    /// The namespace it runs in, if it is not one of the usual two.
+    /// The namespace it runs in. Left out, it is where a ServiceAccount may create NADs in all namespaces, beside a SriovOperatorConfig
+    /// `default` or a Deployment `sriov-network-operator`; without a cluster to ask, one of the usual two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Its ServiceAccount.
+    /// Its ServiceAccount. Left out, any in that namespace that may create NADs in all namespaces, whatever it is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account: Option<String>,
 }
@@ -163,7 +164,8 @@ pub struct Operator {
 pub struct ResourceName {
     /// Where a repair writes it.
     pub write: Write,
-    /// The domain the operator puts in front: `openshift.io`. Left out, it is discovered.
+    /// The domain the operator puts in front: `openshift.io`. Left out, it is the RESOURCE_PREFIX of the operator's Deployment, else what
+    /// is on the NADs that networks really render.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
 }
@@ -255,6 +257,21 @@ impl Policy {
         self.scope(namespace).mode()
     }
 
+    /// Whether denials are warnings for that user, or in that namespace.
+    pub fn is_exempt(&self, user: &str, namespace: &str) -> bool {
+        matches_any(&self.exempt.users, user) || matches_any(&self.exempt.namespaces, namespace)
+    }
+
+    /// Whether a finding of a rule denies a write in a namespace: the mode is enforce, the rule's action denies (a fix that cannot be
+    /// made denies, too), and the namespace is not exempt.
+    pub(crate) fn denies(&self, rule: &Rule, namespace: &str) -> bool {
+        let scope = self.scope(namespace);
+        let action = scope.action(rule).unwrap_or(rule.default);
+        scope.mode() == Mode::Enforce
+            && matches!(action, Action::Deny | Action::Patch)
+            && !matches_any(&self.exempt.namespaces, namespace)
+    }
+
     /// The JSON schema of the file.
     pub fn schema() -> serde_json::Value {
         schemars::schema_for!(Self).to_value()
@@ -300,24 +317,6 @@ impl Policy {
             }
         }
         Ok(())
-    }
-
-    /// Whether a user is the operator.
-    pub fn is_operator(&self, user: &str, discovered: Option<&str>) -> bool {
-        self.home_of(user, discovered).is_some()
-    }
-
-    /// The operator's namespace, where that user is the operator.
-    pub(crate) fn home_of<'u>(&self, user: &'u str, discovered: Option<&str>) -> Option<&'u str> {
-        let (namespace, account) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
-        let is_operator = account == self.operator.service_account.as_deref().unwrap_or("sriov-network-operator")
-            && self.is_operator_namespace(namespace, discovered).unwrap_or_else(|| is_usual_namespace(namespace));
-        is_operator.then_some(namespace)
-    }
-
-    /// Whether a namespace is the operator's; `None` where nobody said which one that is.
-    pub fn is_operator_namespace(&self, namespace: &str, discovered: Option<&str>) -> Option<bool> {
-        self.operator.namespace.as_deref().or(discovered).map(|known| known == namespace)
     }
 
     /// The plugin types that need a device of their own.
@@ -374,7 +373,12 @@ impl Scope<'_> {
 
     /// Whether a NAD may leave its resourceName out.
     pub(crate) fn allows_dra(&self) -> bool {
-        self.matching.iter().rev().find_map(|entry| entry.dra) == Some(Dra::Allow)
+        self.dra() == Some(Dra::Allow)
+    }
+
+    /// What the policy says about devices by claim, where it says anything.
+    pub(crate) fn dra(&self) -> Option<Dra> {
+        self.matching.iter().rev().find_map(|entry| entry.dra)
     }
 
     /// The resource name for NADs that have none.

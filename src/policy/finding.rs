@@ -1,12 +1,15 @@
 //! What a rule says, and where.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Action, Rule, Wanted};
+use super::ratchet::{About, Judged, Ratchet};
+use super::{Action, Facts, Reference, Rule, Wanted};
 use crate::cni::edit::Edit;
 use crate::json::{Document, Span, line_column};
+use crate::resources::Nad;
 
-/// How many findings of one rule are kept for one object. A hostile object must not become a hostile answer.
+/// How many findings of one rule are shown for one object. A hostile object must not become a hostile answer.
 pub(crate) const MOST_PER_RULE: usize = 16;
 /// How long a message may get; a value that a rule quotes may be of any length.
 const MOST_WORDS: usize = 400;
@@ -32,8 +35,8 @@ pub struct Finding {
     pub help: String,
     /// Whether the key is wrong, and not its value.
     pub is_about_key: bool,
-    /// The text that is wrong, so that the same mistake is known again.
-    pub(crate) offence: String,
+    /// Whether the stored object was denied for the same.
+    pub(crate) is_excused: bool,
     /// The most that may be done about this very finding.
     pub(crate) ceiling: Action,
     /// What mends it.
@@ -82,7 +85,7 @@ impl Because {
 }
 
 /// A change that mends a finding.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Repair {
     /// Set an annotation.
     Annotate(&'static str, String),
@@ -93,6 +96,23 @@ pub(crate) enum Repair {
 }
 
 impl Finding {
+    fn new(rule: &'static Rule, pointer: String, config: Option<ConfigPlace>, message: String, help: String) -> Self {
+        Self {
+            rule,
+            action: rule.default,
+            would: None,
+            because: None,
+            pointer,
+            config,
+            message,
+            help,
+            is_about_key: false,
+            is_excused: false,
+            ceiling: Action::Deny,
+            repairs: Vec::new(),
+        }
+    }
+
     /// Nothing worse than a warning comes of this one.
     pub(crate) fn at_most_warn(&mut self) -> &mut Self {
         self.ceiling = Action::Warn;
@@ -119,19 +139,45 @@ impl Finding {
 }
 
 /// Where rules put what they find.
+///
+/// What is decided does not depend on how many findings there are: of each rule, so many are kept of each sort that is decided alike
+/// ([`sort`]). Those beyond are dropped, and how many are shown is limited when it is known what is done about them.
 #[derive(Debug)]
 pub(crate) struct Findings<'d> {
+    judged: Judged<'d>,
     document: Option<&'d Document<'d>>,
+    ratchet: Ratchet,
     list: Vec<Finding>,
+    /// The finding that was made last, to which its rule may still add, and where it is in the document.
+    latest: Option<(Finding, Option<Span>)>,
     wanted: Option<Wanted>,
-    /// Where findings over the limit go.
-    spare: Option<Finding>,
+    /// The same about the object as it is stored: it does not displace what is wanted before that.
+    wanted_at_last: Option<Wanted>,
+}
+
+/// What decides about a finding, besides its rule.
+fn sort(finding: &Finding) -> (Action, bool, bool) {
+    (finding.ceiling, finding.repairs.is_empty(), finding.is_excused)
 }
 
 impl<'d> Findings<'d> {
     /// For the rules of an object whose config is that document, if it could be read.
-    pub(crate) fn new(document: Option<&'d Document<'d>>) -> Self {
-        Self { document, list: Vec::new(), wanted: None, spare: None }
+    pub(crate) fn new(judged: Judged<'d>, document: Option<&'d Document<'d>>, ratchet: Ratchet) -> Self {
+        Self { judged, document, ratchet, list: Vec::new(), latest: None, wanted: None, wanted_at_last: None }
+    }
+
+    /// What `check` finds in a NAD that this object renders to; what the stored object excuses, it excuses there too.
+    pub(crate) fn of_rendered(
+        &mut self,
+        nad: &Nad<'_>,
+        document: Option<&Document<'_>>,
+        check: impl FnOnce(&mut Findings<'_>),
+    ) -> Vec<Finding> {
+        let mut inner = Findings::new(Judged::Nad(nad), document, std::mem::take(&mut self.ratchet));
+        check(&mut inner);
+        let (found, _, ratchet) = inner.into_parts();
+        self.ratchet = ratchet;
+        found
     }
 
     /// A finding about the JSON inside `spec.config`, at the value or key with that span.
@@ -142,16 +188,7 @@ impl<'d> Findings<'d> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> &mut Finding {
-        // Finding the place takes a walk through the document, which nobody needs for what is not kept.
-        let place = self.document.filter(|_| !self.is_full(rule)).map(|document| {
-            let (line, column) = line_column(document.text, span.start as usize);
-            ConfigPlace { pointer: document.pointer_to(span), span: span.range(), line, column }
-        });
-        let offence = self.document.and_then(|document| document.text.get(span.range())).unwrap_or_default();
-        let offence = shortened(offence, MOST_WORDS);
-        let finding = self.add(rule, "/spec/config".to_owned(), place, message.into(), help.into());
-        finding.offence = offence;
-        finding
+        self.add(rule, "/spec/config".to_owned(), None, Some(span), message.into(), help.into())
     }
 
     /// A finding about a field of the object.
@@ -162,7 +199,7 @@ impl<'d> Findings<'d> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> &mut Finding {
-        self.add(rule, pointer.into(), None, message.into(), help.into())
+        self.add(rule, pointer.into(), None, None, message.into(), help.into())
     }
 
     /// A finding about a place in a text that could not be read as a document.
@@ -174,7 +211,7 @@ impl<'d> Findings<'d> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> &mut Finding {
-        self.add(rule, pointer.into(), Some(place), message.into(), help.into())
+        self.add(rule, pointer.into(), Some(place), None, message.into(), help.into())
     }
 
     /// The place of a value or key in the config, as a JSON pointer.
@@ -187,32 +224,54 @@ impl<'d> Findings<'d> {
         let is_below = |below: &str, above: &str| {
             below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let mut places =
-            self.list.iter().filter(|finding| finding.rule == rule).map(|finding| finding.pointer.as_str());
+        let all = self.list.iter().chain(self.latest.as_ref().map(|(finding, _)| finding));
+        let mut places = all.filter(|finding| finding.rule == rule).map(|finding| finding.pointer.as_str());
         places.any(|place| is_below(place, pointer) || is_below(pointer, place))
     }
 
     /// A finding made elsewhere, put in its place in this object.
     pub(crate) fn moved(&mut self, finding: Finding, pointer: String, config: Option<ConfigPlace>) {
-        let Finding { rule, message, help, ceiling, offence, .. } = finding;
-        let moved = self.add(rule, pointer, config, message, help);
-        moved.ceiling = ceiling;
-        moved.offence = offence;
-    }
-
-    /// Whether no more findings of that rule are kept.
-    pub(crate) fn is_full(&self, rule: &'static Rule) -> bool {
-        self.list.iter().filter(|known| known.rule == rule).count() >= MOST_PER_RULE
+        self.settle();
+        let Finding { rule, message, help, ceiling, is_excused, .. } = finding;
+        let new = Finding { ceiling, is_excused, ..Finding::new(rule, pointer, config, message, help) };
+        self.keep(new, None);
     }
 
     /// Notes what would have to be known.
     pub(crate) fn wants(&mut self, wanted: Wanted) {
-        self.wanted = Some(wanted);
+        if wanted.is_for_final() {
+            self.wanted_at_last = Some(wanted);
+        } else {
+            self.wanted = Some(wanted);
+        }
     }
 
-    /// All of them, and what would have had to be known.
-    pub(crate) fn into_parts(self) -> (Vec<Finding>, Option<Wanted>) {
-        (self.list, self.wanted)
+    /// Whether a finding about an object in that namespace may name something of another. Where not, it is noted that somebody
+    /// could ask whether the writer may read it.
+    pub(crate) fn may_name(&mut self, reference: Reference, namespace: &str, facts: &Facts) -> bool {
+        if facts.names.allow(&reference, namespace) {
+            return true;
+        }
+        match &mut self.wanted_at_last {
+            Some(Wanted::Names(hidden)) => hidden.push(reference),
+            None => self.wanted_at_last = Some(Wanted::Names(vec![reference])),
+            Some(_) => {}
+        }
+        false
+    }
+
+    /// All of them, what would have had to be known about the object as it is stored or before that, and what is recorded or left of the
+    /// stored object's.
+    pub(crate) fn into_parts_of(mut self, is_final: bool) -> (Vec<Finding>, Option<Wanted>, Ratchet) {
+        let wanted = if is_final { self.wanted_at_last.take() } else { self.wanted.take() };
+        let (list, _, ratchet) = self.into_parts();
+        (list, wanted, ratchet)
+    }
+
+    /// All of them, what would have had to be known, and what is recorded or left of the stored object's.
+    pub(crate) fn into_parts(mut self) -> (Vec<Finding>, Option<Wanted>, Ratchet) {
+        self.settle();
+        (self.list, self.wanted, self.ratchet)
     }
 
     fn add(
@@ -220,28 +279,60 @@ impl<'d> Findings<'d> {
         rule: &'static Rule,
         pointer: String,
         config: Option<ConfigPlace>,
+        span: Option<Span>,
         message: String,
         help: String,
     ) -> &mut Finding {
-        let finding = Finding {
-            rule,
-            action: rule.default,
-            would: None,
-            because: None,
-            pointer,
-            config,
-            message: shortened(message, MOST_WORDS),
-            help: shortened(help, MOST_WORDS),
-            is_about_key: false,
-            offence: String::new(),
-            ceiling: Action::Deny,
-            repairs: Vec::new(),
-        };
-        if self.is_full(rule) {
-            return self.spare.insert(finding);
-        }
-        self.list.push_mut(finding)
+        self.settle();
+        let finding = Finding::new(rule, pointer, config, message, help);
+        &mut self.latest.insert((finding, span)).0
     }
+
+    /// Takes the latest finding in: its rule has said all about it.
+    fn settle(&mut self) {
+        let Some((mut finding, span)) = self.latest.take() else { return };
+        if finding.ceiling == Action::Deny {
+            let about = About { judged: self.judged, document: self.document, span };
+            finding.is_excused = self.ratchet.excuses(&finding, &about);
+        }
+        self.keep(finding, span);
+    }
+
+    fn keep(&mut self, mut finding: Finding, span: Option<Span>) {
+        let is_alike = |known: &&Finding| known.rule == finding.rule && sort(known) == sort(&finding);
+        if self.list.iter().filter(is_alike).count() >= MOST_PER_RULE {
+            // What is repaired is not limited, or the patch would not converge.
+            let last = self.list.iter().rposition(|known| is_alike(&known)).and_then(|last| self.list.get_mut(last));
+            if let Some(last) = last {
+                last.repairs.append(&mut finding.repairs);
+            }
+            return;
+        }
+        if let (Some(document), Some(span)) = (self.document, span) {
+            let (line, column) = line_column(document.text, span.start as usize);
+            let pointer = document.pointer_to(span);
+            finding.config = Some(ConfigPlace { pointer, span: span.range(), line, column });
+        }
+        finding.message = shortened(finding.message, MOST_WORDS);
+        finding.help = shortened(finding.help, MOST_WORDS);
+        self.list.push(finding);
+    }
+}
+
+/// Leaves so many findings of each rule as are shown, in their order. What denies or is repaired goes before what is only mentioned.
+pub(crate) fn show_some(findings: &mut Vec<Finding>) {
+    if findings.len() <= MOST_PER_RULE {
+        return;
+    }
+    let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
+    for finding in findings.iter().filter(|finding| finding.action > Action::Warn) {
+        *shown.entry(finding.rule.id).or_default() += 1;
+    }
+    findings.retain(|finding| {
+        let count = shown.entry(finding.rule.id).or_default();
+        *count += usize::from(finding.action <= Action::Warn);
+        finding.action > Action::Warn || *count <= MOST_PER_RULE
+    });
 }
 
 /// A text for people: all of it if it is short, else its beginning.

@@ -1,11 +1,14 @@
 //! From findings to a verdict.
 
+use std::collections::HashSet;
+
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation};
 
 use super::file::{Scope, matches_any};
-use super::finding::{MOST_PER_RULE, Repair};
-use super::{Action, Because, Facts, Finding, Mode, Policy, Wanted, rules};
+use super::finding::{Repair, show_some};
+use super::ratchet::{Excused, Ratchet, Recorded};
+use super::{Action, Because, Facts, Finding, Mode, Policy, Rule, Wanted, rules};
 use crate::cni::edit;
 use crate::json::escape;
 use crate::resources::{Meta, Object};
@@ -27,6 +30,13 @@ impl<'a> Subject<'a> {
     /// A manifest: nobody writes it yet, and nothing is known to be there before.
     pub fn manifest(object: &'a Object<'a>) -> Self {
         Self { object, old: None, writer: None, is_final: false }
+    }
+
+    /// Whether the stored object is being deleted and this write leaves all that is judged as it was: finalizers and the garbage collector
+    /// must always get through. Any other change is judged: a deletionTimestamp in the object that is sent proves nothing, a server-side apply
+    /// can even create an object with one, and pods can attach to a NAD that is being deleted.
+    pub fn is_let_go(&self) -> bool {
+        self.old.is_some_and(|old| old.meta().deleting && self.object.leaves_judged(old))
     }
 }
 
@@ -58,25 +68,34 @@ impl Verdict {
 pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
     let meta = subject.object.meta();
     let scope = policy.scope(&meta.namespace);
-    let (mut findings, wanted) = inspect(subject, facts, &scope);
-    if findings.iter().any(|finding| finding.action == Action::Deny)
-        && let Some(old) = subject.old
+    let (mut findings, wanted, _) = inspect(subject, facts, &scope, Ratchet::Off);
+    if let Some(old) = subject.old
+        && findings.iter().any(|finding| finding.action == Action::Deny)
     {
-        let before = Subject { object: old, old: None, ..*subject };
-        ratchet(&mut findings, &inspect(&before, facts, &scope).0);
+        if subject.object.leaves_judged(old) {
+            ratchet(&mut findings, |_| true);
+        } else {
+            let excused = denied_before(&Subject { object: old, old: None, ..*subject }, facts, &scope);
+            (findings, ..) = inspect(subject, facts, &scope, Ratchet::Excusing(excused));
+            ratchet(&mut findings, |finding| finding.is_excused);
+            // What is rendered is a matter of the spec alone.
+            let is_rendered_alike = subject.object.has_spec_of(old);
+            ratchet(&mut findings, |finding| is_rendered_alike && finding.rule == &rules::rendering::RENDER_UNSAFE);
+        }
     }
-    let is_operators = subject.writer.is_some_and(|user| policy.is_operator(user, facts.operator_namespace.as_deref()));
+    show_some(&mut findings);
+    let is_operators = subject.writer.is_some_and(|user| policy.is_operator(user, facts));
     let about = About {
         kind: subject.object.kind(),
         namespace: &meta.namespace,
         name: &meta.name,
-        is_deleting: meta.deleting,
+        is_deleting: subject.is_let_go(),
         writer: subject.writer,
         // It cannot mend what its network's author wrote, and a refusal can wedge it.
         spares_operator: &|finding| is_operators && finding.action != Action::Patch,
     };
     excuse(&mut findings, &about, facts, policy);
-    let mut patch = if meta.deleting { Patch::default() } else { repair(subject.object, &findings) };
+    let mut patch = if about.is_deleting { Patch::default() } else { repair(subject.object, &findings) };
     let mut would_patch = Patch::default();
     if scope.mode() == Mode::Audit {
         would_patch = std::mem::take(&mut patch);
@@ -86,43 +105,45 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
 }
 
 /// Runs the rules and gives each finding the action that policy wants.
-fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> (Vec<Finding>, Option<Wanted>) {
-    let (mut findings, wanted) = rules::run(subject, facts, scope);
-    // In audit mode nothing was to be repaired before, so that nothing was left out either.
-    let is_too_late = subject.is_final && scope.mode() == Mode::Enforce;
+fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>, ratchet: Ratchet) -> rules::Ran {
+    let (mut findings, wanted, ratchet) = rules::run(subject, facts, scope, ratchet);
     for finding in &mut findings {
-        let chosen = scope.action(finding.rule);
-        // A rule that knows the repair of this finding makes it, unless somebody chose otherwise or it is too late.
-        let repairs = !finding.repairs.is_empty() && finding.rule.repairs && !is_too_late;
-        let wanted = chosen.unwrap_or(if repairs { Action::Patch } else { finding.rule.default });
-        let possible = if wanted == Action::Patch && !repairs { Action::Deny } else { wanted };
-        finding.action = match (possible, finding.ceiling) {
-            // It may be mended, but it is no reason to refuse anything.
-            (Action::Deny, Action::Patch) => Action::Warn,
-            (possible, ceiling) => possible.min(ceiling),
-        };
+        finding.action = action(finding.rule, !finding.repairs.is_empty(), finding.ceiling, subject.is_final, scope);
     }
     findings.retain(|finding| finding.action != Action::Off);
     if facts.stored.is_some() && matches!(subject.object, Object::Nad(_)) {
         rules::audit::fold(&mut findings, scope);
     }
-    (findings, wanted)
+    (findings, wanted, ratchet)
 }
 
-/// What the object had before this write does not get it refused: nobody is locked out of what predates nadmit.
-fn ratchet(findings: &mut [Finding], before: &[Finding]) {
-    for finding in findings.iter_mut().filter(|finding| finding.action == Action::Deny) {
-        // The same mistake is the same words about the same text, wherever it stands now.
-        let of_rule = || before.iter().filter(|old| old.rule == finding.rule);
-        // Of very many only some are kept; which ones were there before cannot be told then.
-        let is_uncounted = of_rule().count() >= MOST_PER_RULE;
-        let is_same = |old: &Finding| {
-            old.rule == finding.rule && old.message == finding.message && old.offence == finding.offence
-        };
-        if is_uncounted || of_rule().any(is_same) {
-            finding.action = Action::Warn;
-            finding.because = Some(Because::Ratchet);
-        }
+/// What policy wants done about a finding.
+fn action(rule: &Rule, has_repairs: bool, ceiling: Action, is_final: bool, scope: &Scope<'_>) -> Action {
+    // In audit mode nothing was to be repaired before, so that nothing was left out either.
+    let is_too_late = is_final && scope.mode() == Mode::Enforce;
+    // A rule that knows the repair of this finding makes it, unless somebody chose otherwise or it is too late.
+    let repairs = has_repairs && rule.repairs && !is_too_late;
+    let wanted = scope.action(rule).unwrap_or(if repairs { Action::Patch } else { rule.default });
+    let possible = if wanted == Action::Patch && !repairs { Action::Deny } else { wanted };
+    match (possible, ceiling) {
+        // It may be mended, but it is no reason to refuse anything.
+        (Action::Deny, Action::Patch) => Action::Warn,
+        (possible, ceiling) => possible.min(ceiling),
+    }
+}
+
+/// What the stored object would be denied for.
+fn denied_before(before: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Excused {
+    let (_, _, ratchet) = rules::run(before, facts, scope, Ratchet::Recording(Recorded::default()));
+    let recorded = if let Ratchet::Recording(recorded) = ratchet { recorded } else { Recorded::default() };
+    recorded.denied(|rule, has_repairs| action(rule, has_repairs, Action::Deny, before.is_final, scope) == Action::Deny)
+}
+
+/// What the object had before this write does not get it denied: nobody is locked out of what predates nadmit.
+fn ratchet(findings: &mut [Finding], is_excused: impl Fn(&Finding) -> bool) {
+    for finding in findings.iter_mut().filter(|finding| finding.action == Action::Deny && is_excused(finding)) {
+        finding.action = Action::Warn;
+        finding.because = Some(Because::Ratchet);
     }
 }
 
@@ -150,7 +171,7 @@ pub(super) fn excuse(findings: &mut [Finding], about: &About<'_>, facts: &Facts,
     let exempt = about.writer.is_some_and(|user| matches_any(&policy.exempt.users, user))
         || matches_any(&policy.exempt.namespaces, about.namespace);
     for finding in findings.iter_mut() {
-        let (action, because) = if about.is_deleting && finding.rule != &rules::audit::STUCK_DELETION {
+        let (action, because) = if about.is_deleting {
             (Action::Audit, Because::Deleting)
         } else if let Some(reason) = exception(finding, about, facts, policy) {
             (Action::Audit, Because::Exception(reason))
@@ -184,12 +205,11 @@ fn repair(object: &Object<'_>, findings: &[Finding]) -> Patch {
     let patched = findings.iter().filter(|finding| finding.action == Action::Patch);
     let mut operations = Vec::new();
     let mut edits: Vec<edit::Edit> = Vec::new();
-    let mut done: Vec<&Repair> = Vec::new();
+    let mut done: HashSet<&Repair> = HashSet::new();
     for repair in patched.flat_map(|finding| &finding.repairs) {
-        if done.contains(&repair) {
+        if !done.insert(repair) {
             continue;
         }
-        done.push(repair);
         match repair {
             Repair::Annotate(key, value) => operations.push(annotate(object.meta(), key, value)),
             Repair::RemoveAnnotation(key) => {

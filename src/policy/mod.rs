@@ -9,6 +9,9 @@ mod failure;
 mod file;
 mod finding;
 mod judge;
+mod names;
+mod operators;
+mod ratchet;
 mod resource_name;
 mod rule;
 pub mod rules;
@@ -26,7 +29,12 @@ pub use file::{
 pub(crate) use finding::shortened;
 pub use finding::{Because, ConfigPlace, Finding};
 pub use judge::{Subject, Verdict, judge};
+pub use names::{Names, Reference};
+pub use operators::{OperatorFact, Operators};
+pub(crate) use operators::{USUAL_NAME, account_of};
 pub use rule::{Action, Rule};
 pub(crate) use status::is_cured_by_retry;
-pub use status::{Class, Guarded, GuardedStatus, STATED, StatusVerdict, StatusWrite, Writer, WriterKind, judge_status};
+pub use status::{
+    Class, Guarded, GuardedStatus, Owner, STATED, StatusVerdict, StatusWrite, Writer, WriterKind, judge_status,
+};
 pub use stored::{Audit, OperatorLife, Reports, Rewrites, Stored};

@@ -19,6 +19,8 @@ pub struct Meta<'a> {
     pub is_there: bool,
     annotations: Option<Fields<'a>>,
     owners: Vec<NetworkId>,
+    /// The text of `metadata.ownerReferences`.
+    references: Option<&'a str>,
 }
 
 /// The members of `metadata` that rules look at, found in one pass over all that stands there; the last of equal ones counts.
@@ -60,14 +62,25 @@ impl<'a> Meta<'a> {
             let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));
             misshapen.push(Misshapen { pointer, wanted: "a string", found });
         }
-        let owners = found.owners.and_then(|raw| Fields::list(raw).value()).unwrap_or_default();
+        let owners = references(found.owners);
         let owners = owners.iter().filter_map(|owner| network_owner(owner, &namespace)).collect();
-        Self { name, namespace, deleting: found.deleting, is_there: true, annotations, owners }
+        let (deleting, references) = (found.deleting, found.owners);
+        Self { name, namespace, deleting, is_there: true, annotations, owners, references }
     }
 
     /// An annotation's value.
     pub fn annotation(&self, key: &str) -> Option<Cow<'a, str>> {
         self.annotations.as_ref().and_then(|annotations| annotations.text(key).value())
+    }
+
+    /// An annotation as it is written, of whatever type it is.
+    pub(super) fn raw_annotation(&self, key: &str) -> Option<&'a str> {
+        self.annotations.as_ref().and_then(|annotations| annotations.raw(key))
+    }
+
+    /// The owner references, of networks and of everything else.
+    pub(super) fn references(&self) -> Vec<Fields<'a>> {
+        references(self.references)
     }
 
     /// Whether there is a map to add an annotation to.
@@ -80,6 +93,10 @@ impl<'a> Meta<'a> {
         let named = self.annotation(OWNER_REF).and_then(|text| NetworkId::parse(&text));
         named.or_else(|| self.owners.first().cloned())
     }
+}
+
+fn references(raw: Option<&str>) -> Vec<Fields<'_>> {
+    raw.and_then(|raw| Fields::list(raw).value()).unwrap_or_default()
 }
 
 /// The network behind an ownerReference, which always stands in the same namespace.

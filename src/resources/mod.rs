@@ -2,6 +2,7 @@
 //! one from. Reading never fails on a wrong type; it says so.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod change;
 pub mod crd;
 mod meta;
 mod network;
@@ -11,6 +12,7 @@ mod render;
 use std::borrow::Cow;
 use std::fmt;
 
+pub use change::MOST_OWNERS;
 pub use meta::Meta;
 pub use network::{Network, NetworkKind};
 pub(crate) use render::offset_of_ink;
@@ -25,6 +27,8 @@ pub const RESOURCE_NAME: &str = "k8s.v1.cni.cncf.io/resourceName";
 pub const OWNER_REF: &str = "sriovnetwork.openshift.io/owner-ref";
 /// The annotation in which the operator notes where it last put a network's NAD.
 pub const LAST_NAMESPACE: &str = "operator.sriovnetwork.openshift.io/last-network-namespace";
+/// The annotations that rules read. A write that changes another one changes nothing that is judged.
+pub const READ_ANNOTATIONS: [&str; 3] = [RESOURCE_NAME, OWNER_REF, LAST_NAMESPACE];
 /// The API group of the operator's kinds.
 pub const NETWORK_GROUP: &str = "sriovnetwork.openshift.io";
 /// The API group of the NAD.

@@ -9,6 +9,9 @@ use super::Misshapen;
 use super::meta::Metadata;
 use crate::json::{Error, Reader};
 
+/// How many members are compared in any order, which takes the square of their number.
+const MOST_UNORDERED: usize = 256;
+
 /// The members of an object, in the order of the text.
 #[derive(Clone, Debug, Default)]
 pub struct Fields<'a>(Vec<Field<'a>>);
@@ -113,6 +116,23 @@ impl<'a> Fields<'a> {
     /// The same members but one.
     pub fn without(&self, key: &str) -> Self {
         Self(self.0.iter().filter(|field| field.key != key).cloned().collect())
+    }
+
+    /// Whether both say the same. The API server writes members in one order; where somebody else does not, long objects count as different.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let says = |one: &Field<'_>, other: &Field<'_>| match (&one.text, &other.text) {
+            (Some(one), Some(other)) => one == other,
+            _ => one.raw == other.raw,
+        };
+        let in_order = || self.0.iter().zip(&other.0).all(|(one, other)| one.key == other.key && says(one, other));
+        let has = |fields: &Self, other: &Self| {
+            fields.keys().all(|key| match (fields.get(key), other.get(key)) {
+                (Some(one), Some(other)) => says(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            })
+        };
+        let is_short = self.0.len().max(other.0.len()) <= MOST_UNORDERED;
+        (self.0.len() == other.0.len() && in_order()) || (is_short && has(self, other) && has(other, self))
     }
 
     /// The last field of that name; null counts as absent, as it does for the API server.

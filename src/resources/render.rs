@@ -139,7 +139,8 @@ fn read(manifest: &str, meant: &Meant<'_>) -> Result<String, Fault> {
     if documents != 1 {
         return Err(Fault::Documents(documents));
     }
-    let mut nodes = Documents::new(manifest);
+    // As it was meant it holds a dozen values and no alias.
+    let mut nodes = Documents::small(manifest);
     let node = match nodes.next().map(|document| document.node) {
         Some(Ok(node)) => node,
         Some(Err(error)) => return Err(Fault::NotYaml(error.problem)),
@@ -321,9 +322,11 @@ impl Template {
     }
 }
 
-/// Go's `json.Indent` with four spaces: every token stays, only the blanks between them change.
+/// Go's `json.Indent` with four spaces: every token stays, only the blanks between them change. A text with many values that are nested
+/// deeply becomes many times as long, so that the limit on the length counts here once more.
 fn indent(text: &str) -> Result<String, json::Error> {
     Document::parse(text)?;
+    let too_large = json::Error { offset: 0, problem: json::Problem::TooLarge };
     let mut out = String::with_capacity(text.len() * 2);
     let mut depth = 0usize;
     let (mut in_string, mut escaped, mut opened) = (false, false, false);
@@ -332,6 +335,9 @@ fn indent(text: &str) -> Result<String, json::Error> {
         out.extend(std::iter::repeat_n("    ", depth));
     };
     for character in text.chars() {
+        if out.len() > json::MAX_BYTES {
+            return Err(too_large);
+        }
         if in_string {
             out.push(character);
             (in_string, escaped) = match character {
@@ -369,7 +375,7 @@ fn indent(text: &str) -> Result<String, json::Error> {
         }
         opened = matches!(character, '{' | '[');
     }
-    Ok(out)
+    if out.len() > json::MAX_BYTES { Err(too_large) } else { Ok(out) }
 }
 
 /// Where the author's own text of a field holds the n-th character that is not blank.

@@ -1,5 +1,6 @@
 //! A verdict as the API server wants it answered.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
@@ -97,11 +98,11 @@ impl Outcome {
 
 fn listed<'f>(findings: impl Iterator<Item = (&'f Finding, Action)>) -> String {
     let mut list = String::new();
-    let mut last = None;
+    let mut seen = BTreeSet::new();
     for (finding, action) in findings {
         let because = finding.because.as_ref().map(Because::name);
-        // Findings come in the order of their rules; one word for each rule is enough.
-        if last.replace((finding.rule.id, action, because)) == last {
+        // The findings of two rules may alternate.
+        if !seen.insert((finding.rule.id, action, because)) {
             continue;
         }
         let comma = if list.is_empty() { "" } else { "," };

@@ -5,11 +5,13 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod answer;
+mod failed;
 mod words;
 
 use std::borrow::Cow;
 
 pub use answer::{Answer, Decision, Outcome, answer};
+pub use failed::{Envelope, INTERNAL, Spared};
 
 use crate::json::{self, Reader};
 use crate::policy::{StatusWrite, Subject};
@@ -136,6 +138,8 @@ pub struct Request<'a> {
     pub operation: Operation,
     /// The name the API server knows the writer by.
     pub user: Cow<'a, str>,
+    /// The writer as the API server describes it, in JSON: with its groups and the rest, which few reviews need.
+    pub user_info: &'a str,
     /// Whether nothing will be stored, whatever the answer.
     pub is_dry_run: bool,
     /// The API group of the resource that is written.
@@ -187,6 +191,7 @@ struct Parts<'a> {
     namespace: Cow<'a, str>,
     operation: Cow<'a, str>,
     user: Cow<'a, str>,
+    user_info: &'a str,
     resource_group: Cow<'a, str>,
     resource: Cow<'a, str>,
     sub_resource: Cow<'a, str>,
@@ -211,7 +216,12 @@ impl<'a> Parts<'a> {
                 "name" => parts.name = reader.text()?.unwrap_or_default(),
                 "namespace" => parts.namespace = reader.text()?.unwrap_or_default(),
                 "operation" => parts.operation = reader.text()?.unwrap_or_default(),
-                "userInfo" => [parts.user] = texts(reader, ["username"])?,
+                "userInfo" => {
+                    reader.peek();
+                    let start = reader.at();
+                    [parts.user] = texts(reader, ["username"])?;
+                    parts.user_info = reader.text_from(start);
+                }
                 "resource" => [parts.resource_group, parts.resource] = texts(reader, ["group", "resource"])?,
                 "options" => [parts.manager] = texts(reader, ["fieldManager"])?,
                 "object" => (parts.object, parts.texts[0]) = Carried::read(reader)?,
@@ -265,7 +275,7 @@ impl<'a> Review<'a> {
         let operation = Operation::parse(&parts.operation);
         let operation = operation.ok_or_else(|| ReviewError::Operation(short(&parts.operation)))?;
         let Parts { uid, group, kind, name, namespace, user, is_dry_run, object, old, texts, .. } = parts;
-        let Parts { resource_group, resource, sub_resource, manager, .. } = parts;
+        let Parts { user_info, resource_group, resource, sub_resource, manager, .. } = parts;
         let request = Request {
             uid,
             group,
@@ -274,6 +284,7 @@ impl<'a> Review<'a> {
             namespace,
             operation,
             user,
+            user_info,
             is_dry_run,
             resource_group,
             resource,
@@ -361,6 +372,8 @@ mod tests {
         assert_eq!((request.uid.as_ref(), request.operation, request.is_dry_run), ("u-1", Operation::Create, false));
         let subject = request.subject(Endpoint::Mutate).unwrap();
         assert_eq!(subject.writer, Some("jane"));
+        let info: serde_json::Value = serde_json::from_str(request.user_info).unwrap();
+        assert_eq!(info, serde_json::json!({ "username": "jane", "groups": ["a"], "extra": { "x": ["y"] } }));
         assert!(subject.old.is_none() && !subject.is_final);
     }
 

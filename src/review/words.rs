@@ -2,6 +2,7 @@
 
 use crate::json::unescape;
 use crate::policy::{Action, Because, Finding};
+use crate::visible;
 
 /// The longest warning: what a client shows without cutting it, by the API server's own advice.
 const WIDTH: usize = 120;
@@ -23,8 +24,8 @@ pub(super) fn field(finding: &Finding) -> String {
         }
     }
     match &finding.config {
-        Some(place) if !place.pointer.is_empty() => format!("{path}#{}", place.pointer),
-        _ => path,
+        Some(place) if !place.pointer.is_empty() => plain(&format!("{path}#{}", place.pointer)),
+        _ => plain(&path),
     }
 }
 
@@ -86,9 +87,9 @@ fn sentence(finding: &Finding) -> String {
     plain(&format!("{would}{}: {}{because}", field(finding), cause(finding)))
 }
 
-/// The text without what a header or a terminal would choke on.
+/// The text in one line, without what a header does not take and a terminal would obey.
 fn plain(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    visible::line(&text.replace(['\n', '\r', '\t'], " ")).into_owned()
 }
 
 /// The text in lines of at most [`WIDTH`] characters, broken between words where it can be.
@@ -154,16 +155,17 @@ mod tests {
 
     #[test]
     fn warnings_stay_within_what_a_header_takes() {
-        let nasty = "tab\there\nand\u{7}bell ".repeat(9) + &"x".repeat(500) + &"ü".repeat(130);
+        let nasty = "tab\there\nand\u{7}bell \u{202e}".repeat(9) + &"x".repeat(500) + &"ü".repeat(130);
         for message in ["short", &nasty, &"word ".repeat(80), "", &"y".repeat(120), &"é".repeat(240)] {
             let lines = warnings(std::iter::once(&finding("/spec/config", None, message)));
             for line in &lines {
                 assert!(line.chars().count() <= 120, "{line}");
-                assert!(!line.chars().any(char::is_control), "{line:?}");
+                assert!(!line.contains(visible::is_hidden), "{line:?}");
                 assert!(!line.trim().is_empty(), "{lines:?}");
             }
             // Nothing is lost but blanks.
-            let ink = |text: &str| text.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect::<String>();
+            let ink = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            let message = message.replace('\u{7}', "\\u{7}").replace('\u{202e}', "\\u{202e}");
             let want = format!("spec.config: {message} (nad/config-not-json). To mend it: mend it");
             assert_eq!(ink(&lines.concat()), ink(&want));
         }

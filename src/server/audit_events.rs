@@ -1,7 +1,7 @@
 //! What the API server's audit backend sends: the events of the audit log in batches, as they come.
 //!
-//! Reviews come first. There is room for a few batches at once within the room that all requests share; whoever finds none is asked to come
-//! again, which the API server does.
+//! Reviews come first. Few batches are read at once, within the memory that all requests share; the others wait, and are asked to come
+//! again where that takes too long, which the API server does.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use http::{HeaderValue, Request, Response, header};
 use tokio::sync::Semaphore;
+use tokio::time::timeout_at;
 use tracing::{debug, error, warn};
 
-use super::reviews::{Unanswered, body, refusal};
-use super::{Limits, State};
+use super::reviews::{Deadline, Unanswered, refusal};
+use super::routes::Peer;
+use super::{Limits, State, body};
 use crate::audit::log::Scope;
 use crate::audit::log::running::{Batch, Running};
 use crate::telemetry::metrics::EventMetrics;
@@ -72,8 +74,8 @@ impl AuditEvents {
 }
 
 /// Takes a batch in.
-pub(super) async fn take(state: &State, events: &AuditEvents, request: Request<Body>) -> Response<Body> {
-    match taken(state, events, request).await {
+pub(super) async fn take(state: &State, events: &AuditEvents, from: &Peer, request: Request<Body>) -> Response<Body> {
+    match taken(state, events, from, request).await {
         Ok(()) => {
             state.metrics.audit_events.batch("taken");
             Response::new(Body::empty())
@@ -87,11 +89,16 @@ pub(super) async fn take(state: &State, events: &AuditEvents, request: Request<B
     }
 }
 
-async fn taken(state: &State, events: &AuditEvents, request: Request<Body>) -> Result<(), Unanswered> {
-    let _place = events.room.try_acquire().map_err(|_| Unanswered::Busy)?;
-    let _room = state.room.review().ok_or(Unanswered::Busy)?;
-    let (body, _held) = body(state, request.into_body()).await?;
-    let batch = Batch::read(&body)?;
+async fn taken(state: &State, events: &AuditEvents, from: &Peer, request: Request<Body>) -> Result<(), Unanswered> {
+    let until = Deadline::of(request.uri().query()).waits_until();
+    // Taken before the body, unlike the slot of a review: a batch is as large as a hundred reviews, and nothing waits for it.
+    let place = timeout_at(until, events.room.acquire()).await;
+    let _place = place.ok().and_then(Result::ok).ok_or(Unanswered::Busy)?;
+    let body = body::read(state, from.address, request.into_body(), until).await?;
+    from.connection.prove();
+    let _memory = state.capacity.judging(&body.bytes, until).await.ok_or(Unanswered::Busy)?;
+    let _slot = state.capacity.review(until).await.ok_or(Unanswered::Busy)?;
+    let batch = Batch::read(&body.bytes)?;
     let mut writes = 0;
     events.now().running.take(batch, |write, change| {
         writes += 1;
@@ -102,8 +109,10 @@ async fn taken(state: &State, events: &AuditEvents, request: Request<Body>) -> R
 }
 
 /// Shows what came of all batches. That is work, so it takes the place of a batch.
-pub(super) fn show(events: &AuditEvents) -> Response<Body> {
-    let Ok(_place) = events.room.try_acquire() else { return refusal(&Unanswered::Busy).1 };
+pub(super) async fn show(events: &AuditEvents, query: Option<&str>) -> Response<Body> {
+    let Ok(Ok(_place)) = timeout_at(Deadline::of(query).waits_until(), events.room.acquire()).await else {
+        return refusal(&Unanswered::Busy).1;
+    };
     let mut response = Response::new(Body::from(events.report()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

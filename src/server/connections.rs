@@ -16,7 +16,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -26,12 +25,20 @@ use tracing::{debug, warn};
 
 use super::State;
 use super::limits::Limits;
-use super::routes::Caller;
+use super::pending::{Bounds, Entry, Pending};
+use super::routes::{Caller, Peer};
 use crate::telemetry::metrics::Counted;
 use crate::tls::{Tls, is_named};
 
 /// How long to wait after the system had no connection to give, a file limit for one.
 const BACKOFF: Duration = Duration::from_millis(100);
+
+/// The most that is buffered of one connection. A head must fit into it, and those of API servers have a few hundred bytes.
+const BUFFER: usize = 16 << 10;
+/// The most that the headers of a request take.
+const HEADERS: u32 = 16 << 10;
+/// The most that a client may send over HTTP/2 ahead of its reader, on one stream and on all of a connection.
+const WINDOW: u32 = 64 << 10;
 
 /// What every connection of a listener is served with.
 #[derive(Clone)]
@@ -54,32 +61,34 @@ pub(super) struct CallerRule {
 }
 
 impl Connections {
-    /// Accepts until told to stop.
+    /// Accepts until it is to stop.
     pub(super) async fn accept(self, listener: TcpListener, stop: CancellationToken) {
-        let room = Arc::new(Semaphore::new(self.state.limits.connections));
+        let Limits { connections, scrapes, unproven_connections: per_address, .. } = self.state.limits;
+        let total = if self.tls.is_some() { connections } else { scrapes };
+        let open = Pending::new(Bounds { total, per_address: per_address.min(total) });
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 accepted = listener.accept() => accepted,
             };
-            self.welcome(accepted, &room).await;
+            self.welcome(accepted, &open).await;
         }
         // Whom the system has let in already is served too, as far as there is room.
         for _ in 0..self.state.limits.connections {
             match listener.accept().now_or_never() {
-                Some(accepted) => self.welcome(accepted, &room).await,
+                Some(accepted) => self.welcome(accepted, &open).await,
                 None => return,
             }
         }
     }
 
-    async fn welcome(&self, accepted: io::Result<(TcpStream, SocketAddr)>, room: &Arc<Semaphore>) {
+    async fn welcome(&self, accepted: io::Result<(TcpStream, SocketAddr)>, open: &Arc<Pending>) {
         match accepted {
-            Ok((stream, peer)) => match Arc::clone(room).try_acquire_owned() {
-                Ok(place) => drop(self.tasks.spawn(self.clone().connection(stream, peer, place))),
-                // Closed at once, which costs nothing and tells the caller now instead of after its timeout.
-                Err(_) => self.state.metrics.refused("too_many"),
+            Ok((stream, peer)) => match open.admit(peer.ip()) {
+                Some(entry) => drop(self.tasks.spawn(self.clone().connection(stream, peer, Arc::new(entry)))),
+                // All others are API servers' too. Closed at once, so that this one learns it now and not after its timeout.
+                None => self.state.metrics.refused("too_many"),
             },
             Err(error) => {
                 self.state.metrics.refused("accept");
@@ -92,17 +101,30 @@ impl Connections {
         }
     }
 
-    async fn connection(self, stream: TcpStream, peer: SocketAddr, _place: OwnedSemaphorePermit) {
+    /// One connection, until it ends or gives way to a new one because it never carried an expected request.
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, entry: Arc<Entry>) {
         let _counted = Counted::one(&self.state.metrics.connections);
         let _ = stream.set_nodelay(true);
+        tokio::select! {
+            biased;
+            () = entry.is_cut() => self.state.metrics.refused("displaced"),
+            () = self.open(stream, peer, &entry) => {}
+        }
+    }
+
+    async fn open(&self, stream: TcpStream, peer: SocketAddr, entry: &Arc<Entry>) {
+        let with = |caller| Peer { caller, address: peer.ip(), connection: Arc::clone(entry) };
         match &self.tls {
-            None => self.serve(stream, peer, Caller::Anyone).await,
+            None => self.serve(stream, peer, with(Caller::Anyone)).await,
             Some(tls) => {
                 let handshake = TlsAcceptor::from(tls.config()).accept(stream);
                 match timeout(self.state.limits.handshake, handshake).await {
                     Ok(Ok(stream)) => {
                         let caller = self.caller(stream.get_ref().1);
-                        self.serve(stream, peer, caller).await;
+                        if caller == Caller::Known {
+                            entry.prove();
+                        }
+                        self.serve(stream, peer, with(caller)).await;
                     }
                     Ok(Err(error)) => {
                         self.state.metrics.refused("handshake");
@@ -124,7 +146,7 @@ impl Connections {
         }
     }
 
-    async fn serve<S>(&self, stream: S, peer: SocketAddr, caller: Caller)
+    async fn serve<S>(&self, stream: S, peer: SocketAddr, from: Peer)
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
@@ -132,11 +154,13 @@ impl Connections {
         // connection would lose the request that is just being sent.
         let ending = Arc::new(AtomicBool::new(false));
         let service = service_fn(|mut request: Request<Incoming>| {
-            request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(from.clone());
             let is_http1 = request.version() < Version::HTTP_2;
+            let working = from.connection.working();
             let answer = self.router.clone().call(request.map(Body::new));
             let ending = Arc::clone(&ending);
             async move {
+                let _working = working;
                 let mut response = answer.await?;
                 if is_http1 && ending.load(Ordering::Relaxed) {
                     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -145,7 +169,7 @@ impl Connections {
             }
         });
         let limits = &self.state.limits;
-        let builder = builder(limits);
+        let builder = builder(limits, self.tls.is_some());
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         // Not all at once, so that not all come back at once.
         let age = limits.age + limits.age / 300 * u32::from(peer.port() % 60);
@@ -174,14 +198,22 @@ impl Connections {
     }
 }
 
-fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+/// Plain HTTP is for metrics, and whoever scrapes them needs no streams.
+fn builder(limits: &Limits, has_streams: bool) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(64 << 10);
+    if !has_streams {
+        builder = builder.http1_only();
+    }
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head).max_buf_size(BUFFER);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
-        .max_header_list_size(16 << 10)
+        .max_header_list_size(HEADERS)
+        // What a client sends on all its streams before anybody reads it, and what is written before it reads.
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_send_buf_size(BUFFER)
         .keep_alive_interval(limits.head)
         .keep_alive_timeout(limits.handshake);
     builder

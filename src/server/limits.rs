@@ -1,26 +1,44 @@
 //! How much is taken from whom, and for how long. Everything that comes from a socket has a bound.
 
-use std::sync::Arc;
 use std::time::Duration;
-
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The bounds. The defaults are what `nadmit serve` has; tests choose others so that they need not wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The largest review: two objects of 3 MiB, which is the most the API server takes, and what is around them.
     pub body: usize,
-    /// Bytes of bodies held at once: they, not reviews, are what takes memory.
+    /// Bytes of all bodies held at once.
     pub bodies: usize,
-    /// Reviews being read or answered. Judging takes microseconds, so that many at once means that something else is slow.
+    /// The part of `bodies` that only small bodies use, so that large ones do not hold up the usual review.
+    pub small_bodies: usize,
+    /// The largest body that counts as small.
+    pub small_body: usize,
+    /// Bytes of memory that all judging takes at once, by an estimate.
+    pub judging: usize,
+    /// The part of `judging` that only small reviews use: a large one takes a while, and the usual one must not wait for it.
+    pub small_judging: usize,
+    /// The most that a small review takes.
+    pub small_review: usize,
+    /// Reviews being answered: their body is complete. Judging takes microseconds, so that many at once means that something else is
+    /// slow.
     pub in_flight: usize,
     /// Batches of audit events being read or counted, within the above: reviews come first.
     pub audit_batches: usize,
     /// How long audit events are counted together.
     pub audit_period: Duration,
-    /// Open connections. An API server keeps a few; this is room for many of them.
+    /// Open connections. An API server has one for each review at a time; this is room for several API servers.
     pub connections: usize,
-    /// Reviews at once on one HTTP/2 connection.
+    /// Open connections to the listener for metrics.
+    pub scrapes: usize,
+    /// Connections of one address that have not carried an expected request yet, those still in their handshake included. API servers
+    /// that share an address open hundreds at once in a burst of writes.
+    pub unproven_connections: usize,
+    /// Requests with a body that has not arrived completely.
+    pub unfinished: usize,
+    /// The same, of one address.
+    pub unfinished_per_address: usize,
+    /// Reviews at once on one HTTP/2 connection. An answer that its client does not take is kept, so that connections times streams is what
+    /// a client can make nadmit hold; an API server with more writes than this at once opens another connection.
     pub streams: u32,
     /// Time for the TLS handshake.
     pub handshake: Duration,
@@ -28,7 +46,13 @@ pub struct Limits {
     pub head: Duration,
     /// Time for a body to arrive.
     pub body_arrives: Duration,
-    /// How old a connection gets. API servers keep theirs for ever, so that a new replica would never see a request.
+    /// How long a body may be slower than `body_rate`.
+    pub body_grace: Duration,
+    /// The same while others wait for the memory that it holds.
+    pub body_grace_contended: Duration,
+    /// The slowest that a body may arrive, in bytes a second.
+    pub body_rate: usize,
+    /// How old a connection gets. API servers keep theirs open, so that a new replica would never see a request.
     pub age: Duration,
     /// How long a connection that is to be closed waits for the request that is perhaps on its way.
     pub linger: Duration,
@@ -41,65 +65,30 @@ impl Default for Limits {
         let seconds = Duration::from_secs;
         Self {
             body: 8 << 20,
-            bodies: 64 << 20,
+            bodies: 15 << 20,
+            small_bodies: 6 << 20,
+            small_body: 64 << 10,
+            judging: 26 << 20,
+            small_judging: 6 << 20,
+            small_review: 256 << 10,
             in_flight: 256,
-            audit_batches: 4,
+            audit_batches: 1,
             audit_period: seconds(3600),
             connections: 1024,
-            streams: 128,
+            scrapes: 64,
+            unproven_connections: 768,
+            unfinished: 2048,
+            unfinished_per_address: 1024,
+            streams: 16,
             handshake: seconds(5),
             head: seconds(30),
             body_arrives: seconds(10),
+            body_grace: seconds(1),
+            body_grace_contended: Duration::from_millis(250),
+            body_rate: 64 << 10,
             age: seconds(300),
             linger: seconds(2),
             drain: seconds(15),
         }
-    }
-}
-
-/// What there is room for.
-#[derive(Debug)]
-pub(super) struct Room {
-    reviews: Arc<Semaphore>,
-    /// In KiB, as a semaphore counts no further than 32 bits at a time.
-    bodies: Arc<Semaphore>,
-}
-
-impl Room {
-    pub(super) fn new(limits: &Limits) -> Self {
-        Self {
-            reviews: Arc::new(Semaphore::new(limits.in_flight)),
-            bodies: Arc::new(Semaphore::new(limits.bodies.div_ceil(1024))),
-        }
-    }
-
-    /// Room for one review, if there is any.
-    pub(super) fn review(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.reviews).try_acquire_owned().ok()
-    }
-
-    /// Room for that many bytes of a body, if there is any.
-    pub(super) fn body(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        Arc::clone(&self.bodies).try_acquire_many_owned(kib).ok()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn room_ends_and_comes_back() {
-        let limits = Limits::default();
-        let room = Room::new(&limits);
-        let held: Vec<_> = (0..limits.in_flight).map(|_| room.review().unwrap()).collect();
-        assert!(room.review().is_none());
-        drop(held);
-        assert!(room.review().is_some());
-        let held: Vec<_> = (0..8).map(|_| room.body(limits.body).unwrap()).collect();
-        assert!(room.body(1).is_none());
-        drop(held);
-        assert!(room.body(1).is_some());
     }
 }

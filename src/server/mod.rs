@@ -1,13 +1,17 @@
 //! `nadmit serve`: reviews over HTTPS.
 //!
 //! ```text
-//!  accept ─► connection (TLS, age, limits) ─► route ─► review: read ─► judge ─► answer
+//!  accept ─► connection (TLS, age, limits) ─► route ─► expected? ─► whole body ─► capacity ─► judge ─► answer
 //! ```
 
 mod audit_events;
+mod body;
+mod capacity;
 mod connections;
+mod failed;
 mod health;
 mod limits;
+mod pending;
 pub mod reload;
 mod reviews;
 mod routes;
@@ -26,18 +30,20 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use audit_events::AuditEvents;
+use capacity::Capacity;
 use connections::{CallerRule, Connections};
 pub use health::Readiness;
 pub use limits::Limits;
-use limits::Room;
 use reload::{Certificates, Watched};
 
 use crate::cluster::facts::Source;
 use crate::policy::Policy;
+use crate::supervise::Supervisor;
 use crate::telemetry::denials::Denials;
 use crate::telemetry::metrics::{AuditMetrics, Completions, Registered};
 use crate::telemetry::{Logs, Metrics};
 use crate::tls::Tls;
+use crate::tls::token::Accepted;
 
 /// What all requests share.
 pub struct State {
@@ -47,7 +53,9 @@ pub struct State {
     denials: Arc<Denials>,
     readiness: Arc<Readiness>,
     limits: Limits,
-    room: Room,
+    capacity: Capacity,
+    /// `None`: requests need no token.
+    tokens: Option<Arc<Accepted>>,
     logs: Option<Logs>,
     /// `None`: nobody is to send any.
     audit_events: Option<AuditEvents>,
@@ -79,6 +87,8 @@ pub struct Parts {
     pub asks_callers: bool,
     /// The name that must be in it.
     pub caller_name: Option<String>,
+    /// The tokens that open the paths, where they must carry one.
+    pub tokens: Option<Arc<Accepted>>,
     /// The log, whose level follows the policy.
     pub logs: Option<Logs>,
     /// Whether the API server may send audit events.
@@ -87,6 +97,8 @@ pub struct Parts {
     pub limits: Limits,
     /// What has to be there before it is ready.
     pub readiness: Arc<Readiness>,
+    /// Who watches over the background tasks.
+    pub supervisor: Supervisor,
     /// The metrics, some of which others keep up to date too.
     pub metrics: Metrics,
 }
@@ -107,6 +119,7 @@ pub struct Server {
     watched: Watched,
     caller: Option<Arc<CallerRule>>,
     reload: Arc<Notify>,
+    supervisor: Supervisor,
 }
 
 /// Why there is no server.
@@ -128,9 +141,20 @@ impl Server {
         let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits, readiness, metrics, .. } =
             parts;
         let audit_events = parts.takes_audit_events.then(|| AuditEvents::new(&limits));
-        let (denials, room) = (Arc::default(), Room::new(&limits));
-        let state =
-            State { policy: Arc::default(), facts, metrics, denials, readiness, room, limits, logs, audit_events };
+        let (policy_in_force, denials, capacity) = (Arc::default(), Arc::default(), Capacity::new(&limits));
+        let tokens = parts.tokens;
+        let state = State {
+            policy: policy_in_force,
+            facts,
+            metrics,
+            denials,
+            readiness,
+            limits,
+            capacity,
+            tokens,
+            logs,
+            audit_events,
+        };
         state.take_policy(policy);
         state.metrics.expires("serving", tls.expires());
         Ok(Self {
@@ -141,6 +165,7 @@ impl Server {
             watched,
             caller: asks_callers.then(|| Arc::new(CallerRule { name: caller_name })),
             reload: Arc::default(),
+            supervisor: parts.supervisor,
         })
     }
 
@@ -167,6 +192,16 @@ impl Server {
     /// Where it is told whether nadmit is registered.
     pub fn registered(&self) -> Registered {
         self.state.metrics.registered.clone()
+    }
+
+    /// Whether it can do its work.
+    pub fn readiness(&self) -> Arc<Readiness> {
+        Arc::clone(&self.state.readiness)
+    }
+
+    /// Who starts background tasks and handles their end.
+    pub fn supervisor(&self) -> Supervisor {
+        self.supervisor.clone()
     }
 
     /// Where reviews are answered.
@@ -207,15 +242,17 @@ impl Server {
             caller: None,
             ..connections.clone()
         };
-        tasks.spawn(connections.accept(self.https, stop.clone()));
-        tasks.spawn(scrapes.accept(self.metrics, stop.clone()));
-        tasks.spawn(watch(self.watched, Arc::clone(&self.state), self.tls, self.reload, stop.clone()));
+        let files = watch(self.watched, Arc::clone(&self.state), self.tls, self.reload, stop.clone());
+        tasks.spawn(self.supervisor.guarded("https", connections.accept(self.https, stop.clone())));
+        tasks.spawn(self.supervisor.guarded("metrics", scrapes.accept(self.metrics, stop.clone())));
+        tasks.spawn(self.supervisor.guarded("files", files));
         let Farewell { grace } = farewell.await;
         info!(seconds = grace.as_secs_f32(), "asked to end: not ready any more, still serving");
         self.state.readiness.waits_for("this replica is shutting down");
         // From here on every answer asks its client to go elsewhere.
         closing.cancel();
         sleep(grace).await;
+        self.supervisor.stop();
         stop.cancel();
         tasks.close();
         if timeout(self.state.limits.drain, tasks.wait()).await.is_err() {

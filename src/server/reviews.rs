@@ -1,19 +1,23 @@
-//! One review: read, judged, answered, and told about.
+//! One review: read, judged, answered and recorded.
 
-use std::time::{Duration, Instant};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use http_body_util::BodyExt;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use super::State;
+use super::routes::Peer;
+use super::{State, body, failed};
 use crate::audit::log::running::BatchError;
 use crate::cluster::facts::{Unavailable, about_everything, judged};
 use crate::output::denied::Denied;
 use crate::policy::{Action, judge_status};
-use crate::review::{self, Answer, Decision, Endpoint, NoSubject, Outcome, Review, ReviewError, answer};
+use crate::review::{
+    self, Answer, Decision, Endpoint, Envelope, NoSubject, Operation, Outcome, Review, ReviewError, answer,
+};
+use crate::supervise::contained_async;
 use crate::telemetry::metrics::{Answered, Counted};
 
 /// The most of a caller's text that a log line or an HTTP error repeats, in bytes: names are shorter, and a line that is too long
@@ -21,7 +25,7 @@ use crate::telemetry::metrics::{Answered, Counted};
 const MOST_REPEATED: usize = 300;
 
 /// A text that a caller chose, or as much of it as is repeated.
-fn short(text: &str) -> &str {
+pub(super) fn short(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MOST_REPEATED)).unwrap_or_default()
 }
 
@@ -45,6 +49,10 @@ pub(super) enum Unanswered {
     Busy,
     #[error("a fact that the repair needs cannot be had: {0}")]
     Unavailable(#[from] Unavailable),
+    #[error("a certificate of the API server is needed to ask this")]
+    UnknownCaller,
+    #[error("this path does not carry the token that nadmit has registered with the API server")]
+    UnknownToken,
     #[error("nadmit failed on this request")]
     Panicked,
 }
@@ -58,6 +66,8 @@ impl Unanswered {
             Self::Broken(_) => "broken",
             Self::Busy => "busy",
             Self::Unavailable(_) => "unavailable",
+            Self::UnknownCaller => "unknown_caller",
+            Self::UnknownToken => "unknown_token",
             Self::Panicked => "panicked",
         }
     }
@@ -68,16 +78,17 @@ impl Unanswered {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::UnknownCaller => StatusCode::FORBIDDEN,
+            // An API server may know a token before this replica does; it comes back a second later, as for `Busy`.
+            Self::Unavailable(_) | Self::UnknownToken => StatusCode::SERVICE_UNAVAILABLE,
             Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }
 
 /// Answers a request that carries a review.
-pub(super) async fn respond(state: &State, endpoint: Endpoint, request: Request<Body>) -> Response<Body> {
-    let _counted = Counted::one(&state.metrics.in_flight);
-    match review(state, endpoint, request).await {
+pub(super) async fn respond(state: &State, endpoint: Endpoint, from: &Peer, request: Request<Body>) -> Response<Body> {
+    match review(state, endpoint, from, request).await {
         Ok(body) => {
             let mut response = Response::new(Body::from(body));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -102,19 +113,30 @@ pub(super) fn refusal(reason: &Unanswered) -> (String, Response<Body>) {
     // Measured with API servers of 1.34 and 1.37: with this header they ask again a second later, within the webhook's
     // timeout, and the writer notices nothing of a short overload. Without it, and for a connection that is closed, the
     // write fails at once (or passes unjudged, where failurePolicy says so); with a zero they ask eleven times in 10 ms.
-    if matches!(reason, Unanswered::Busy) {
+    if matches!(reason, Unanswered::Busy | Unanswered::UnknownToken) {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     (words, response)
 }
 
-async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Result<Vec<u8>, Unanswered> {
-    let _room = state.room.review().ok_or(Unanswered::Busy)?;
-    let (arrived, within) = (Instant::now(), deadline(request.uri().query()));
-    let (body, _held) = body(state, request.into_body()).await?;
+/// Reads the body, and then judges it. What breaks while judging is no reason to store the object unjudged.
+async fn review(state: &State, endpoint: Endpoint, from: &Peer, request: Request<Body>) -> Result<Vec<u8>, Unanswered> {
+    let deadline = Deadline::of(request.uri().query());
+    let until = deadline.waits_until();
+    let body = body::read(state, from.address, request.into_body(), until).await?;
+    from.connection.prove();
+    let _counted = Counted::one(&state.metrics.in_flight);
+    let _memory = state.capacity.judging(&body.bytes, until).await.ok_or(Unanswered::Busy)?;
+    let _slot = state.capacity.review(until).await.ok_or(Unanswered::Busy)?;
+    match contained_async(judge(state, endpoint, &body.bytes, deadline)).await {
+        Ok(answer) => answer,
+        Err(panicked) => failed::answer(state, endpoint, &body.bytes, &panicked),
+    }
+}
+
+async fn judge(state: &State, endpoint: Endpoint, body: &[u8], deadline: Deadline) -> Result<Vec<u8>, Unanswered> {
     let started = Instant::now();
-    let within = within.saturating_sub(started - arrived);
-    let review = Review::read(&body)?;
+    let review = Review::read(body)?;
     let policy = state.policy.load_full();
     let nothing = |why| Outcome::Nothing(why, policy.mode_in(&review.request.namespace));
     let outcome = match endpoint {
@@ -128,7 +150,9 @@ async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Re
         },
         Endpoint::Mutate | Endpoint::Validate => match review.request.subject(endpoint) {
             Err(why) => nothing(why),
-            Ok(subject) => Outcome::Judged(judged(&*state.facts, &subject, &policy, within).await?),
+            Ok(subject) => Outcome::Judged(
+                judged(&*state.facts, &subject, Some(review.request.user_info), &policy, deadline.left()).await?,
+            ),
         },
     };
     let answer = answer(&review, endpoint, &outcome);
@@ -136,58 +160,40 @@ async fn review(state: &State, endpoint: Endpoint, request: Request<Body>) -> Re
     Ok(answer.body)
 }
 
-/// The whole body, and the room it takes until it is answered.
-pub(super) async fn body(state: &State, mut body: Body) -> Result<(Bytes, Vec<OwnedSemaphorePermit>), Unanswered> {
-    let read = async {
-        let mut held = Vec::new();
-        let mut parts: Vec<u8> = Vec::new();
-        let mut first = Bytes::new();
-        while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(Unanswered::Broken)?.into_data() else { continue };
-            if first.len() + parts.len() + data.len() > state.limits.body {
-                return Err(Unanswered::TooLarge(state.limits.body));
-            }
-            held.push(state.room.body(data.len()).ok_or(Unanswered::Busy)?);
-            // Most bodies come in one piece, and need no copy.
-            if first.is_empty() && parts.is_empty() {
-                first = data;
-                continue;
-            }
-            if parts.is_empty() {
-                parts.extend_from_slice(&std::mem::take(&mut first));
-            }
-            parts.extend_from_slice(&data);
-        }
-        Ok((if parts.is_empty() { first } else { parts.into() }, held))
-    };
-    tokio::time::timeout(state.limits.body_arrives, read).await.map_err(|_| Unanswered::Slow)?
+/// Until when a request is to be answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline {
+    arrived: Instant,
+    within: Duration,
 }
 
-/// The time there is, from the `timeout` the API server puts into the address, less a little for the way back.
-fn deadline(query: Option<&str>) -> Duration {
-    let value = query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout=")));
-    let named = value.and_then(|text| text.parse::<jiff::SignedDuration>().ok());
-    let named = named.and_then(|duration| Duration::try_from(duration).ok()).filter(|named| !named.is_zero());
-    named.unwrap_or(DEADLINE).mul_f32(0.9).min(Duration::from_secs(30))
+impl Deadline {
+    /// Of a request that arrives now: the `timeout` that the API server puts into the address, less a little for the way back.
+    pub(super) fn of(query: Option<&str>) -> Self {
+        let value = query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout=")));
+        let named = value.and_then(|text| text.parse::<jiff::SignedDuration>().ok());
+        let named = named.and_then(|duration| Duration::try_from(duration).ok()).filter(|named| !named.is_zero());
+        let within = named.unwrap_or(DEADLINE).mul_f32(0.9).min(Duration::from_secs(30));
+        Self { arrived: Instant::now(), within }
+    }
+
+    /// The time that is left.
+    fn left(self) -> Duration {
+        self.within.saturating_sub(self.arrived.elapsed())
+    }
+
+    /// How long to wait for capacity: then there is still time for the API server to come back.
+    pub(super) fn waits_until(self) -> Instant {
+        self.arrived + self.within / 2
+    }
 }
 
 /// The log line and the metrics of a review that was answered.
 fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome, answer: &Answer, took: Duration) {
     let request = &review.request;
-    let kind = match request.kind.as_ref() {
-        "NetworkAttachmentDefinition" => "NetworkAttachmentDefinition",
-        "SriovNetwork" => "SriovNetwork",
-        "SriovIBNetwork" => "SriovIBNetwork",
-        "OVSNetwork" => "OVSNetwork",
-        "SriovNetworkNodeState" => "SriovNetworkNodeState",
-        "SriovNetworkNodePolicy" => "SriovNetworkNodePolicy",
-        "SriovNetworkPoolConfig" => "SriovNetworkPoolConfig",
-        "SriovOperatorConfig" => "SriovOperatorConfig",
-        _ => "other",
-    };
     let answered = Answered {
         endpoint: endpoint.name(),
-        kind,
+        kind: kind(&request.kind),
         operation: request.operation.name(),
         decision: answer.decision.name(),
         dry_run: if request.is_dry_run { "true" } else { "false" },
@@ -225,11 +231,38 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
     );
 }
 
+/// The labels of a review that nadmit failed on.
+pub(super) fn answered(endpoint: Endpoint, envelope: &Envelope<'_>, decision: Decision) -> Answered {
+    Answered {
+        endpoint: endpoint.name(),
+        kind: kind(&envelope.kind),
+        operation: envelope.operation.map_or("unknown", Operation::name),
+        decision: decision.name(),
+        dry_run: if envelope.is_dry_run { "true" } else { "false" },
+    }
+}
+
+/// The kinds that metrics tell apart.
+fn kind(kind: &str) -> &'static str {
+    match kind {
+        "NetworkAttachmentDefinition" => "NetworkAttachmentDefinition",
+        "SriovNetwork" => "SriovNetwork",
+        "SriovIBNetwork" => "SriovIBNetwork",
+        "OVSNetwork" => "OVSNetwork",
+        "SriovNetworkNodeState" => "SriovNetworkNodeState",
+        "SriovNetworkNodePolicy" => "SriovNetworkNodePolicy",
+        "SriovNetworkPoolConfig" => "SriovNetworkPoolConfig",
+        "SriovOperatorConfig" => "SriovOperatorConfig",
+        _ => "other",
+    }
+}
+
 /// Who was refused what is told to others later: here nothing is waited for, and nothing written.
 fn remember(state: &State, request: &review::Request<'_>, endpoint: Endpoint, outcome: &Outcome) {
     let refusing = outcome.findings(endpoint).filter(|finding| finding.action == Action::Deny);
     let mut rules: Vec<_> = refusing.map(|finding| finding.rule.id).collect();
-    rules.dedup();
+    let mut seen = BTreeSet::new();
+    rules.retain(|rule| seen.insert(*rule));
     let owned = |text: &str| short(text).to_owned();
     state.denials.add(Denied {
         user: owned(&request.user),
@@ -241,15 +274,6 @@ fn remember(state: &State, request: &review::Request<'_>, endpoint: Endpoint, ou
         count: 1,
         last: jiff::Timestamp::now().as_second(),
     });
-}
-
-/// What is answered when judging went wrong in a way nobody thought of.
-pub(super) fn panicked(state: &State, endpoint: Endpoint) -> Response<Body> {
-    state.metrics.unanswered(Unanswered::Panicked.reason());
-    error!(endpoint = endpoint.name(), "a review made nadmit panic");
-    let mut response = Response::new(Body::from(format!("{}\n", Unanswered::Panicked)));
-    *response.status_mut() = Unanswered::Panicked.status();
-    response
 }
 
 #[cfg(test)]
@@ -269,7 +293,8 @@ mod tests {
             (Some("timeout=soon"), 9.0),
             (Some(""), 9.0),
         ] {
-            assert!((deadline(query).as_secs_f64() - want).abs() < 0.001, "{query:?}: {:?}", deadline(query));
+            let Deadline { within, .. } = Deadline::of(query);
+            assert!((within.as_secs_f64() - want).abs() < 0.001, "{query:?}: {within:?}");
         }
     }
 }

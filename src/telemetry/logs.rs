@@ -1,7 +1,8 @@
 //! The log: one line for each event, as JSON or for people, filtered by a level that can change while the server runs.
 
-use std::io;
+use std::io::{self, Write};
 
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
@@ -9,6 +10,7 @@ use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 use super::json::Json;
 use super::lines::Lines;
 use crate::policy::LogLevel;
+use crate::visible;
 
 /// What a log line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -59,7 +61,7 @@ impl Logs {
         let lines = Lines::start(io::stderr())?;
         let (filter, handle) = reload::Layer::new(EnvFilter::new(&chosen.0));
         let registry = tracing_subscriber::registry().with(filter);
-        let layer = fmt::layer().with_writer(lines.clone()).with_target(false);
+        let layer = fmt::layer().with_writer(Shown { lines: lines.clone(), format }).with_target(false);
         let started = match format {
             LogFormat::Text => registry.with(layer.with_ansi(false).compact()).try_init(),
             LogFormat::Json => registry.with(layer.event_format(Json)).try_init(),
@@ -76,6 +78,43 @@ impl Logs {
     }
 }
 
+/// Log lines in which nothing is left that a terminal would obey, and of which none can pretend to be two.
+#[derive(Clone, Debug)]
+struct Shown {
+    lines: Lines,
+    format: LogFormat,
+}
+
+impl Write for &Shown {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        if text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+            return (&self.lines).write(line);
+        }
+        let text = String::from_utf8_lossy(text);
+        let mut shown = match self.format {
+            LogFormat::Text => visible::line(&text),
+            LogFormat::Json => visible::json(&text),
+        }
+        .into_owned();
+        shown.push('\n');
+        (&self.lines).write_all(shown.as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Shown {
+    type Writer = &'a Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self
+    }
+}
+
 impl Drop for Logs {
     fn drop(&mut self) {
         self.lines.flush();
@@ -84,7 +123,29 @@ impl Drop for Logs {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufRead;
+
     use super::*;
+
+    #[test]
+    fn a_log_line_stays_one_line_and_says_the_same() {
+        let nasty = "a\u{1b}[2J\u{202e}b\nerror: c é";
+        for (format, want) in [
+            (LogFormat::Text, "name=a\\u{1b}[2J\\u{202e}b\\nerror: c é\n".to_owned()),
+            (LogFormat::Json, "\"name=a\\u001b[2J\\u202eb\\nerror: c é\"\n".to_owned()),
+        ] {
+            let (reader, out) = io::pipe().unwrap();
+            let shown = Shown { lines: Lines::start(out).unwrap(), format };
+            let line = match format {
+                LogFormat::Text => format!("name={nasty}\n"),
+                LogFormat::Json => format!("{}\n", serde_json::Value::from(format!("name={nasty}"))),
+            };
+            (&shown).write_all(line.as_bytes()).unwrap();
+            let mut read = String::new();
+            io::BufReader::new(reader).read_line(&mut read).unwrap();
+            assert_eq!(read, want);
+        }
+    }
 
     #[test]
     fn filters_are_levels_or_directives() {

@@ -15,6 +15,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 pub use super::audits::{AuditMetrics, EventMetrics, ReportWrites};
+use super::tasks::TaskMetrics;
 
 /// From well below what a judgement takes to the longest timeout a webhook is usually given.
 const BUCKETS: [f64; 17] =
@@ -97,18 +98,60 @@ impl Completions {
     }
 }
 
-/// Whether nadmit is registered. A server that does not register itself does not show it.
+/// Whether nadmit is registered, and what lies beside that. A server that does not register itself shows none of it.
 #[derive(Clone, Debug, Default)]
-pub struct Registered(Arc<OnceLock<Gauge>>);
+pub struct Registered {
+    is_registered: LateGauge,
+    configurations: Family<Kind, Gauge>,
+    exempt_namespaces: LateGauge,
+}
 
 impl Registered {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "registered",
+            "1 while both webhook configurations are as they should be, 0 while they are not or nobody can tell",
+            self.is_registered.clone(),
+        );
+        registry.register(
+            "webhook_configurations",
+            "1 while a webhook configuration is there, 0 after somebody has deleted it",
+            self.configurations.clone(),
+        );
+        registry.register(
+            "exempt_namespaces",
+            "Namespaces that the label nadmit.io/exempt=true switches nadmit off for",
+            self.exempt_namespaces.clone(),
+        );
+    }
+
     /// Whether it is now.
     pub fn is(&self, registered: bool) {
-        self.0.get_or_init(Gauge::default).set(registered.into());
+        self.is_registered.set(registered.into());
+    }
+
+    /// Whether a webhook configuration is there.
+    pub fn configuration(&self, kind: &'static str, is_there: bool) {
+        self.configurations.get_or_create(&Kind { kind }).set(is_there.into());
+    }
+
+    /// How many namespaces are exempt by their label.
+    pub fn exempt_namespaces(&self, count: usize) {
+        self.exempt_namespaces.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 }
 
-impl EncodeMetric for Registered {
+/// A gauge that is not shown before it is set.
+#[derive(Clone, Debug, Default)]
+struct LateGauge(Arc<OnceLock<Gauge>>);
+
+impl LateGauge {
+    fn set(&self, value: i64) {
+        self.0.get_or_init(Gauge::default).set(value);
+    }
+}
+
+impl EncodeMetric for LateGauge {
     fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
         self.0.get().map_or(Ok(()), |gauge| gauge.encode(encoder))
     }
@@ -205,6 +248,9 @@ pub struct Metrics {
     duration: Family<At, Histogram, fn() -> Histogram>,
     /// Reviews that are being answered.
     pub in_flight: Gauge,
+    /// Requests whose body has not arrived completely.
+    pub unfinished: Gauge,
+    panics: Family<At, Counter>,
     /// Open connections, those still shaking hands included.
     pub connections: Gauge,
     unanswered: Family<Reason, Counter>,
@@ -218,6 +264,8 @@ pub struct Metrics {
     pub completions: Completions,
     /// Whether nadmit is registered.
     pub registered: Registered,
+    /// Which background tasks run.
+    pub tasks: TaskMetrics,
     /// What is known of the cluster.
     pub caches: CacheMetrics,
     /// What is found in it.
@@ -238,6 +286,8 @@ impl Default for Metrics {
             status_writes: Family::default(),
             duration: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             in_flight: Gauge::default(),
+            unfinished: Gauge::default(),
+            panics: Family::default(),
             connections: Gauge::default(),
             unanswered: Family::default(),
             refused: Family::default(),
@@ -247,6 +297,7 @@ impl Default for Metrics {
             policy_current: Gauge::default(),
             completions: Completions::default(),
             registered: Registered::default(),
+            tasks: TaskMetrics::default(),
             caches: CacheMetrics::default(),
             audit: AuditMetrics::default(),
             audit_events: EventMetrics::default(),
@@ -274,6 +325,16 @@ impl Metrics {
             self.duration.clone(),
         );
         registry.register("reviews_in_flight", "Reviews that are being answered", self.in_flight.clone());
+        registry.register(
+            "requests_unfinished",
+            "Requests whose body has not arrived completely",
+            self.unfinished.clone(),
+        );
+        registry.register(
+            "review_panics",
+            "Reviews that made nadmit panic, which denies what it could not judge",
+            self.panics.clone(),
+        );
         registry.register("connections", "Open connections", self.connections.clone());
         registry.register(
             "reviews_unanswered",
@@ -310,11 +371,8 @@ impl Metrics {
             "NADs that were stored incomplete, by what became of them",
             self.completions.0.clone(),
         );
-        registry.register(
-            "registered",
-            "1 while both webhook configurations are as they should be, 0 while they are not or nobody can tell",
-            self.registered.clone(),
-        );
+        self.registered.register(registry);
+        self.tasks.register(registry);
         self.caches.register(registry);
         self.audit.register(registry);
         self.audit_events.register(registry);
@@ -339,6 +397,11 @@ impl Metrics {
     /// A review got an HTTP error.
     pub fn unanswered(&self, reason: &'static str) {
         self.unanswered.get_or_create(&Reason { reason }).inc();
+    }
+
+    /// Judging a review panicked.
+    pub fn panicked(&self, endpoint: &'static str) {
+        self.panics.get_or_create(&At { endpoint }).inc();
     }
 
     /// A connection ended before it could ask.

@@ -6,6 +6,9 @@ mod json;
 mod lines;
 mod logs;
 pub mod metrics;
+mod panics;
+pub mod tasks;
 
 pub use logs::{Filter, LogError, LogFormat, Logs};
 pub use metrics::Metrics;
+pub use panics::report_panics;

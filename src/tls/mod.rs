@@ -5,6 +5,7 @@ mod chain;
 mod development;
 mod files;
 mod make;
+pub mod token;
 
 use std::sync::Arc;
 
@@ -53,6 +54,9 @@ pub enum TlsError {
     /// A certificate could not be made.
     #[error("no certificate could be made")]
     Make(#[from] rcgen::Error),
+    /// The system gives no random bytes.
+    #[error("no random bytes for a token")]
+    Random,
 }
 
 /// Certificate, key, and the CA that callers must have their certificate from: as PEM text.
@@ -86,10 +90,7 @@ impl Material {
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
             Some(ca) => {
-                let mut roots = RootCertStore::empty();
-                for certificate in certificates(ca, "the callers' CA")? {
-                    roots.add(certificate).map_err(|error| TlsError::ClientCa(error.to_string()))?;
-                }
+                let roots = client_roots(ca)?;
                 // The kubelet, which asks for health, has no certificate to show: who needs one is decided by the route.
                 let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).allow_unauthenticated().build();
                 builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::ClientCa(error.to_string()))?)
@@ -99,6 +100,19 @@ impl Material {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Served { config: Arc::new(config), expires })
     }
+}
+
+/// Whether callers can be asked for a certificate of this CA, PEM.
+pub fn check_client_ca(pem: &[u8]) -> Result<(), TlsError> {
+    client_roots(pem).map(drop)
+}
+
+fn client_roots(pem: &[u8]) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem, "the callers' CA")? {
+        roots.add(certificate).map_err(|error| TlsError::ClientCa(error.to_string()))?;
+    }
+    Ok(roots)
 }
 
 fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {

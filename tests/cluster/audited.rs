@@ -84,6 +84,7 @@ fn what_goes_wrong_is_told_and_untold() {
     cluster.jane.wait_gone(&at("early"));
 
     // Somebody refuses it, who is named.
+    cluster.allow_dry_runs();
     cluster.namespace("full");
     refuse_nads_in(&cluster, "full");
     make(&cluster, "refused", "full", &json!({}));

@@ -1,31 +1,39 @@
-//! The backstop: the API server itself refuses an incomplete NAD while nadmit is away, and never anything else.
+//! The backstop: what the API server itself denies while nadmit is down and its webhooks fail open, as far as nadmit's policy denies it.
 
-use nadmit::deploy::yaml;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Refused};
 use crate::cluster::Cluster;
-use crate::install::printed;
-use crate::objects::{Kind, RESOURCE_NAME, annotated, nad, nad_at, nads, network};
+use crate::harness::put;
+use crate::objects::{Kind, OPERATOR, RESOURCE_NAME, annotated, nad, nad_at, nads, network, version};
 use crate::operator::Template;
 use crate::processes::wait;
 
 const INCOMPLETE: &str = r#"{"cniVersion":"1.0.0","type":"sriov","vlan":5}"#;
+/// NADs pass unjudged while nadmit is down, so that the backstop has something to do.
+pub const OPEN: &str = "failurePolicy: {mutateNads: Ignore}\n";
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
-/// What only the backstop adds, in force.
-fn put_up(cluster: &Cluster) {
-    let usual = printed(&[]);
-    let added: Vec<Value> = printed(&["--backstop"]).into_iter().filter(|object| !usual.contains(object)).collect();
-    assert_eq!(added.len(), 2, "{}", yaml::stream(&added));
-    cluster.create_strictly(&added, &[]);
-    let dry_run = format!("{}?dryRun=All", nads("default"));
-    wait("the backstop", || refused_by_it(&cluster.admin, &dry_run));
+/// What the API server says where it is the backstop that denies an incomplete NAD.
+fn denied(user: &Api, namespace: &str, nad: &Value) -> Option<Refused> {
+    let refused = user.try_create(&format!("{}?dryRun=All", nads(namespace)), nad).err();
+    refused.filter(|refused| refused.message.contains("ValidatingAdmissionPolicy 'nadmit'"))
 }
 
-/// Whether it is the backstop that refuses an incomplete NAD, which nobody can repair.
-fn refused_by_it(user: &Api, path: &str) -> Option<Refused> {
-    let refused = user.try_create(path, &nad("probe", INCOMPLETE)).err();
-    refused.filter(|refused| refused.message.contains("ValidatingAdmissionPolicy"))
+impl Cluster {
+    /// Has nadmit put the policy into force, and kills it.
+    pub fn leave_the_backstop(&mut self, policy: &str) {
+        self.deploy_with(&format!("{OPEN}{policy}"));
+        wait("the backstop", || denied(&self.jane, "default", &nad("probe", INCOMPLETE)));
+        self.kill_nadmit();
+    }
+
+    /// What kubectl says to somebody who creates a NAD, which is not stored.
+    fn words(&self, namespace: &str, nad: &Value) -> (bool, String) {
+        let create = ["create", "--dry-run=server", "--namespace", namespace, "-f", "-"];
+        let out = self.kubectl("jane", &create, &nad.to_string());
+        (out.status.success(), String::from_utf8(out.stderr).unwrap())
+    }
 }
 
 fn named(mut nad: Value, name: &str) -> Value {
@@ -34,16 +42,19 @@ fn named(mut nad: Value, name: &str) -> Value {
 }
 
 #[test]
-fn it_refuses_only_what_is_incomplete() {
-    let cluster = Cluster::start();
+fn it_denies_only_what_is_incomplete() {
+    let mut cluster = Cluster::start();
     let old = nad_at("default", "old");
     cluster.jane.create(&nads("default"), &nad("old", INCOMPLETE));
-    put_up(&cluster);
+    cluster.leave_the_backstop("leaveIncomplete: true\ndevicePlugins: [my-sriov]\n");
 
     let plugins = r#"{"cniVersion":"1.0.0","plugins":[{"type":"tuning"},{"type":"ib-sriov"}]}"#;
+    let fixed = r#"{"cniVersion":"1.0.0","plugins":[{"type":"sriov","deviceID":"0000:03:02.0"},{"type":"tuning"}]}"#;
     for (what, nad, passes) in [
         ("incomplete", nad("a", INCOMPLETE), false),
         ("incomplete, in a list", nad("a", plugins), false),
+        ("a plugin that the policy adds", nad("a", r#"{"type":"my-sriov"}"#), false),
+        ("another spelling", nad("a", r#"{"Type":"s\u0072iov"}"#), false),
         (
             "a name in the config, which Multus does not read",
             nad("a", r#"{"type":"sriov","resourceName":"a.io/b"}"#),
@@ -52,7 +63,21 @@ fn it_refuses_only_what_is_incomplete() {
         ("an empty name", named(nad("a", INCOMPLETE), ""), false),
         ("complete", named(nad("a", INCOMPLETE), "a.io/b"), true),
         ("a fixed device", nad("a", r#"{"type":"sriov","deviceID":"0000:03:02.0"}"#), true),
+        ("a fixed device, in a list", nad("a", fixed), true),
+        ("no fixed device", nad("a", r#"{"type":"sriov","deviceID":""}"#), false),
+        ("a device in some other text", nad("a", r#"{"type":"sriov","logFile":"/deviceid"}"#), false),
+        ("a device in some other key", nad("a", r#"{"type":"sriov","mydeviceID":"x"}"#), false),
+        ("a device in another object", nad("a", r#"{"type":"sriov","args":{"deviceID":"0000:03:02.0"}}"#), false),
+        (
+            "a device of another plugin",
+            nad("a", r#"{"plugins":[{"type":"sriov"},{"type":"sriov","deviceID":"0000:03:02.0"}]}"#),
+            false,
+        ),
+        ("a device in a text of JSON", nad("a", r#"{"type":"sriov","x":"{\"deviceID\":\"x\"}"}"#), false),
+        ("longer than patterns can bear", nad("a", &padded(500_000)), false),
+        ("nearly as long as they can bear", nad("a", &padded(6_000)), false),
         ("another plugin", nad("a", r#"{"cniVersion":"1.0.0","type":"macvlan","master":"eth0"}"#), true),
+        ("a type that is no plugin's", nad("a", r#"{"type":"macvlan","args":{"type":"sriov"}}"#), true),
         ("no config", nad("a", ""), true),
         ("not JSON", nad("a", "sriov"), true),
         (
@@ -68,12 +93,15 @@ fn it_refuses_only_what_is_incomplete() {
         }
     }
 
-    // What was there before can be written, as long as it is not made into something else.
+    // What was incomplete before may be changed elsewhere, by anybody.
     let finalizers = json!({ "metadata": { "finalizers": ["example.com/wait"], "labels": { "a": "b" } } });
     cluster.jane.patch(&old, &finalizers);
-    cluster.jane.patch(&old, &json!({ "metadata": { "labels": { "a": "c" } } }));
     let other = json!({ "spec": { "config": INCOMPLETE.replace('5', "6") } });
-    assert!(cluster.jane.try_patch(&old, &other).is_err());
+    cluster.jane.patch(&old, &other);
+    let stored = cluster.admin.get(&old).unwrap();
+    let operator = cluster.user("operator");
+    let unchanged = operator.send("PUT", &old, "application/json", Some(&stored)).unwrap();
+    assert_eq!(version(&unchanged), version(&stored));
     // And it can go, whatever holds it.
     cluster.jane.delete(&old);
     cluster.jane.patch(&old, &json!({ "metadata": { "labels": { "a": "d" } } }));
@@ -94,24 +122,163 @@ fn it_refuses_only_what_is_incomplete() {
     cluster.admin.create("/api/v1/namespaces", &json!({ "metadata": { "name": "free", "labels": labels } }));
     cluster.jane.create(&nads("free"), &nad("a", INCOMPLETE));
     cluster.admin.create(&nads("kube-system"), &nad("a", INCOMPLETE));
+    // Without the registration there is no parameter, and nothing is denied.
+    cluster.admin.delete("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nadmit");
+    wait("no parameter", || {
+        cluster.jane.try_create(&format!("{}?dryRun=All", nads("default")), &nad("a", INCOMPLETE)).ok()
+    });
+}
+
+fn padded(length: usize) -> String {
+    format!(r#"{{"type":"sriov","pad":"{}"}}"#, "x".repeat(length))
+}
+
+/// It denies where nadmit would, and nobody else.
+#[test]
+fn it_follows_the_policy() {
+    const POLICY: &str = "
+namespaces:
+- {names: [lab*], mode: audit}
+- {names: [lab-strict], mode: enforce}
+- {names: [claims], dra: allow}
+- {names: [mild], rules: {nad/resource-name-missing: warn, network/render-unsafe: warn}}
+exempt: {users: [\"system:serviceaccount:apps:*\"], namespaces: [free]}
+exceptions:
+- {rule: nad/resource-name-missing, namespace: apps, name: legacy, reason: r, expires: 2999-01-01}
+- {rule: nad/resource-name-missing, namespace: apps, name: expired, reason: r, expires: 2020-01-01}
+- {rule: network/render-unsafe, kind: SriovNetwork, namespace: apps, name: legacy, reason: r, expires: 2999-01-01}
+";
+    let mut cluster = Cluster::start();
+    for namespace in ["apps", "lab", "lab-2", "lab-strict", "claims", "mild", "free"] {
+        cluster.namespace(namespace);
+    }
+    cluster.leave_the_backstop(POLICY);
+    let incomplete = nad("net", INCOMPLETE);
+    let networks = |namespace: &str, kind: Kind| kind.path().replace(OPERATOR, namespace) + "?dryRun=All";
+    let injected = |kind: Kind, name: &str| {
+        let mut network = network(kind, name, "x", &json!({ "resourceName": "a\n    b: c" }));
+        network["metadata"]["namespace"].take();
+        network["spec"]["networkNamespace"].take();
+        network
+    };
+    for (namespace, nads, nets) in [
+        ("apps", true, true),
+        ("lab", false, false),
+        ("lab-2", false, false),
+        ("lab-strict", true, true),
+        ("claims", false, true),
+        ("mild", false, false),
+        ("free", false, false),
+    ] {
+        assert_eq!(denied(&cluster.jane, namespace, &incomplete).is_some(), nads, "a NAD in {namespace}");
+        for kind in Kind::ALL {
+            let made = cluster.jane.try_create(&networks(namespace, kind), &injected(kind, "net"));
+            assert_eq!(made.is_err(), nets, "{kind:?} in {namespace}: {made:?}");
+        }
+    }
+    // An exempt user, and what is excepted.
+    assert!(denied(&cluster.user("robot"), "apps", &incomplete).is_none());
+    assert!(denied(&cluster.jane, "apps", &nad("legacy", INCOMPLETE)).is_none());
+    assert!(denied(&cluster.jane, "apps", &nad("expired", INCOMPLETE)).is_some());
+    cluster.user("robot").create(&networks("apps", Kind::Sriov), &injected(Kind::Sriov, "net"));
+    cluster.jane.create(&networks("apps", Kind::Sriov), &injected(Kind::Sriov, "legacy"));
+    assert!(cluster.jane.try_create(&networks("apps", Kind::Ovs), &injected(Kind::Ovs, "legacy")).is_err());
+
+    // Where pods may claim their devices it warns, and denies nothing.
+    let (is_made, words) = cluster.words("claims", &incomplete);
+    assert!(is_made && words.contains("Warning") && words.contains("DRA"), "{words}");
+    assert_eq!(cluster.words("claims", &named(nad("net", INCOMPLETE), "a.io/b")), (true, String::new()));
+
+    // It changes with the policy, and with the DeviceClasses of the cluster; the policies themselves are never written.
+    let policies = |api: &Api| {
+        let list = api.get(POLICIES).unwrap();
+        list["items"].as_array().unwrap().iter().map(|policy| version(policy).to_owned()).collect::<Vec<_>>()
+    };
+    let before = policies(&cluster.admin);
+    cluster.start_nadmit();
+    put(&cluster.policy_file(), format!("{OPEN}mode: audit\nnamespaces: [{{names: [lab], mode: enforce}}]"));
+    wait("the other policy", || denied(&cluster.jane, "apps", &incomplete).is_none().then_some(()));
+    wait("the other policy", || denied(&cluster.jane, "lab", &incomplete));
+    let class = json!({ "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": { "name": "vfs" }, "spec": {
+        "selectors": [{ "cel": { "expression": "device.driver == 'sriovnetwork.k8snetworkplumbingwg.io'" } }] } });
+    cluster.admin.create("/apis/resource.k8s.io/v1/deviceclasses", &class);
+    wait("the DeviceClass", || denied(&cluster.jane, "lab", &incomplete).is_none().then_some(()));
+    cluster.kill_nadmit();
+    wait("a warning", || {
+        let (is_made, words) = cluster.words("lab", &incomplete);
+        (is_made && words.contains("nadmit-incomplete-nads-warn")).then_some(())
+    });
+    cluster.start_nadmit();
+    cluster.admin.delete("/apis/resource.k8s.io/v1/deviceclasses/vfs");
+    wait("no DeviceClass", || denied(&cluster.jane, "lab", &incomplete));
+    assert_eq!(policies(&cluster.admin), before);
+}
+
+/// By default the webhook itself fails closed, and nadmit's own words reach whoever writes an incomplete NAD. Injection is denied all
+/// the same.
+#[test]
+fn it_leaves_to_nadmit_what_nadmit_does() {
+    let mut cluster = Cluster::start();
+    cluster.deploy();
+    let refused = cluster.jane.try_create(&nads("default"), &nad("net", INCOMPLETE)).unwrap_err();
+    assert!(refused.message.contains("the sriov plugin needs a device"), "{}", refused.message);
+    cluster.kill_nadmit();
+    let refused = cluster.jane.try_create(&nads("default"), &nad("net", INCOMPLETE)).unwrap_err();
+    assert!(refused.message.contains("failed calling webhook"), "{}", refused.message);
+
+    let stored = network(Kind::Sriov, "net", "apps", &json!({}));
+    cluster.jane.create(&Kind::Sriov.path(), &stored);
+    let path = Kind::Sriov.at("net");
+    for spec in [
+        json!({ "resourceName": "cx7\nspec: {}" }),
+        json!({ "networkNamespace": "kube-system\n  labels:\n    a: b" }),
+        json!({ "networkNamespace": "\"kube-system\"" }),
+        json!({ "metaPlugins": "{\"type\":\"tuning\"}]}'\n---\nkind: Pod\nx: '" }),
+        // An expression that costs too much is an error, which would let the write pass.
+        json!({ "resourceName": format!("cx7\n---\nkind: Pod\n---\n#{}", "a".repeat(600_000)) }),
+        json!({ "networkNamespace": format!("kube-system\n#{}", "a".repeat(600_000)) }),
+    ] {
+        let refused = cluster.jane.try_patch(&path, &json!({ "spec": spec })).unwrap_err();
+        assert!(refused.message.contains("nadmit-template-injection"), "{spec}: {}", refused.message);
+        let made = network(Kind::Sriov, "other", "apps", &spec);
+        let refused = cluster.jane.try_create(&Kind::Sriov.path(), &made).unwrap_err();
+        assert!(refused.message.contains("nadmit-template-injection"), "{spec}: {}", refused.message);
+    }
+    cluster.jane.patch(&path, &json!({ "spec": { "vlan": 7, "ipam": "{\"type\": \"static\",\n \"x\": \"it''s\"}" } }));
+}
+
+/// A network that was there before can be written as long as its unsafe text stays as it is.
+#[test]
+fn only_changed_values_are_judged() {
+    let mut cluster = Cluster::start();
+    let unsafe_text = "cx7 # as it was";
+    cluster
+        .jane
+        .create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({ "resourceName": unsafe_text })));
+    cluster.leave_the_backstop("");
+    let path = Kind::Sriov.at("net");
+    cluster.jane.patch(&path, &json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "vlan": 7 } }));
+    cluster.jane.patch(&path, &json!({ "metadata": { "finalizers": ["example.com/wait"] } }));
+    assert!(cluster.jane.try_patch(&path, &json!({ "spec": { "resourceName": "cx7 # as it is" } })).is_err());
+    cluster.jane.delete(&path);
+    cluster.jane.patch(&path, &json!({ "metadata": { "finalizers": null } }));
+    cluster.jane.wait_gone(&path);
 }
 
 /// Repairs come before it is asked: while nadmit is there, nobody notices it.
 #[test]
 fn it_lets_pass_what_nadmit_repairs() {
     let mut cluster = Cluster::start();
-    cluster.deploy_with("failurePolicy: {mutateNads: Ignore}");
+    cluster.deploy_with(OPEN);
     cluster.start_operator(Template::Faulty);
-    put_up(&cluster);
     cluster.namespace("apps");
     cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
     let is_complete = |nad: &Value| annotated(nad) == Some("openshift.io/cx7");
     cluster.admin.wait(&nad_at("apps", "net"), is_complete);
 
-    // Away, with a webhook that fails open: the operator's faulty NAD does not get in, and comes when nadmit does.
-    let dry_run = format!("{}?dryRun=All", nads("apps"));
+    // Down, with a webhook that fails open: the operator's faulty NAD does not get in, and comes when nadmit does.
     cluster.kill_nadmit();
-    wait("the backstop alone", || refused_by_it(&cluster.jane, &dry_run));
+    wait("the backstop alone", || denied(&cluster.jane, "apps", &nad("probe", INCOMPLETE)));
     cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "late", "apps", &json!({})));
     wait("the operator's attempt", || {
         let log = cluster.operator_log();

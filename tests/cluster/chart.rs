@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Instant;
 
 use nadmit::deploy::Certificates;
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ use crate::processes::{Process, wait};
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/nadmit";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nadmit";
-const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit";
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/nadmit/deployments/nadmit";
 
 fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/chart")
@@ -44,6 +43,9 @@ fn rendered(home: &TempDir, arguments: &[&str]) -> Output {
 fn it_renders_what_install_prints() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("policy.yaml");
+    let ca = home.path().join("ca.crt");
+    fs::write(&ca, crate::certificates::Authority::new("callers").pem()).unwrap();
+    let ca = ca.to_str().unwrap();
     let policies = [
         "mode: audit\n\nrules:\n  nad/unknown-key: off\n",
         "# {{ not a template }}: \"quotes\", 'more' and \\ too\nmode: audit\n",
@@ -53,10 +55,16 @@ fn it_renders_what_install_prints() {
         for (policy, namespace) in policies.into_iter().zip(["here", "123", "null"]) {
             fs::write(&file, policy).unwrap();
             let file = file.to_str().unwrap();
-            let all = ["--namespace", namespace, "--set", "monitoring=true,backstop=true,replicas=3,service=hooks"];
+            let all = ["--namespace", namespace, "--set", "monitoring=true,dryRuns=true,replicas=3,service=hooks"];
             let image = "registry.example:5000/nadmit@sha256:0";
-            let of_chart = [format!("certificates={}", certificates.name()), format!("policy={file}")];
-            let values = ["--set", &of_chart[0], "--set-file", &of_chart[1], "--set-string", &format!("image={image}")];
+            let of_chart = [
+                format!("certificates={}", certificates.name()),
+                format!("policy={file},clientCa={ca}"),
+                "clientName=kube-apiserver".to_owned(),
+                format!("image={image}"),
+            ];
+            let values = ["--set", &of_chart[0], "--set-file", &of_chart[1], "--set", &of_chart[2]];
+            let values = [&values[..], &["--set-string", &of_chart[3]]].concat();
             let out = rendered(&home, &[&all[..], &values].concat());
             assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
             // What is only there for `helm uninstall` is nobody else's.
@@ -65,19 +73,27 @@ fn it_renders_what_install_prints() {
                 .partition(|object| object["metadata"]["annotations"]["helm.sh/hook"].is_string());
             assert!(hooks.len() == 4 && hooks.iter().any(|hook| hook["kind"] == "Job"), "{hooks:#?}");
 
-            let flags = ["--monitoring", "--backstop", "--replicas", "3", "--service", "hooks", "--image", image];
+            let flags = ["--monitoring", "--dry-runs", "--replicas", "3", "--service", "hooks", "--image", image];
             let more = ["--namespace", namespace, "--certificates", certificates.name(), "--policy", file];
+            let more = [&more[..], &["--client-ca", ca, "--client-name", "kube-apiserver"]].concat();
             let mut install = printed(&[&flags[..], &more].concat());
             // The namespace is Helm's to make.
             install.retain(|object| object["kind"] != "Namespace");
             assert_eq!(sorted(chart), sorted(install), "{certificates:?}");
         }
     }
-    // As it comes.
-    let chart = read(&String::from_utf8(rendered(&home, &["--no-hooks"]).stdout).unwrap());
-    let mut install = printed(&["--namespace", "default"]);
-    install.retain(|object| object["kind"] != "Namespace");
-    assert_eq!(sorted(chart), sorted(install));
+    let file = format!("clientCa={ca}");
+    for (values, flags) in [
+        // As it comes.
+        (&[][..], &[][..]),
+        (&["--set", "backstop=false"], &["--backstop=false"]),
+        (&["--set-file", &file], &["--client-ca", ca]),
+    ] {
+        let chart = read(&String::from_utf8(rendered(&home, &[&["--no-hooks"], values].concat()).stdout).unwrap());
+        let mut install = printed(&[&["--namespace", "default"], flags].concat());
+        install.retain(|object| object["kind"] != "Namespace");
+        assert_eq!(sorted(chart), sorted(install), "{values:?}");
+    }
 }
 
 #[test]
@@ -91,6 +107,8 @@ fn it_is_tidy_and_refuses_what_it_does_not_know() {
         ("certificates=mine", "certificates"),
         ("monitoring=perhaps", "monitoring"),
         ("backstop=1", "backstop"),
+        ("dryRuns=perhaps", "dryRuns"),
+        ("clientCa=5", "clientCa"),
         ("service=Not_A_Name", "service"),
         ("image=", "image"),
         ("image=null", "image"),
@@ -122,8 +140,6 @@ impl Cluster {
         self.run_helm(&["install", "nadmit", chart.to_str().unwrap(), "--create-namespace"]);
         self.lead_the_service_here();
         self.start_nadmit();
-        self.admin.wait(MUTATING, |_| true);
-        self.admin.wait(VALIDATING, |_| true);
         wait("the metric", || (self.nadmit().metric("nadmit_registered") == 1.0).then_some(()));
     }
 
@@ -157,25 +173,36 @@ fn it_is_installed_upgraded_and_leaves_nothing_behind() {
     cluster.empty();
     cluster.install_chart();
 
-    let role = cluster.admin.get(ROLE).unwrap();
     let registered = [MUTATING, VALIDATING].map(|path| cluster.admin.get(path).unwrap());
-    let values = "replicas=3,monitoring=true,backstop=true,certificates=cert-manager";
+    let is_untouched = |cluster: &Cluster| {
+        for (path, before) in [MUTATING, VALIDATING].iter().zip(&registered) {
+            let now = cluster.admin.get(path).unwrap();
+            assert_eq!(now["webhooks"], before["webhooks"]);
+            // It counts each change of the entries: they were never gone.
+            assert_eq!(now["metadata"]["generation"], before["metadata"]["generation"]);
+            let backstop = |object: &Value| {
+                let all = object["metadata"]["annotations"].as_object().unwrap().clone();
+                all.into_iter().filter(|(key, _)| key.starts_with("backstop.")).collect::<Vec<_>>()
+            };
+            assert_eq!(backstop(&now), backstop(before));
+        }
+    };
+    let values = "replicas=3,monitoring=true,dryRuns=true,certificates=cert-manager";
     let path = chart();
     cluster.run_helm(&["upgrade", "nadmit", path.to_str().unwrap(), "--set", values]);
-    let arguments = ["--replicas", "3", "--monitoring", "--backstop", "--certificates", "cert-manager"];
+    is_untouched(&cluster);
+    cluster.run_helm(&["rollback", "nadmit", "1"]);
+    is_untouched(&cluster);
+    cluster.run_helm(&["rollback", "nadmit", "2"]);
+    is_untouched(&cluster);
+    let arguments = ["--replicas", "3", "--monitoring", "--dry-runs", "--certificates", "cert-manager"];
     let objects = nadmit::deploy::yaml::stream(&printed(&arguments));
     let names = ["get", "-f", "-", "--ignore-not-found", "-o", "name"];
     let there = |cluster: &Cluster| {
         String::from_utf8(cluster.kubectl("admin", &names, &objects).stdout).unwrap().lines().count()
     };
     assert_eq!(there(&cluster), read(&objects).len());
-    let deployment = cluster.admin.get("/apis/apps/v1/namespaces/nadmit/deployments/nadmit").unwrap();
-    assert_eq!(deployment["spec"]["replicas"], 3);
-    // The owner is the same one, and what it owns is still there.
-    assert_eq!(cluster.admin.get(ROLE).unwrap()["metadata"]["uid"], role["metadata"]["uid"]);
-    for (path, before) in [MUTATING, VALIDATING].iter().zip(&registered) {
-        assert_eq!(&cluster.admin.get(path).unwrap(), before);
-    }
+    assert_eq!(cluster.admin.get(DEPLOYMENT).unwrap()["spec"]["replicas"], 3);
 
     // Helm waits for the Job, which nobody here runs but this test. A nadmit still runs, and would register itself again.
     let helm = Process::start("helm", cluster.directory(), &mut cluster.helm(&["uninstall", "nadmit"]));
@@ -183,7 +210,8 @@ fn it_is_installed_upgraded_and_leaves_nothing_behind() {
     let found = cluster.admin.wait(job, |_| true);
     for (what, may) in [
         ("mutatingwebhookconfigurations/nadmit", true),
-        ("clusterroles/nadmit", true),
+        ("validatingwebhookconfigurations/nadmit", true),
+        ("clusterroles/nadmit", false),
         ("mutatingwebhookconfigurations/other", false),
         ("clusterroles/other", false),
         ("namespaces/nadmit", false),
@@ -192,16 +220,16 @@ fn it_is_installed_upgraded_and_leaves_nothing_behind() {
         let can = cluster.kubectl("admin", &["auth", "can-i", "delete", what, account], "");
         assert_eq!(can.status.success(), may, "{what}");
     }
-    assert!(cluster.is_registered() && cluster.admin.get(ROLE).is_some(), "Helm did not wait");
+    assert!(cluster.is_registered() && cluster.admin.get(DEPLOYMENT).is_some(), "Helm did not wait");
     cluster.run_job(&found);
-    wait("the refusal to register", || (cluster.nadmit().metric("nadmit_registered") == 0.0).then_some(()));
+    wait("the end of the registration", || (cluster.nadmit().metric("nadmit_registered") == 0.0).then_some(()));
     assert!(!cluster.is_registered());
     // Nothing that Helm has yet to delete is needed any more: writes pass without nadmit.
     cluster.kill_nadmit();
     let sriov = nad("one", r#"{"cniVersion":"1.0.0","type":"sriov","deviceID":"0000:03:02.0"}"#);
     let dry_run = format!("{}?dryRun=All", nads("default"));
     wait("writes without nadmit", || cluster.jane.try_create(&dry_run, &sriov).ok());
-    assert!(cluster.admin.get("/apis/apps/v1/namespaces/nadmit/deployments/nadmit").is_some());
+    assert!(cluster.admin.get(DEPLOYMENT).is_some());
 
     let time = found["metadata"]["creationTimestamp"].clone();
     let condition =
@@ -223,16 +251,72 @@ fn it_is_installed_upgraded_and_leaves_nothing_behind() {
     assert!(!cluster.is_registered());
 }
 
-/// Where the hook does not run, as in Argo CD of old, the garbage collector does its work.
+/// Where the hook does not run, as in Argo CD of old, Helm deletes the configurations with everything else; a replica that still runs
+/// cannot create them again.
 #[test]
-fn without_the_hook_the_registration_goes_with_its_owner() {
+fn without_the_hook_the_registration_goes_with_the_release() {
     let mut cluster = Cluster::start();
     cluster.empty();
     cluster.install_chart();
     cluster.run_helm(&["uninstall", "nadmit", "--no-hooks"]);
-    let start = Instant::now();
-    cluster.kill_nadmit();
     cluster.admin.wait_gone(MUTATING);
     cluster.admin.wait_gone(VALIDATING);
-    println!("the webhook configurations outlived the rest by {:?}", start.elapsed());
+    wait("the end of the registration", || (cluster.nadmit().metric("nadmit_registered") == 0.0).then_some(()));
+    assert!(!cluster.is_registered());
+}
+
+/// The chart of version 0.1.0 had no webhook configurations: nadmit created them, owned by its ClusterRole and without Helm's labels.
+#[test]
+fn configurations_that_version_0_1_0_created_are_adopted() {
+    let mut cluster = Cluster::start();
+    cluster.empty();
+    let old = cluster.directory().join("old");
+    let mut copy = Command::new("cp");
+    copy.arg("-R").arg(chart()).arg(&old);
+    assert!(run(copy).status.success());
+    let template = old.join("templates/own.yaml");
+    let text = fs::read_to_string(&template).unwrap();
+    let (kept, left): (Vec<_>, Vec<_>) = text.split("---\n").partition(|document| {
+        !document.contains("kind: MutatingWebhookConfiguration")
+            && !document.contains("kind: ValidatingWebhookConfiguration")
+    });
+    assert_eq!(left.len(), 2);
+    fs::write(&template, kept.join("---\n")).unwrap();
+    cluster.run_helm(&["install", "nadmit", old.to_str().unwrap(), "--create-namespace"]);
+    cluster.lead_the_service_here();
+    let role = cluster.admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit").unwrap();
+    let owner = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "nadmit",
+        "uid": role["metadata"]["uid"] });
+    for path in [MUTATING, VALIDATING] {
+        let service = json!({ "namespace": "nadmit", "name": "nadmit", "path": "/old" });
+        let entry = json!({ "name": "old.nadmit.io", "clientConfig": { "service": service }, "rules": [],
+            "failurePolicy": "Ignore", "sideEffects": "None", "admissionReviewVersions": ["v1"] });
+        let old = json!({ "metadata": { "name": "nadmit", "ownerReferences": [owner] }, "webhooks": [entry] });
+        cluster.admin.create(path.strip_suffix("/nadmit").unwrap(), &old);
+    }
+    let before = [MUTATING, VALIDATING].map(|path| cluster.admin.get(path).unwrap());
+
+    let path = chart();
+    let upgrade = ["upgrade", "nadmit", path.to_str().unwrap()];
+    let out = run(cluster.helm(&upgrade));
+    let words = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && words.contains("invalid ownership metadata"), "{words}");
+    cluster.run_helm(&[&upgrade[..], &["--take-ownership"]].concat());
+    for (path, before) in [MUTATING, VALIDATING].iter().zip(&before) {
+        let now = cluster.admin.get(path).unwrap();
+        assert_eq!(now["webhooks"], before["webhooks"], "no entry was gone");
+        assert_eq!(now["metadata"]["labels"]["app.kubernetes.io/managed-by"], "Helm");
+    }
+    cluster.lead_the_service_here();
+    cluster.start_nadmit();
+    wait("the metric", || (cluster.nadmit().metric("nadmit_registered") == 1.0).then_some(()));
+    for path in [MUTATING, VALIDATING] {
+        let now = cluster.admin.get(path).unwrap();
+        assert!(now["metadata"]["ownerReferences"].is_null(), "{now:#}");
+        assert_eq!(now["webhooks"][0]["name"], "nads.nadmit.io");
+    }
+    // Back to the old version: Helm takes what its chart does not have, and that version creates its own.
+    cluster.kill_nadmit();
+    cluster.run_helm(&["rollback", "nadmit", "1"]);
+    assert!(!cluster.is_registered());
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -67,23 +68,24 @@ pub struct Cluster {
 impl Cluster {
     /// A control plane that knows the kinds; no operator, no nadmit.
     pub fn start() -> Self {
-        Self::start_with(|_| ())
+        Self::start_with(|_, _| ())
     }
 
     /// The same with an audit log, see [`Self::audit_log`].
     pub fn with_audit_log(policy: &str) -> Self {
-        Self::start_with(|dir| fs::write(dir.join(AUDIT_POLICY), policy).unwrap())
+        Self::start_with(|dir, _| fs::write(dir.join(AUDIT_POLICY), policy).unwrap())
     }
 
     /// The same, and its audit events go where that kubeconfig leads, too.
     pub fn with_audit_webhook(policy: &str, kubeconfig: &str) -> Self {
-        Self::start_with(|dir| {
+        Self::start_with(|dir, _| {
             fs::write(dir.join(AUDIT_POLICY), policy).unwrap();
             fs::write(dir.join(AUDIT_WEBHOOK), kubeconfig).unwrap();
         })
     }
 
-    fn start_with(prepare: impl FnOnce(&Path)) -> Self {
+    /// A control plane whose files somebody prepares, who knows the directory and the address of nadmit's Service.
+    pub fn start_with(prepare: impl FnOnce(&Path, SocketAddr)) -> Self {
         let share = (!IS_ALONE.get()).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
         let bin = std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it");
         let bin = PathBuf::from(bin);
@@ -94,7 +96,8 @@ impl Cluster {
         let etcd_url = format!("http://127.0.0.1:{}", free_port());
         let port = free_port();
         write_files(dir, port);
-        prepare(dir);
+        let service = Service::start();
+        prepare(dir, service.address);
         let mut etcd = Process::start("etcd", dir, &mut etcd(&bin, dir, &etcd_url));
         let mut api_server = Process::start("kube-apiserver", dir, &mut api_server(&bin, dir, &etcd_url, port));
         wait("the API server's certificate", || {
@@ -120,7 +123,7 @@ impl Cluster {
             controllers: Process::start("kube-controller-manager", dir, &mut controllers),
             api_server: Some(api_server),
             etcd,
-            service: Service::start(),
+            service,
             identity: authority.issue("nadmit", &["127.0.0.1", "nadmit.nadmit.svc"]),
             authority,
             jane: Api::new(&dir.join("jane.kubeconfig")),

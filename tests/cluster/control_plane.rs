@@ -15,8 +15,11 @@ pub const AUDIT_POLICY: &str = "audit-policy.yaml";
 /// The file whose presence has it send audit events.
 pub const AUDIT_WEBHOOK: &str = "audit-webhook.kubeconfig";
 
+/// The file whose presence has it show client certificates to webhooks.
+pub const ADMISSION: &str = "admission/admission.yaml";
+
 /// Who is who: a token is the user's short name.
-const USERS: [(&str, &str, &str); 7] = [
+const USERS: [(&str, &str, &str); 11] = [
     ("admin", "admin", "system:masters"),
     ("operator", "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator", "system:masters"),
     ("jane", "jane", "people"),
@@ -24,6 +27,12 @@ const USERS: [(&str, &str, &str); 7] = [
     ("robot", "system:serviceaccount:apps:robot", "people"),
     ("nadmit", "system:serviceaccount:nadmit:nadmit", "system:authenticated"),
     ("auditor", "system:serviceaccount:nadmit:nadmit-audit", "system:authenticated"),
+    // A tenant, who may do as they like in their own namespace, and their account with the operator's name.
+    ("tenant", "tom", "system:authenticated"),
+    ("lookalike", "system:serviceaccount:tenant:sriov-network-operator", "system:serviceaccounts"),
+    // An operator that Helm installed under another name, and one that nobody has told nadmit of.
+    ("released", "system:serviceaccount:network-operator:network-operator-sriov", "system:serviceaccounts"),
+    ("stranger", "system:serviceaccount:elsewhere:renderer", "system:serviceaccounts"),
 ];
 
 /// The files that the processes read.
@@ -66,6 +75,9 @@ pub fn api_server(bin: &Path, dir: &Path, etcd: &str, port: u16) -> Command {
         command.arg(format!("--audit-webhook-config-file={}/{AUDIT_WEBHOOK}", dir.display()));
         command.args(["--audit-webhook-batch-max-size=100", "--audit-webhook-batch-max-wait=1s"]);
         command.args(["--audit-webhook-truncate-enabled", "--audit-webhook-truncate-max-batch-size=4194304"]);
+    }
+    if dir.join(ADMISSION).exists() {
+        command.arg(format!("--admission-control-config-file={}/{ADMISSION}", dir.display()));
     }
     let dir = dir.display();
     command.args([

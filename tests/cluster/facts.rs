@@ -207,33 +207,3 @@ fn an_api_server_that_restarts_is_found_again() {
     cluster.jane.create(&nads("late"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
     warns(&cluster, &net, "a hand-written NAD late/net is there");
 }
-
-#[test]
-fn the_operators_namespace_is_discovered() {
-    let cluster = cluster();
-    let elsewhere = |namespace: &str| {
-        let mut net = network(Kind::Sriov, "net", "default", &json!({}));
-        net["metadata"]["namespace"] = namespace.into();
-        net
-    };
-    // The Deployment says which namespace it is, so that another is refused; a second one makes that unknown.
-    let refused = |namespace: &str| {
-        let out = cluster.kubectl("jane", &["apply", "--dry-run=server", "-f", "-"], &elsewhere(namespace).to_string());
-        (!out.status.success()).then(|| String::from_utf8(out.stderr).unwrap())
-    };
-    let words = wait("a refusal", || refused("apps"));
-    assert!(words.contains("network/target-namespace"), "{words}");
-    assert_eq!(refused(OPERATOR), None);
-    let deployments = |namespace: &str| format!("/apis/apps/v1/namespaces/{namespace}/deployments");
-    let deployment = cluster.admin.get(&format!("{}/sriov-network-operator", deployments(OPERATOR))).unwrap();
-    let second = json!({ "metadata": { "name": "sriov-network-operator" }, "spec": deployment["spec"] });
-    cluster.admin.create(&deployments("apps"), &second);
-    warns(&cluster, &elsewhere("apps"), "works only if namespace `apps` is the operator's own");
-    // The operator's configuration settles it.
-    let configs = format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{OPERATOR}/sriovoperatorconfigs");
-    let config = json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovOperatorConfig",
-        "metadata": { "name": "default" }, "spec": {} });
-    cluster.admin.create(&configs, &config);
-    wait("a refusal", || refused("apps"));
-    assert_eq!(refused(OPERATOR), None);
-}

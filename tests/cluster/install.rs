@@ -47,6 +47,23 @@ impl Cluster {
         wait("the rights of nadmit", || self.kubectl("nadmit", &may, "").status.success().then_some(()));
     }
 
+    /// Lets nadmit ask by dry runs who denies a NAD.
+    pub fn allow_dry_runs(&self) {
+        let usual = printed(&[]);
+        let added: Vec<Value> = printed(&["--dry-runs"]).into_iter().filter(|object| !usual.contains(object)).collect();
+        assert_eq!(added.len(), 2, "{added:#?}");
+        self.create_strictly(&added, &[]);
+    }
+
+    /// Takes the backstop away, for tests of what is stored while nadmit is down.
+    pub fn remove_backstop(&self) {
+        let left = printed(&["--backstop=false"]);
+        let backstop: Vec<Value> = printed(&[]).into_iter().filter(|object| !left.contains(object)).collect();
+        assert_eq!(backstop.len(), 6, "{backstop:#?}");
+        let out = self.kubectl("admin", &["delete", "-f", "-"], &yaml::stream(&backstop));
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    }
+
     /// Takes away what every cluster of the tests has already.
     pub fn empty(&self) {
         let out = self.kubectl("admin", &["delete", "-f", "-"], &yaml::stream(&printed(&[])));
@@ -85,13 +102,16 @@ fn every_object_is_accepted_and_goes_away_again() {
     cluster.empty();
     for certificates in Certificates::ALL {
         let arguments =
-            ["--namespace", "elsewhere", "--monitoring", "--backstop", "--certificates", certificates.name()];
+            ["--namespace", "elsewhere", "--monitoring", "--dry-runs", "--certificates", certificates.name()];
         let objects: Vec<_> = printed(&arguments).into_iter().filter(|object| object["kind"] != "Namespace").collect();
         assert!(objects.len() > 16, "{objects:#?}");
         cluster.create_strictly(&objects, &["--dry-run=server"]);
     }
 
-    let objects = printed(&["--backstop", "--monitoring", "--certificates", "cert-manager"]);
+    let ca = cluster.directory().join("ca.crt");
+    fs::write(&ca, cluster.authority.pem()).unwrap();
+    let more = ["--client-ca", ca.to_str().unwrap(), "--certificates", "cert-manager"];
+    let objects = printed(&[&["--dry-runs", "--monitoring"], &more[..]].concat());
     cluster.create_strictly(&objects, &[]);
     // What the documents have people write.
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/README.md")).unwrap();
@@ -130,8 +150,18 @@ fn kustomize_builds_what_install_prints() {
     let root = copy.path().join("kustomize");
     // As somebody who wants everything writes it.
     fs::create_dir(root.join("all")).unwrap();
-    let all = "resources: [../base]\ncomponents: [../components/monitoring, ../components/backstop]\n";
+    let ca = "configMapGenerator: [{name: nadmit-client-ca, namespace: nadmit, files: [ca.crt], options: {disableNameSuffixHash: true, \
+              labels: {app.kubernetes.io/name: nadmit, app.kubernetes.io/part-of: nadmit}}}]";
+    let all = format!(
+        "resources: [../base]\ncomponents: [../components/monitoring, ../components/dry-runs, ../components/client-ca]\n{ca}\n"
+    );
     fs::write(root.join("all/kustomization.yaml"), all).unwrap();
+    let file = root.join("all/ca.crt");
+    fs::write(&file, crate::certificates::Authority::new("callers").pem()).unwrap();
+    let file = file.to_str().unwrap();
+    fs::create_dir(root.join("without")).unwrap();
+    let without = "resources: [../base]\ncomponents: [../components/without-backstop]\n";
+    fs::write(root.join("without/kustomization.yaml"), without).unwrap();
     let built = |directory: &str| {
         let mut command = Command::new(bin().join("kubectl"));
         command.arg("kustomize").arg(root.join(directory));
@@ -143,7 +173,8 @@ fn kustomize_builds_what_install_prints() {
         ("base", &[] as &[_]),
         ("overlays/cert-manager", &["--certificates", "cert-manager"]),
         ("overlays/openshift", &["--certificates", "openshift"]),
-        ("all", &["--monitoring", "--backstop"]),
+        ("all", &["--monitoring", "--dry-runs", "--client-ca", file]),
+        ("without", &["--backstop=false"]),
     ] {
         assert_eq!(built(directory), sorted(printed(arguments)), "{directory}");
     }

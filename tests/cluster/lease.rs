@@ -35,7 +35,9 @@ fn candidate() {
         let cluster = nadmit::cluster::Cluster::by_kubeconfig(&kubeconfig).await.unwrap();
         let (namespace, name) = ("nadmit".to_owned(), "nadmit".to_owned());
         let stop = CancellationToken::new();
-        let (claim, task) = Candidate { cluster, namespace, name, identity, timing }.start(stop.clone());
+        let (claims, claim) = tokio::sync::watch::channel(nadmit::cluster::lease::Claim::default());
+        let candidate = Candidate { cluster, namespace, name, identity, timing };
+        let task = tokio::spawn(candidate.stand(claims, stop.clone()));
         let mut out = std::io::stdout();
         loop {
             tokio::select! {

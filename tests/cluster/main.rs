@@ -24,6 +24,9 @@ mod client;
 #[path = "../serve/harness.rs"]
 #[allow(dead_code, reason = "shared with the tests of the server alone")]
 mod harness;
+#[path = "../serve/stalled.rs"]
+#[allow(dead_code, reason = "shared with the tests of the server alone")]
+mod stalled;
 
 mod api;
 mod cluster;
@@ -40,20 +43,30 @@ mod audit_events;
 mod audit_log;
 mod audited;
 mod backstop;
+mod backstop_and_judge;
 mod chart;
+mod clients;
 mod contention;
+mod deletion;
 mod denials;
 mod deployed;
 mod doctor;
+mod exempt;
 mod facts;
+mod flood;
+mod forged;
+mod gitops;
 mod install;
 mod kubectl;
+mod leaks;
 mod lease;
+mod lookalikes;
 mod many;
 mod monitoring;
 mod namespaces;
 mod others;
 mod owner;
+mod ownership;
 mod race;
 mod registered;
 mod reports;
@@ -62,3 +75,5 @@ mod settles;
 mod slipped;
 mod status;
 mod storm;
+mod supervised;
+mod token;

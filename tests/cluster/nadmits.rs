@@ -54,6 +54,7 @@ impl Cluster {
         let here = |argument: &str| match argument.split_once('=') {
             Some((option @ ("--listen" | "--metrics-listen"), _)) => format!("{option}=127.0.0.1:0"),
             Some(("--policy", "/etc/nadmit/policy/policy.yaml")) => format!("--policy={}", policy.display()),
+            Some((option, "/etc/nadmit/client-ca/ca.crt")) => format!("{option}={}", self.client_ca().display()),
             _ => argument.to_owned(),
         };
         let mut command = nadmit(&arguments.map(here).collect::<Vec<_>>());
@@ -87,6 +88,14 @@ impl Cluster {
     /// The policy of all replicas.
     pub fn policy_file(&self) -> PathBuf {
         self.directory.path().join("policy.yaml")
+    }
+
+    /// The CA of the callers, as the pod has it.
+    fn client_ca(&self) -> PathBuf {
+        let file = self.directory.path().join("client-ca.crt");
+        let ca = self.admin.get("/api/v1/namespaces/nadmit/configmaps/nadmit-client-ca").unwrap();
+        fs::write(&file, ca["data"]["ca.crt"].as_str().unwrap()).unwrap();
+        file
     }
 
     /// Puts a nadmit behind the service.

@@ -17,6 +17,7 @@ fn name(number: usize) -> String {
 #[test]
 fn is_completed_when_it_comes_back_and_left_alone_where_the_policy_says_so() {
     let mut cluster = Cluster::start();
+    cluster.remove_backstop();
     cluster.deploy_with("failurePolicy: {mutateNads: Ignore}");
     cluster.kill_nadmit();
     cluster.start_operator(Template::Faulty);

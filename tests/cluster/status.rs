@@ -21,6 +21,7 @@ const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 const FORCED: &str = "?fieldManager=second&force=true";
+const SENT: &str = "2026-01-01T00:00:00Z";
 
 /// A write: the object's address, and the object as it was read.
 type Write = fn(&Cluster, &str, &Value) -> Result<Value, Refused>;
@@ -214,6 +215,40 @@ const ROWS: &[Row] = &[
         200,
         both("regressed"),
         [409, 409],
+    ),
+    // A deletionTimestamp that is sent with a status is dropped, and proves nothing.
+    row(
+        "put-sent-as-deleted",
+        |c, p, o| {
+            let mut object = with_version(o.clone(), Some(version(o)));
+            object["metadata"]["deletionTimestamp"] = SENT.into();
+            replace(&c.admin, p, &object)
+        },
+        200,
+        both("unproven"),
+        [200, 422],
+    ),
+    row(
+        "merge-sent-as-deleted",
+        |c, p, _| merge(c, p, json!({ "deletionTimestamp": SENT }), b()),
+        200,
+        both("unproven"),
+        [200, 422],
+    ),
+    row(
+        "apply-sent-as-deleted",
+        |c, p, _| apply(c, p, FORCED, json!({ "deletionTimestamp": SENT }), b()),
+        200,
+        both("takeover"),
+        [200, 422],
+    ),
+    // Anybody can call their field manager like the operator's.
+    row(
+        "apply-as-the-operators-manager",
+        |c, p, _| apply(c, p, "?fieldManager=sriov-network-operator&force=true", json!({}), b()),
+        200,
+        both("takeover"),
+        [200, 422],
     ),
     row("nothing", |c, p, _| merge(c, p, json!({}), json!({ "plan": "a" })), 200, both("unchanged"), [200, 200]),
 ];

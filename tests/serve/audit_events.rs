@@ -148,13 +148,14 @@ fn callers_must_show_their_certificate() {
 #[test]
 fn reviews_come_first() {
     block_on(async {
-        let server = InProcess::within(Limits { audit_batches: 1, ..Limits::default() }).await;
+        let patient = Limits { body_grace: PATIENCE, body_arrives: PATIENCE, ..Limits::default() };
+        let server = InProcess::within(Limits { audit_batches: 1, ..patient }).await;
         let mut held = server.trust.open(server.https, Http::One).await.unwrap();
         held.write_all(b"POST /audit-events HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{").await.unwrap();
         let mut client = server.connect().await;
         let busy = async {
             loop {
-                let answer = client.post(PATH, batch(&[])).await.unwrap();
+                let answer = client.post("/audit-events?timeout=100ms", batch(&[])).await.unwrap();
                 if answer.status == 429 {
                     assert_eq!(answer.header("retry-after"), "1");
                     return;

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nadmit::cluster::facts::{Found, Question as Asked, Source, Unavailable};
-use nadmit::policy::{Facts, Lookup, Policy, Subject, Verdict, judge};
+use nadmit::policy::{Facts, Lookup, Operators, Policy, Subject, Verdict, judge};
 use nadmit::resources::Object;
-use nadmit::review::Endpoint::{Mutate, Validate};
+use nadmit::review::Endpoint::{Mutate, Status, Validate};
 
 use super::client::{Client, block_on};
 use super::in_process::InProcess;
-use super::reviews::{GOOD, Question, REFUSED, REPAIRABLE, Reply, path};
+use super::reviews::{GOOD, Question, REFUSED, REPAIRABLE, V1BETA1, path};
 use crate::cases::{self, Case};
 
 /// Knows at once what the case says, but has to be asked about networks.
@@ -169,7 +169,9 @@ fn a_fact_that_cannot_be_had_is_left_to_the_failure_policy() {
         );
         assert!(Question::delete(REFUSED).ask(&mut client, Mutate).await.allowed);
         let leaving = REFUSED.replace(r#""metadata":{"#, r#""metadata":{"deletionTimestamp":"2026-11-01T08:00:00Z","#);
-        assert!(Question::create(&leaving).ask(&mut client, Mutate).await.allowed);
+        assert!(Question::update(&leaving, &leaving).ask(&mut client, Mutate).await.allowed);
+        let created = client.post("/mutate?timeout=2s", Question::create(&leaving).body()).await.unwrap();
+        assert_eq!(created.status, 503, "a deletionTimestamp in what is sent proves nothing");
     });
 }
 
@@ -187,23 +189,72 @@ impl Source for Fragile {
     }
 }
 
-/// A mistake of ours costs the one request it happens in.
+/// Where nadmit itself fails nothing is stored unjudged, and nobody else notices.
 #[test]
-fn a_panic_costs_one_request() {
+fn a_panic_while_judging_denies() {
+    let fragile = GOOD.replace(r#""name":"net""#, r#""name":"fragile""#);
+    let operator = "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator";
     block_on(async {
-        let server = InProcess::start(Arc::new(Fragile), Policy::default()).await;
+        let policy = "{exempt: {users: [root]}, namespaces: [{names: [quiet], mode: audit}]}";
+        let server = InProcess::start(Arc::new(Fragile), Policy::parse(policy).unwrap()).await;
         let mut client = server.connect().await;
-        let fragile = Question::create(&GOOD.replace(r#""name":"net""#, r#""name":"fragile""#));
-        for _ in 0..3 {
-            let answer = client.post("/validate", fragile.body()).await.unwrap();
-            assert_eq!(answer.status, 500);
-            assert!(!answer.text().contains("the test is about"), "what went wrong is for the log: {}", answer.text());
-            let question = Question::create(GOOD);
-            let answer = client.post("/validate", question.body()).await.unwrap();
-            assert!(Reply::read(&answer, &question, Validate).allowed, "on the same connection");
+        let denied = Question::create(&fragile);
+        for (question, endpoint, allowed) in [
+            (denied.clone(), Validate, false),
+            (Question { version: V1BETA1, ..denied.clone() }, Validate, false),
+            (Question::update(GOOD, &fragile), Validate, false),
+            // It is asked about writes that change nothing too, and validation decides.
+            (denied.clone(), Mutate, true),
+            (denied.clone().by(operator), Validate, true),
+            (denied.clone().by("root"), Validate, true),
+            (Question::create(&fragile.replace("\"apps\"", "\"quiet\"")), Validate, true),
+            (Question { dry_run: true, ..denied }, Validate, false),
+        ] {
+            let reply = question.ask(&mut client, endpoint).await;
+            let shown = format!("{question:?} {endpoint:?}: {reply:?}");
+            assert_eq!((reply.allowed, reply.patch.is_none()), (allowed, true), "{shown}");
+            assert_eq!(reply.warnings.len(), usize::from(allowed), "{shown}");
+            let action = if allowed { "warn" } else { "deny" };
+            assert_eq!(reply.rules, format!("nadmit/internal={action}"), "{shown}");
+            let message = format!("{}{:?}", reply.status, reply.warnings);
+            assert!(message.contains("nadmit failed while judging"), "{shown}");
+            assert!(!message.contains("the test is about"), "what went wrong is for the log: {shown}");
+            assert!(Question::create(GOOD).ask(&mut client, Validate).await.allowed, "on the same connection");
         }
         let metrics = server.metrics().await;
-        assert!(metrics.contains("nadmit_reviews_unanswered_total{reason=\"panicked\"} 3\n"), "{metrics}");
+        assert!(metrics.contains("nadmit_review_panics_total{endpoint=\"validate\"} 7\n"), "{metrics}");
+        assert!(metrics.contains("nadmit_review_panics_total{endpoint=\"mutate\"} 1\n"), "{metrics}");
+        assert!(!metrics.contains("nadmit_reviews_unanswered_total{"), "{metrics}");
         assert!(metrics.contains("nadmit_reviews_in_flight 0\n"), "{metrics}");
+        assert_eq!(server.denied(), 2, "creations and updates, and no dry runs");
+    });
+}
+
+/// Breaks on every write to a status.
+struct FragileStatus;
+
+impl Source for FragileStatus {
+    fn known(&self, _: &Object<'_>) -> Facts {
+        Facts::default()
+    }
+
+    fn operators(&self) -> Operators {
+        panic!("this is the panic that the test is about")
+    }
+
+    fn find<'a>(&'a self, _: Facts, _: Asked<'a>, _: Duration) -> Found<'a> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}
+
+#[test]
+fn a_panic_while_judging_a_status_denies() {
+    let state = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetworkNodeState","metadata":{"name":"n","namespace":"o","resourceVersion":"1"},"status":{"syncStatus":"x"}}"#;
+    block_on(async {
+        let server = InProcess::start(Arc::new(FragileStatus), Policy::default()).await;
+        let write = Question { sub_resource: "status".to_owned(), ..Question::update(state, state) };
+        let reply = write.ask(&mut server.connect().await, Status).await;
+        assert_eq!((reply.allowed, reply.rules.as_str()), (false, "nadmit/internal=deny"), "{reply:?}");
+        assert!(server.metrics().await.contains("nadmit_review_panics_total{endpoint=\"status\"} 1\n"));
     });
 }

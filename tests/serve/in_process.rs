@@ -1,15 +1,20 @@
-//! The server inside this process, for what the binary cannot be told: a source of facts of the test's own, and limits that need
-//! no patience.
+//! The server inside this process, for what the binary offers no argument for: a source of facts of the test's own, tokens without a
+//! cluster, and limits that need no patience.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nadmit::cluster::facts::{Nowhere, Source};
 use nadmit::policy::Policy;
 use nadmit::server::reload::Watched;
-use nadmit::server::{Limits, Parts, Server};
+use nadmit::server::{Farewell, Limits, Parts, Server};
+use nadmit::supervise::{Pauses, Supervisor};
 use nadmit::telemetry::Metrics;
+use nadmit::telemetry::denials::Denials;
+use nadmit::tls::token::{Accepted, Token, Tokens};
 use nadmit::tls::{Development, Tls};
+use tokio::task::JoinHandle;
 
 use super::client::{Client, Http, Trust, plain_get};
 
@@ -20,21 +25,59 @@ pub struct InProcess {
     pub https: SocketAddr,
     metrics: SocketAddr,
     pub trust: Trust,
+    denials: Arc<Denials>,
+}
+
+/// Tokens of which the current one has that digit only.
+pub fn token(digit: char) -> Tokens {
+    let token = |digit: char| Token::read(&digit.to_string().repeat(64)).unwrap();
+    Tokens { current: token(digit), made: 0, next: None, previous: None, audit: token('e') }
 }
 
 impl InProcess {
     /// With somebody to ask.
     pub async fn start(facts: Arc<dyn Source>, policy: Policy) -> Self {
-        Self::serve(facts, policy, Limits::default()).await
+        Self::build(facts, policy, Limits::default(), None).await
     }
 
     /// With other limits.
     pub async fn within(limits: Limits) -> Self {
-        Self::serve(Arc::new(Nowhere), Policy::default(), limits).await
+        Self::build(Arc::new(Nowhere), Policy::default(), limits, None).await
     }
 
-    async fn serve(facts: Arc<dyn Source>, policy: Policy, limits: Limits) -> Self {
+    /// As with `--register`: paths carry a token.
+    pub async fn expecting(tokens: Tokens) -> Self {
+        Self::build(Arc::new(Nowhere), Policy::default(), Limits::default(), Some(tokens)).await
+    }
+
+    /// With all of it.
+    pub async fn build(facts: Arc<dyn Source>, policy: Policy, limits: Limits, tokens: Option<Tokens>) -> Self {
+        let (this, server, _) = Self::bind(facts, policy, limits, tokens).await;
+        tokio::spawn(server.serve(std::future::pending()));
+        this
+    }
+
+    /// With tasks of the test's own; it ends, after that time, when one of them does.
+    pub async fn supervised(grace: Duration) -> (Self, Supervisor, JoinHandle<()>) {
+        let (this, server, supervisor) =
+            Self::bind(Arc::new(Nowhere), Policy::default(), Limits::default(), None).await;
+        let supervised = supervisor.clone();
+        let ended = tokio::spawn(server.serve(async move {
+            supervised.failed().await;
+            Farewell { grace }
+        }));
+        (this, supervisor, ended)
+    }
+
+    async fn bind(
+        facts: Arc<dyn Source>,
+        policy: Policy,
+        limits: Limits,
+        tokens: Option<Tokens>,
+    ) -> (Self, Server, Supervisor) {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let metrics = Metrics::default();
+        let supervisor = Supervisor::new(&metrics.tasks, Pauses::default());
         let made = Development::make(&[]).unwrap();
         let parts = Parts {
             policy,
@@ -43,16 +86,18 @@ impl InProcess {
             watched: Watched::default(),
             asks_callers: false,
             caller_name: None,
+            tokens: tokens.map(|tokens| Arc::new(Accepted::new(tokens))),
             logs: None,
             takes_audit_events: true,
             limits,
             readiness: Arc::default(),
-            metrics: Metrics::default(),
+            supervisor: supervisor.clone(),
+            metrics,
         };
         let server = Server::bind(ANYWHERE.parse().unwrap(), ANYWHERE.parse().unwrap(), parts).await.unwrap();
         let (https, metrics) = (server.address().unwrap(), server.metrics_address().unwrap());
-        tokio::spawn(server.serve(std::future::pending()));
-        Self { https, metrics, trust: Trust::in_ca(made.ca.as_bytes()) }
+        let denials = server.denials();
+        (Self { https, metrics, trust: Trust::in_ca(made.ca.as_bytes()), denials }, server, supervisor)
     }
 
     pub async fn connect(&self) -> Client {
@@ -61,5 +106,10 @@ impl InProcess {
 
     pub async fn metrics(&self) -> String {
         plain_get(self.metrics, "/metrics").await.text()
+    }
+
+    /// How many denials are remembered for the report.
+    pub fn denied(&self) -> usize {
+        self.denials.of_last_hour(jiff::Timestamp::now().as_second()).0.len()
     }
 }

@@ -61,47 +61,60 @@ fn a_connection_ends_with_its_age_and_loses_nothing() {
     });
 }
 
-#[test]
-fn past_the_limit_reviews_are_told_to_come_back() {
-    block_on(async {
-        let server = InProcess::within(Limits { in_flight: 1, ..Limits::default() }).await;
-        let mut held = half_sent(&server).await;
-        waits_for(&server, "nadmit_reviews_in_flight 1").await;
-        let busy = server.connect().await.post("/mutate", example("review")).await.unwrap();
-        assert_eq!((busy.status.as_u16(), busy.header("retry-after")), (429, "1"));
-        // Health is not asked to wait.
-        assert_eq!(server.connect().await.send("GET", "/healthz", &[], "").await.unwrap().status, 200);
-        held.write_all(&example("review")[1..]).await.unwrap();
-        let mut answer = [0; 15];
-        timeout(PATIENCE, held.read_exact(&mut answer)).await.unwrap().unwrap();
-        assert_eq!(&answer, b"HTTP/1.1 200 OK");
-        assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
-        waits_for(&server, r#"nadmit_reviews_unanswered_total{reason="busy"} 1"#).await;
-    });
-}
-
-/// Whoever goes away in the middle of a review is not counted for ever.
+/// Whoever goes away in the middle of a review is not counted any longer.
 #[test]
 fn a_client_that_leaves_is_forgotten() {
     block_on(async {
         let server = InProcess::within(Limits::default()).await;
         let held = half_sent(&server).await;
-        waits_for(&server, "nadmit_reviews_in_flight 1").await;
+        waits_for(&server, "nadmit_requests_unfinished 1").await;
         drop(held);
-        waits_for(&server, "nadmit_reviews_in_flight 0").await;
+        waits_for(&server, "nadmit_requests_unfinished 0").await;
     });
 }
 
 #[test]
 fn bodies_have_a_size_and_a_time() {
     block_on(async {
-        let server = InProcess::within(Limits { bodies: 1024, ..Limits::default() }).await;
-        let busy = server.connect().await.post("/mutate", example("review")).await.unwrap();
-        assert_eq!((busy.status.as_u16(), busy.header("retry-after")), (429, "1"));
-        let server = InProcess::within(Limits { body_arrives: SOON, ..Limits::default() }).await;
-        let answer = rest_of(half_sent(&server).await).await;
+        let (length, whole) = (example("review").len(), Limits::default());
+        // Two bodies of which there is memory for one: the second waits, and then the first is too slow for that.
+        let server = InProcess::within(Limits { small_bodies: length, body_grace: PATIENCE, ..whole }).await;
+        let held = half_sent(&server).await;
+        waits_for(&server, "nadmit_requests_unfinished 1").await;
+        assert_eq!(server.connect().await.post("/mutate?timeout=5s", example("review")).await.unwrap().status, 200);
+        let answer = rest_of(held).await;
         assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
-        assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
+        // Nobody waits beyond half of its time.
+        let patient = Limits { body_grace_contended: PATIENCE, body_arrives: PATIENCE, ..whole };
+        let server = InProcess::within(Limits { small_bodies: length, body_grace: PATIENCE, ..patient }).await;
+        let _held = half_sent(&server).await;
+        waits_for(&server, "nadmit_requests_unfinished 1").await;
+        let busy = server.connect().await.post("/mutate?timeout=200ms", example("review")).await.unwrap();
+        assert_eq!((busy.status.as_u16(), busy.header("retry-after")), (429, "1"));
+        for limits in [Limits { body_arrives: SOON, ..whole }, Limits { body_grace: SOON, ..whole }] {
+            let server = InProcess::within(limits).await;
+            let answer = rest_of(half_sent(&server).await).await;
+            assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+            assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
+        }
+    });
+}
+
+/// A body that comes a byte at a time is as slow as one that does not come.
+#[test]
+fn a_trickle_is_too_slow() {
+    block_on(async {
+        let server = InProcess::within(Limits { body_grace: SOON, ..Limits::default() }).await;
+        let (mut reader, mut writer) = tokio::io::split(half_sent(&server).await);
+        let trickle = tokio::spawn(async move {
+            while writer.write_all(b" ").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        });
+        let mut answer = [0; 12];
+        timeout(PATIENCE, reader.read_exact(&mut answer)).await.unwrap().unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 408");
+        trickle.abort();
     });
 }
 
@@ -113,12 +126,14 @@ fn heads_and_connections_have_limits() {
         slow.write_all(b"POST /mutate HTTP/1.1\r\nx-").await.unwrap();
         let said = rest_of(slow).await;
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 408 "), "{said}");
+        // Where all have asked for something, one that does nothing now gives way to another one.
         let server = InProcess::within(Limits { connections: 1, ..Limits::default() }).await;
-        let held = server.connect().await;
+        let mut held = server.connect().await;
+        assert_eq!(held.post("/mutate", example("review")).await.unwrap().status, 200);
         // The metrics' listener has a limit of its own.
-        assert!(Client::connect(server.https, &server.trust, Http::One).await.is_err());
-        drop(held);
-        let again = async { while Client::connect(server.https, &server.trust, Http::One).await.is_err() {} };
-        timeout(PATIENCE, again).await.expect("room again");
+        let mut other = Client::connect(server.https, &server.trust, Http::One).await.unwrap();
+        waits_for(&server, r#"nadmit_connections_refused_total{reason="displaced"} 1"#).await;
+        assert!(held.post("/mutate", example("review")).await.is_err());
+        assert_eq!(other.post("/mutate", example("review")).await.unwrap().status, 200);
     });
 }

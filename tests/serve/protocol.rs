@@ -275,9 +275,14 @@ fn large_reviews_are_answered_and_too_large_ones_refused() {
             assert!(large.ask(&mut client, Mutate).await.patch.is_some(), "{http:?}");
             assert!(larger.ask(&mut client, Mutate).await.patch.is_some(), "{http:?}");
             let mut unlucky: Client = server.connect(http).await;
-            let answer = unlucky.post("/mutate", too_large.clone()).await.unwrap();
-            assert_eq!(answer.status, 413, "{http:?}");
-            assert!(answer.text().contains("8 MiB"), "{}", answer.text());
+            match unlucky.post("/mutate", too_large.clone()).await {
+                Ok(answer) => {
+                    assert_eq!(answer.status, 413, "{http:?}");
+                    assert!(answer.text().contains("8 MiB"), "{}", answer.text());
+                }
+                // Nothing of the body is read: a client that is still sending may miss the answer.
+                Err(error) => assert_eq!(http, Http::One, "{error}"),
+            }
             assert!(large.ask(&mut client, Mutate).await.patch.is_some(), "{http:?}: others are not disturbed");
             assert!(large.ask(&mut server.connect(http).await, Mutate).await.patch.is_some(), "{http:?}");
         }

@@ -125,15 +125,15 @@ fn operator(around: &Around<'_>) -> Step {
     match &around.sight.operator {
         Err(missing) => Step::unread(Link::Operator, missing),
         Ok(None) => {
-            let says = "not known: no Deployment sriov-network-operator where it usually is";
+            let says = "not known: nothing runs with an account that may create NADs in all namespaces; the policy's operator.namespace says where it is";
             Step::new(Link::Operator, State::Unknown, says)
         }
         Ok(Some(operator)) if operator.available > 0 => {
             Step::new(Link::Operator, State::Good, format!("runs in {}", operator.namespace))
         }
         Ok(Some(operator)) => {
-            let says = format!("no replica of {}/sriov-network-operator is ready", operator.namespace);
-            let help = format!("kubectl -n {0} describe deployment sriov-network-operator", operator.namespace);
+            let says = format!("no replica of {}/{} is ready", operator.namespace, operator.deployment);
+            let help = format!("kubectl -n {} describe deployment {}", operator.namespace, operator.deployment);
             Step::new(Link::Operator, State::Broken, says).help(help)
         }
     }

@@ -35,7 +35,11 @@ fn well() -> Sight {
     Sight {
         network: Some(network().to_string()),
         namespace: Ok(Some(NamespaceState::Active)),
-        operator: Ok(Some(Operator { namespace: "op".to_owned(), available: 1 })),
+        operator: Ok(Some(Operator {
+            namespace: "op".to_owned(),
+            deployment: "sriov-network-operator".to_owned(),
+            available: 1,
+        })),
         nad: Ok(Some(nad().to_string())),
         last_nad: Lookup::Unknown,
         claims: Ok(vec![NetworkFact {
@@ -138,7 +142,11 @@ fn each_link_breaks_where_it_breaks() {
         (
             "no operator",
             Box::new(|sight| {
-                sight.operator = Ok(Some(Operator { namespace: "op".to_owned(), available: 0 }));
+                sight.operator = Ok(Some(Operator {
+                    namespace: "op".to_owned(),
+                    deployment: "sriov-network-operator".to_owned(),
+                    available: 0,
+                }));
                 sight.nad = Ok(None);
             }),
             &[("operator", "broken"), ("NAD", "waiting"), ("resourceName", "waiting")],

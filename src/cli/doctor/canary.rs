@@ -1,6 +1,6 @@
 //! A network that is there only to be answered.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use super::show::{self, CanaryJson};
 use super::{Doctor, Named, Output, Patient};
 use crate::audit::chain::{Chain, Link, State};
-use crate::cli::{CLEAN, DENIED, TOO_LATE, print};
+use crate::cli::{CLEAN, DENIED, TOO_LATE, complain, print};
 use crate::cluster::{Canary, Cluster};
 use crate::policy::Policy;
+use crate::visible;
 
 /// How long the operator has.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
@@ -31,7 +32,7 @@ impl Doctor {
             (_, Some(namespace)) => namespace.clone(),
             (Err(missing), None) => bail!("{missing}; the policy's operator.namespace says where the operator is"),
             (Ok(None), None) => {
-                bail!("the operator is not where it usually is; the policy's operator.namespace says where")
+                bail!("no operator is known; the policy's operator.namespace says where it is")
             }
         };
         let resource = self.resource(cluster, &home).await?;
@@ -54,7 +55,7 @@ impl Doctor {
         patient.clear();
         let left = canary.remove().await;
         for what in &left {
-            let _ = writeln!(io::stderr(), "error: could not be removed: {what}");
+            complain(format_args!("error: could not be removed: {what}"));
         }
         started.with_context(|| format!("{} cannot be created", canary.id))?;
         if is_interrupted {
@@ -116,7 +117,8 @@ impl Doctor {
         if !io::stdin().is_terminal() {
             bail!("--canary creates {} and namespace {}: --yes says that this is wanted", canary.id, canary.namespace);
         }
-        eprint!("create {} for `{resource}` and namespace {}, and remove both? [y/N] ", canary.id, canary.namespace);
+        let question = format!("create {} for `{resource}` and namespace {}", canary.id, canary.namespace);
+        eprint!("{}, and remove both? [y/N] ", visible::line(&question));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         match answer.trim() {

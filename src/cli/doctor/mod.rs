@@ -20,6 +20,7 @@ use crate::audit::chain::{Chain, State};
 use crate::cluster::{Cluster, Failed, Stirs};
 use crate::policy::Policy;
 use crate::resources::{NetworkId, NetworkKind, Object};
+use crate::visible;
 
 /// How long after a look comes the next where nothing stirs: not everything is watched.
 const LOOK: Duration = Duration::from_secs(2);
@@ -223,6 +224,7 @@ impl<'c> Patient<'c> {
     /// Says something to somebody who waits.
     fn tell(&self, line: &str) {
         if self.is_watched {
+            let line = visible::line(line);
             let _ = writeln!(io::stderr(), "\r\x1b[K{:6.1} s  {line}", self.began.elapsed().as_secs_f64());
         }
     }

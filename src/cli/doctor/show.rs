@@ -5,16 +5,21 @@ use serde::Serialize;
 
 use crate::audit::chain::{Chain, Link, State, Step};
 use crate::policy::{Action, Finding};
+use crate::visible;
 
 /// Where what a link says begins.
 const COLUMN: usize = 18;
 
 /// A list of links that one reads at a glance, with what to do below those that need it.
 pub(super) fn human(chain: &Chain, has_colours: bool) -> String {
-    let mut text = format!("{}: {}\n\n", chain.id, painted(&summary(chain), chain.state(), has_colours));
+    let mut text = format!(
+        "{}: {}\n\n",
+        visible::line(&chain.id.to_string()),
+        painted(&summary(chain), chain.state(), has_colours)
+    );
     for step in &chain.steps {
         text += &painted(&format!("  {} {:14}", mark(step.state), step.link.title()), step.state, has_colours);
-        text += &step.says;
+        text += &visible::line(&step.says);
         text.push('\n');
         for finding in &step.findings {
             text += &below(&format!("{}[{}]: {}", level(finding), finding.rule.id, finding.message));
@@ -28,7 +33,7 @@ pub(super) fn human(chain: &Chain, has_colours: bool) -> String {
 }
 
 fn below(line: &str) -> String {
-    format!("{:COLUMN$}{line}\n", "")
+    format!("{:COLUMN$}{}\n", "", visible::line(line))
 }
 
 /// `broken at the namespace`
@@ -161,4 +166,25 @@ pub(super) struct CanaryJson {
     pub(super) complete_after: Option<f64>,
     /// What could not be removed.
     pub(super) left: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::testing::finding;
+    use crate::resources::{NetworkId, NetworkKind};
+
+    #[test]
+    fn what_comes_from_outside_stays_text() {
+        let nasty = "n\u{1b}[2J\u{202e}\nx";
+        let id = NetworkId { kind: NetworkKind::Sriov, namespace: nasty.to_owned(), name: nasty.to_owned() };
+        let findings = vec![finding("nad/schema", Action::Deny, nasty)];
+        let (says, help) = (nasty.to_owned(), Some(nasty.to_owned()));
+        let chain = Chain { id, steps: vec![Step { link: Link::Nad, state: State::Broken, says, help, findings }] };
+        let text = human(&chain, false);
+        assert!(!text.contains(|c| visible::is_hidden(c) && c != '\n'), "{text:?}");
+        assert_eq!(text.matches("n\\u{1b}[2J\\u{202e}\\nx").count(), 5, "{text}");
+        let json: serde_json::Value = serde_json::from_str(&json(&chain, None)).unwrap();
+        assert_eq!((&json["name"], &json["steps"][0]["says"]), (&nasty.into(), &nasty.into()));
+    }
 }

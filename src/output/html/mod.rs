@@ -10,6 +10,14 @@ use std::fmt::Write as _;
 
 pub(crate) use rows::{Block, Cell, Row};
 
+use crate::visible;
+
+/// What runs in the page and how it looks, and nothing else does: a browser compares these with what it finds.
+const SCRIPT: &str = concat!("\n", include_str!("page.js"));
+const SCRIPT_HASH: &str = "sha256-/FhDy3Pk7WBfOgV0kBtfziijSKvZpXkrwHlCt0YbR4I=";
+const STYLE: &str = concat!("\n", include_str!("page.css"));
+const STYLE_HASH: &str = "sha256-LYWjRXdFGanm903SLiZfZE3+aIUxFAEIW6E3DjtmNlc=";
+
 /// A page.
 pub(crate) struct Page<'a> {
     /// What it is about.
@@ -42,10 +50,9 @@ impl Page<'_> {
         let title = escaped(self.title);
         let mut out = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>\n\
-             <header><h1>{title}</h1>\n<input id=\"search\" type=\"search\" placeholder=\"Search\" aria-label=\"Search\"></header>\n<ul class=\"figures\">\n",
-            include_str!("page.css"),
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{STYLE_HASH}'; script-src '{SCRIPT_HASH}'; base-uri 'none'; form-action 'none'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+             <header><h1>{title}</h1>\n<input id=\"search\" type=\"search\" placeholder=\"Search\" aria-label=\"Search\"></header>\n<ul class=\"figures\">\n"
         );
         for (number, what) in &self.figures {
             let _ = writeln!(out, "<li><b>{}</b> {}</li>", escaped(number), escaped(what));
@@ -56,7 +63,7 @@ impl Page<'_> {
         for note in &self.notes {
             let _ = writeln!(out, "<li>{}</li>", escaped(note));
         }
-        let _ = write!(out, "</ul></footer>\n<script>\n{}</script>\n</body>\n</html>\n", include_str!("page.js"));
+        let _ = write!(out, "</ul></footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n");
         out
     }
 }
@@ -81,14 +88,13 @@ impl Table {
 /// Text as it may stand anywhere in a page.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in visible::lines(text).chars() {
         match character {
             '&' => out += "&amp;",
             '<' => out += "&lt;",
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            other if other.is_control() && other != '\n' => out.push('\u{fffd}'),
             other => out.push(other),
         }
     }
@@ -99,9 +105,25 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
+    /// A browser runs the script only if its hash is the one in the page's head.
+    #[test]
+    fn the_hashes_are_those_of_script_and_style() {
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let hashes =
+            provider.cipher_suites.iter().filter_map(|suite| suite.tls13()).map(|suite| suite.common.hash_provider);
+        let sha256 = hashes.into_iter().find(|hash| hash.output_len() == 32).unwrap();
+        for (text, want) in [(SCRIPT, SCRIPT_HASH), (STYLE, STYLE_HASH)] {
+            let hash = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, sha256.hash(text.as_bytes()));
+            assert_eq!(format!("sha256-{hash}"), want);
+        }
+        let html = Page { title: "t", figures: Vec::new(), tables: Vec::new(), notes: Vec::new() }.render();
+        assert!(html.contains(&format!("script-src '{SCRIPT_HASH}'")) && !html.contains("unsafe"));
+        assert!(html.contains(&format!("<script>{SCRIPT}</script>")));
+    }
+
     #[test]
     fn what_comes_from_outside_stays_text() {
-        let nasty = "<script>alert('x')</script>\" onload=\"y\u{1b}&";
+        let nasty = "<script>alert('x')</script>\" onload=\"y\u{1b}\u{202e}&";
         let strip = Cell::Strip(vec![(0.5, nasty.to_owned())]);
         let blocks = vec![
             Block::text(nasty, nasty),
@@ -118,7 +140,8 @@ mod tests {
         };
         let html = page.render();
         assert_eq!(html.matches("<script>").count(), 1, "ours alone");
-        assert!(!html.contains(" onload=\"") && !html.contains('\u{1b}'));
+        assert!(!html.contains(" onload=\"") && !html.contains(['\u{1b}', '\u{202e}']));
+        assert!(html.contains("y\\u{1b}\\u{202e}&amp;"));
         assert_eq!(html.matches("&lt;script&gt;").count(), 13);
         assert!(!html.contains("http:") && !html.contains("https:") && !html.contains("src="), "it needs nothing else");
     }

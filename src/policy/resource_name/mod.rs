@@ -11,7 +11,7 @@ use crate::cni::{Config, Plugin, edit};
 use crate::json::escape;
 use crate::policy::file::{Scope, Write};
 use crate::policy::finding::{Findings, Repair};
-use crate::policy::rules::nad_device::{MALFORMED, MISMATCH, MISSING, STATIC_DEVICE};
+use crate::policy::rules::nad_device::{MALFORMED, MISMATCH, MISSING, STATIC_DEVICE, named};
 use crate::policy::{Facts, Finding, Lookup, NetworkFact, Wanted};
 use crate::resources::{Nad, NetworkKind, OWNER_REF, RESOURCE_NAME};
 
@@ -131,14 +131,32 @@ impl Question<'_> {
     /// named, but has no say here.
     fn owner(&self) -> Option<&NetworkFact> {
         let meta = &self.nad.meta;
-        let renders_this =
-            |network: &&NetworkFact| network.target_namespace == meta.namespace && network.id.name == meta.name;
+        let renders_this = |network: &&NetworkFact| self.is_rendered_by(network);
         match (&self.facts.named_owner, self.facts.networks_here.as_slice()) {
             (Lookup::Found(network), _) => Some(network).filter(renders_this),
             // Two networks that claim one NAD: neither is known to be its owner.
             (_, [only]) if meta.owner().is_none() => Some(only).filter(renders_this),
             _ => None,
         }
+    }
+
+    /// Whether the operator renders this NAD from that network.
+    fn is_rendered_by(&self, network: &NetworkFact) -> bool {
+        let meta = &self.nad.meta;
+        network.target_namespace == meta.namespace
+            && network.id.name == meta.name
+            && self.scope.policy.may_render(network, &meta.namespace, self.facts)
+    }
+
+    /// The network that has a name for the devices, where only the domain in front of it is not known.
+    fn lacks_prefix(&self) -> Option<&NetworkFact> {
+        let is_stated = self.facts.operators.known().iter().any(|operator| operator.prefix.is_some());
+        if is_stated || self.scope.prefix(self.facts).is_some() {
+            return None;
+        }
+        let claimants = self.facts.claimants.iter().flatten();
+        let known = self.owner().into_iter().chain(claimants);
+        known.filter(|network| self.is_rendered_by(network)).find(|network| is_name(&network.resource_name))
     }
 
     /// The network whose word would go before that answer, where nobody has looked for it.
@@ -214,7 +232,7 @@ impl Question<'_> {
         if plugin.object.str_of(KEY).is_some_and(|name| unusable(name).is_none() && own_name(name) == own_name(value)) {
             return None;
         }
-        edit::set_string(self.config.document, plugin.object, KEY, value, plugin.type_member).map(Repair::Config)
+        edit::set_string(self.config.document, plugin.written, KEY, value, plugin.type_member).map(Repair::Config)
     }
 
     /// Looks at the annotation; true if it is to be repaired, and the config with it.
@@ -247,7 +265,9 @@ impl Question<'_> {
         if own_name(name) != own_name(&answer.value) {
             let message = format!(
                 "the annotation k8s.v1.cni.cncf.io/resourceName is {name}, but {} {}: pods would be given another network's device",
-                self.owner().map_or_else(String::new, |owner| format!("{} has resourceName", owner.id)),
+                self.owner().map_or_else(String::new, |owner| {
+                    format!("{} has resourceName", named(&owner.id, &self.nad.meta.namespace, self.facts, out))
+                }),
                 own_name(&answer.value)
             );
             out.object(
@@ -293,11 +313,17 @@ impl Question<'_> {
             None => {
                 let unqualified =
                     devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| is_unqualified(name));
-                let help = match unqualified {
-                    Some(name) => format!(
+                let help = match (unqualified, self.lacks_prefix()) {
+                    (None, Some(network)) => format!(
+                        "its network's resourceName is `{name}`, but no operator is known that states its RESOURCE_PREFIX: set `resourceName: \
+                         {{prefix: <domain>}}` in nadmit's policy to that value, such as `openshift.io`, or add the annotation \
+                         k8s.v1.cni.cncf.io/resourceName: <domain>/{name}",
+                        name = network.resource_name
+                    ),
+                    (Some(name), _) => format!(
                         "the config says `{name}`, without the domain: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/{name}"
                     ),
-                    None => "add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers the devices; where pods \
+                    (None, None) => "add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers the devices; where pods \
                              claim their devices (DRA) instead, let the policy say `dra: allow` for this namespace"
                         .to_owned(),
                 };

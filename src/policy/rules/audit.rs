@@ -6,10 +6,12 @@
 use super::super::file::Scope;
 use super::super::finding::Findings;
 use super::super::rule::rule;
-use super::super::{Action, Facts, Finding, Lookup, NamespaceState, OperatorLife, Rewrites, Stored};
+use super::super::{
+    Action, Facts, Finding, Lookup, NamespaceState, NetworkFact, OperatorLife, Reference, Rewrites, Stored,
+};
 use super::drift;
 use crate::json::escape;
-use crate::resources::{Nad, Network, OWNER_REF, Object};
+use crate::resources::{Nad, Network, NetworkId, OWNER_REF, Object};
 
 rule! { NAD_ABSENT = "audit/nad-absent", Warn;
 "a network without its NAD, and why";
@@ -62,16 +64,18 @@ pub(super) fn check_network(network: &Network<'_>, facts: &Facts, scope: &Scope<
         }
         _ => {}
     }
-    check_any(stored, scope, out);
+    check_any(facts, scope, out);
 }
 
 /// The rules for a NAD that is stored.
 pub(super) fn check_nad(nad: &Nad<'_>, facts: &Facts, scope: &Scope<'_>, out: &mut Findings<'_>) {
-    let Some(stored) = facts.stored.as_deref() else { return };
-    if let (Some(owner), Lookup::Absent, false) = (nad.meta.owner(), &facts.named_owner, nad.meta.deleting) {
-        let message = format!(
-            "{owner} made this NAD and is not there any more: nobody updates or deletes it, and pods still use it"
-        );
+    if facts.stored.is_none() {
+        return;
+    }
+    if let (Some(owner), false) = (nad.meta.owner(), nad.meta.deleting)
+        && let Some(what) = gone(nad, &owner, facts)
+    {
+        let message = format!("{owner} made this NAD and {what}: nobody updates or deletes it, and pods still use it");
         let help = "delete the NAD, or bring the network back; a NAD that is meant to stay names no owner";
         let pointer = match nad.meta.annotation(OWNER_REF) {
             Some(_) => format!("/metadata/annotations/{}", escape(OWNER_REF)),
@@ -79,10 +83,28 @@ pub(super) fn check_nad(nad: &Nad<'_>, facts: &Facts, scope: &Scope<'_>, out: &m
         };
         out.object(&ORPHAN, pointer, message, help);
     }
-    check_any(stored, scope, out);
+    check_any(facts, scope, out);
 }
 
-fn check_any(stored: &Stored, scope: &Scope<'_>, out: &mut Findings<'_>) {
+/// That the network which a NAD names as its owner is not there, in words. Whether one of another namespace exists is not everybody's
+/// business: to those who may not read it, one that renders to another place is as good as none.
+fn gone(nad: &Nad<'_>, owner: &NetworkId, facts: &Facts) -> Option<&'static str> {
+    let is_open = facts.names.allow(&Reference::Network(owner.clone()), &nad.meta.namespace);
+    let is_elsewhere =
+        |network: &NetworkFact| network.target_namespace != nad.meta.namespace || network.id.name != nad.meta.name;
+    match &facts.named_owner {
+        Lookup::Absent if is_open => Some("is not there any more"),
+        Lookup::Absent => Some("is not there any more, or renders another one"),
+        Lookup::Found(network) if !is_open && is_elsewhere(network) => {
+            Some("is not there any more, or renders another one")
+        }
+        Lookup::Found(_) | Lookup::Unknown => None,
+    }
+}
+
+/// The rules for whatever is stored, which look at nothing but the object itself.
+pub(super) fn check_any(facts: &Facts, scope: &Scope<'_>, out: &mut Findings<'_>) {
+    let Some(stored) = facts.stored.as_deref() else { return };
     if stored.deleting_for.is_some_and(|waits| waits >= scope.policy.audit.grace())
         && let Some(first) = stored.finalizers.first()
     {

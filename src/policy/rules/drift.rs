@@ -52,6 +52,18 @@ pub(super) fn differences(network: &Network<'_>, nad: &Nad<'_>, prefix: Option<&
     found
 }
 
+/// Whether a NAD is what its network renders to, whatever its resource prefix is.
+pub(crate) fn is_rendering(network: &Network<'_>, nad: &Nad<'_>, facts: &Facts) -> bool {
+    let Some(want) = expected(network, facts) else { return false };
+    let text = nad.config.as_deref().unwrap_or_default();
+    let values = |text: &str| {
+        let mut config = read(text)?;
+        strip(&mut config, &[OF_RELEASE, OURS]);
+        Some(config)
+    };
+    want == text || values(&want).is_some_and(|want| Some(want) == values(text))
+}
+
 /// A config's values, where it is one that can be read at all.
 fn read(text: &str) -> Option<Value> {
     let document = Document::parse(text).ok()?;

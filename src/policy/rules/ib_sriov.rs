@@ -25,11 +25,10 @@ rule! { RDMA_ISOLATION = "ib-sriov/rdma-isolation", Warn;
 "Both move the RDMA device into the pod's network namespace, and the documentation of ib-sriov-cni forbids to use them together." }
 
 /// The rules on one `ib-sriov` plugin.
-pub(crate) fn check(plugin: &Plugin<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
+pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     dhcp(plugin, out);
     guid(plugin, out);
     sriov::link_state(plugin, &LINK_STATE, "ib-sriov-cni", out);
-    rdma_isolation(plugin, config, out);
 }
 
 fn dhcp(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
@@ -68,15 +67,14 @@ fn is_guid(text: &str) -> bool {
     text.split(':').count() == 8 && text.split(':').all(byte) && text.bytes().any(|digit| !matches!(digit, b'0' | b':'))
 }
 
-/// How many plugins of a chain are looked at for every one of them; no chain is that long.
-const MOST_CHAINED: usize = 64;
-
-fn rdma_isolation(plugin: &Plugin<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
-    if let Some(value) = plugin.object.value_of("rdmaIsolation")
-        && plugin.object.is_true("rdmaIsolation")
-        && !out.is_full(&RDMA_ISOLATION)
-        && config.plugins.iter().take(MOST_CHAINED).any(|other| other.kind == "rdma")
-    {
+/// The rule on a chain with an `ib-sriov` plugin.
+pub(crate) fn check_chain(config: &Config<'_>, out: &mut Findings<'_>) {
+    if !config.plugins.iter().any(|plugin| plugin.kind == "rdma") {
+        return;
+    }
+    let isolated = config.plugins.iter().filter(|plugin| plugin.kind == "ib-sriov");
+    for plugin in isolated.filter(|plugin| plugin.object.is_true("rdmaIsolation")) {
+        let Some(value) = plugin.object.value_of("rdmaIsolation") else { continue };
         let message = "`rdmaIsolation` is true beside a chained `rdma` plugin: both move the RDMA device into the pod";
         out.config(&RDMA_ISOLATION, value.span, message, "keep one of the two");
     }

@@ -3,8 +3,8 @@
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::meta_tuning;
-use crate::cni::{Config, Object, Plugin};
-use crate::json::{Member, Value};
+use crate::cni::{Config, Plugin};
+use crate::json::Value;
 
 rule! { CHAIN_ORDER = "meta/chain-order", Deny;
 "a plugin that needs the result of an earlier one, first in the chain or alone";
@@ -104,7 +104,7 @@ fn before_version<'d>(plugin: &Plugin<'d>, config: &Config<'d>, old: &[&str]) ->
     let chooses = config.is_list && !config.root.list_of("cniVersions").is_empty();
     // A key that sorts after the one libcni writes is the one the plugin reads.
     let overrides = |key: &str| key > "cniVersion";
-    let own = config.is_list && plugin.object.get("cniVersion").is_some_and(|member| overrides(&member.key));
+    let own = config.is_list && plugin.written.get("cniVersion").is_some_and(|member| overrides(&member.key));
     let readable = config.root.value_of("cniVersion").is_none_or(|value| value.as_str().is_some());
     let version = config.cni_version();
     let is_old = !chooses && !own && readable && old.contains(&version);
@@ -160,11 +160,9 @@ fn device_of<'a, 'd>(before: &'a [Plugin<'d>]) -> Option<&'a Plugin<'d>> {
 
 fn sbr(plugin: &Plugin<'_>, before: &[Plugin<'_>], out: &mut Findings<'_>) {
     let Some(device) = device_of(before) else { return };
-    // Go merges objects whose keys differ only in case.
-    let is_typed = |ipam: &Member<'_>| {
-        Object::of(&ipam.value).is_none_or(|ipam| ipam.value_of("type").is_some_and(|kind| kind.as_str() != Some("")))
-    };
-    if !device.object.named("ipam").filter(|ipam| !ipam.value.is_null()).any(is_typed) {
+    // One whose type cannot be decoded is another rule's business.
+    let is_typed = |kind: &Value<'_>| kind.as_str() != Some("");
+    if !device.object.object_of("ipam").and_then(|ipam| ipam.value_of("type")).is_some_and(is_typed) {
         let message =
             format!("`sbr` stands behind `{}` without `ipam`: it finds no address, and every pod fails", device.kind);
         let help = format!("give the `{}` plugin an `ipam`, or take `sbr` away", device.kind);

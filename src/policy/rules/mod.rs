@@ -2,11 +2,14 @@
 
 pub(crate) mod audit;
 pub(crate) mod cluster;
-mod drift;
+pub(crate) mod drift;
+pub(crate) mod host_file;
 pub(crate) mod ib_sriov;
 pub(crate) mod ipam;
+pub(crate) mod last_namespace;
 pub(crate) mod meta;
 pub(crate) mod meta_tuning;
+mod multus;
 pub(crate) mod nad_config;
 pub(crate) mod nad_device;
 pub(crate) mod nad_keys;
@@ -19,9 +22,10 @@ pub(crate) mod status;
 
 use super::file::Scope;
 use super::finding::Findings;
+use super::ratchet::{Judged, Ratchet};
 use super::resource_name::{self, Question};
 use super::{Facts, Finding, Rule, Subject, Wanted};
-use crate::cni::Config;
+use crate::cni::{Config, Plugin};
 use crate::json::Document;
 use crate::resources::{Nad, Object};
 
@@ -56,7 +60,7 @@ pub static RULES: &[&Rule] = &[
     &sriov::LINK_STATE,
     &sriov::LOG_LEVEL,
     &sriov::NO_EFFECT,
-    &sriov::HOST_FILE,
+    &host_file::HOST_FILE,
     &ib_sriov::DHCP,
     &ib_sriov::GUID,
     &ib_sriov::LINK_STATE,
@@ -88,7 +92,8 @@ pub static RULES: &[&Rule] = &[
     &network::CLAIMED,
     &network::NO_POLICY,
     &network::MTU,
-    &network::WEDGED,
+    &last_namespace::WEDGED,
+    &last_namespace::FORGED,
     &network::MOVES_TO_NOWHERE,
     &network::SCHEMA,
     &network::UNKNOWN_FIELD,
@@ -119,27 +124,35 @@ pub fn closest(id: &str) -> Option<&'static Rule> {
     super::similar::closest(id, RULES.iter().map(|rule| rule.id)).and_then(find)
 }
 
+/// What the rules find, what they would have to know, and what becomes of the ratchet.
+pub(crate) type Ran = (Vec<Finding>, Option<Wanted>, Ratchet);
+
 /// Runs every rule that concerns the subject.
-pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> (Vec<Finding>, Option<Wanted>) {
+pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>, ratchet: Ratchet) -> Ran {
     match subject.object {
-        Object::Nad(nad) => run_nad(nad, subject, facts, scope),
+        Object::Nad(nad) => run_nad(nad, subject, facts, scope, ratchet),
         Object::Network(network) => {
-            let mut out = Findings::new(None);
-            network::check(network, subject, facts, scope, &mut out);
-            rendering::check(network, scope, facts, &mut out);
-            audit::check_network(network, facts, scope, &mut out);
-            cluster::check(facts, &mut out);
-            out.into_parts()
+            let mut out = Findings::new(Judged::Network(network), None, ratchet);
+            if network::is_foreign(network, facts, scope) == Some(true) {
+                network::check_foreign(network, subject, facts, scope, &mut out);
+                rendering::check_foreign(network, scope, facts, &mut out);
+                audit::check_any(facts, scope, &mut out);
+            } else {
+                network::check(network, subject, facts, scope, &mut out);
+                rendering::check(network, scope, facts, &mut out);
+                audit::check_network(network, facts, scope, &mut out);
+                cluster::check(facts, &mut out);
+            }
+            out.into_parts_of(subject.is_final)
         }
     }
 }
 
-fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> (Vec<Finding>, Option<Wanted>) {
-    let operator =
-        subject.writer.is_some_and(|user| scope.policy.is_operator(user, facts.operator_namespace.as_deref()));
+fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>, ratchet: Ratchet) -> Ran {
+    let operator = subject.writer.is_some_and(|user| scope.policy.is_operator(user, facts));
     let text = nad.config.as_deref().unwrap_or_default();
     let document = Document::parse(text);
-    let mut out = Findings::new(document.as_ref().ok());
+    let mut out = Findings::new(Judged::Nad(nad), document.as_ref().ok(), ratchet);
     nad_config::check_object(nad, &mut out);
     match &document {
         // Absent or empty: Multus looks for a file on the node, of which nothing is known.
@@ -153,29 +166,51 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
             }
         },
     }
-    nad_device::check_owner(nad, subject, facts, operator, &mut out);
+    nad_device::check_owner(nad, subject, facts, scope, operator, &mut out);
     audit::check_nad(nad, facts, scope, &mut out);
     cluster::check(facts, &mut out);
-    out.into_parts()
+    out.into_parts_of(subject.is_final)
 }
 
 /// The rules that look at nothing but the config, so that a network's rendering gets them too.
 fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
-    nad_config::check(config, out);
-    nad_keys::check(config, out);
-    for plugin in &config.plugins {
-        match plugin.kind {
-            "sriov" => {
-                sriov_vlan::check(plugin, out);
-                sriov::check(plugin, out);
-            }
-            "ib-sriov" => ib_sriov::check(plugin, config, out),
-            "ovs" => ovs::check(nad, plugin, out),
-            _ => {}
+    check_chain(nad, config, out);
+    for other in &config.others {
+        if other.is_same_text(config) {
+            other.plugins.iter().for_each(|plugin| check_as_other(nad, plugin, out));
+        } else {
+            check_chain(nad, other, out);
         }
     }
+    multus::check(config, out);
+}
+
+fn check_chain(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
+    nad_config::check(config, out);
+    nad_keys::check(config, out);
+    config.plugins.iter().for_each(|plugin| check_plugin(nad, plugin, out));
+    ib_sriov::check_chain(config, out);
     meta::check(config, out);
     ipam::check(config, out);
+}
+
+fn check_plugin(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    match plugin.kind {
+        "sriov" => {
+            sriov_vlan::check(plugin, out);
+            sriov::check(plugin, out);
+        }
+        "ib-sriov" => ib_sriov::check(plugin, out),
+        "ovs" => ovs::check(nad, plugin, out),
+        _ => {}
+    }
+    host_file::check(plugin, out);
+}
+
+/// The rules on a config that was looked at as the config of another program already: what this one decodes besides.
+fn check_as_other(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    nad_keys::check_own_types(plugin, out);
+    check_plugin(nad, plugin, out);
 }
 
 #[cfg(test)]

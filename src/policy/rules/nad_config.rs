@@ -2,7 +2,9 @@
 
 use super::super::finding::{ConfigPlace, Findings};
 use super::super::rule::rule;
-use crate::cni::{Config, Object, multus_get, parse_version, same_key};
+use crate::cni::readers::PLUGINS;
+use crate::cni::schema::Reading;
+use crate::cni::{Config, Object, fold, parse_version, same_key};
 use crate::json::{self, Kind, Member, Problem, Value, line_column};
 use crate::resources::Nad;
 
@@ -13,8 +15,9 @@ rule! { NOT_JSON = "nad/config-not-json", Deny;
 looks for a file on the node." }
 
 rule! { TOO_LARGE = "nad/config-too-large", Deny;
-"a config over 1 MiB, or nested deeper than 64 levels";
-"No network needs that much, and every reader on every node would have to work through it for every pod." }
+"a config over 1 MiB, nested deeper than 64 levels, or of more than 65,536 JSON values";
+"No network needs that much, and every reader on every node would have to work through it for every pod. nadmit stops reading there, so that no \
+config costs it more than a few MiB of memory. The same holds for a `multus` that delegates to another `multus`." }
 
 rule! { NO_PLUGIN = "nad/no-plugin", Deny;
 "no `type`, and no `plugins` list in which every element has one";
@@ -88,10 +91,7 @@ pub(super) fn dotted(pointer: &str) -> String {
 
 /// A config that cannot be read at all.
 pub(crate) fn unreadable(text: &str, error: json::Error, out: &mut Findings<'_>) {
-    let rule = match error.problem {
-        Problem::TooLarge | Problem::TooDeep => &TOO_LARGE,
-        _ => &NOT_JSON,
-    };
+    let rule = if error.problem.is_limit() { &TOO_LARGE } else { &NOT_JSON };
     let end = text
         .get(error.offset..)
         .and_then(|rest| rest.chars().next())
@@ -99,14 +99,14 @@ pub(crate) fn unreadable(text: &str, error: json::Error, out: &mut Findings<'_>)
     let (line, column) = line_column(text, error.offset);
     let place = ConfigPlace { pointer: String::new(), span: error.offset..end, line, column };
     let message = match error.problem {
-        Problem::TooLarge | Problem::TooDeep => format!("the config is refused: {}", error.problem),
+        limit if limit.is_limit() => format!("the config is refused: {}", error.problem),
         _ => format!("the config is not JSON: {}; pods that use it hang in ContainerCreating", error.problem),
     };
     let help = match error.problem {
         Problem::TrailingComma => "take the last comma away",
         Problem::Trailing => "keep one JSON object and take away what follows it",
         Problem::Blank => "write a JSON object, or leave `config` out to use a file on the node",
-        Problem::TooLarge | Problem::TooDeep => "make it smaller: a CNI config is a few hundred bytes",
+        limit if limit.is_limit() => "make it smaller: a CNI config is a few hundred bytes",
         _ => "mend the JSON there",
     };
     out.text(rule, "/spec/config", place, message, help);
@@ -135,7 +135,7 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
 
 /// The top-level `type`; true if it is one that cannot be decoded, so that nothing can be said about the chain.
 fn root_type(config: &Config<'_>, out: &mut Findings<'_>) -> bool {
-    let Some(member) = multus_get(config.root, "type") else { return false };
+    let Some(member) = config.root.get_string("type", config.reading) else { return false };
     plugin_type(&member.value, "type", out)
 }
 
@@ -175,15 +175,16 @@ fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
         }
         return;
     }
-    // Multus decides by the last spelling in the text, libcni runs the exact one: both must hold plugins.
-    if let Some(decides) = multus_get(root, "plugins")
-        && decides.key != "plugins"
+    // Multus folds all spellings into one list, libcni runs the exact one: both must hold plugins.
+    if let Some(other) = root.named("plugins").filter(|member| member.key != "plugins").last()
         && root.get_exact("plugins").is_some()
-        && decides.value.elements().is_none_or(<[_]>::is_empty)
+        && !begins_with_a_plugin(config)
     {
-        let message =
-            format!("`{}` is what Multus reads, and it holds no plugin: every pod that uses it fails", decides.key);
-        out.config(&NO_PLUGIN, decides.key_span, message, "keep `plugins` only");
+        let message = format!(
+            "`{}` stands beside `plugins`: Multus reads the two as one list that does not begin with a plugin, and every pod fails",
+            other.key
+        );
+        out.config(&NO_PLUGIN, other.key_span, message, "keep `plugins` only");
     }
     let Some(plugins) = root.get_exact("plugins") else {
         match root.get("plugins") {
@@ -222,6 +223,13 @@ fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
     }
 }
 
+/// Whether Multus finds a plugin with a type at the head of the list that all spellings of `plugins` make.
+fn begins_with_a_plugin(config: &Config<'_>) -> bool {
+    let list = fold::field("plugins", &PLUGINS, config.root.members, config.reading);
+    let first = list.as_ref().and_then(|list| list.elements()?.first()).and_then(Object::of);
+    first.is_some_and(|first| first.str_of("type").is_some_and(|kind| !kind.is_empty()))
+}
+
 fn element_type(element: &Value<'_>, out: &mut Findings<'_>) {
     let Some(object) = Object::of(element) else {
         let message =
@@ -229,8 +237,8 @@ fn element_type(element: &Value<'_>, out: &mut Findings<'_>) {
         out.config(&NO_PLUGIN, element.span, message, "write an object with a `type`");
         return;
     };
-    match object.get("type").map(|member| &member.value) {
-        Some(value) if !value.is_null() && value.as_str() != Some("") => {
+    match object.get_string("type", Reading::Copy).map(|member| &member.value) {
+        Some(value) if value.as_str() != Some("") => {
             plugin_type(value, "type", out);
         }
         _ => {
@@ -285,5 +293,45 @@ fn name(config: &Config<'_>, out: &mut Findings<'_>) {
             format!("the network name \"{name}\" is refused by the CNI library: every pod that uses it fails");
         let help = "use letters, digits, `_`, `.` and `-`, beginning with a letter or digit; or leave it out, and the NAD's name is used";
         out.config(&NETWORK_NAME, member.value.span, message, help);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::json::MAX_VALUES;
+    use crate::policy::rules::testing::found;
+    use crate::policy::{Facts, Policy, Subject, judge};
+    use crate::resources::Object;
+
+    /// A list of so many values.
+    fn list(values: usize) -> String {
+        format!("[{}]", vec!["0"; values - 1].join(","))
+    }
+
+    #[test]
+    fn a_config_has_a_limited_number_of_values() {
+        let config = |values: usize| format!(r#"{{"type":"macvlan","x":{}}}"#, list(values - 2));
+        assert_eq!(found(&config(MAX_VALUES)), Vec::<String>::new());
+        assert_eq!(found(&config(MAX_VALUES + 1)), ["nad/config-too-large deny "]);
+    }
+
+    /// The operator's own write is never denied, so that the network must be.
+    #[test]
+    fn several_texts_of_a_network_make_one_config() {
+        let values = MAX_VALUES / 2 + 100;
+        let json = serde_json::json!({
+            "apiVersion": "sriovnetwork.openshift.io/v1",
+            "kind": "SriovNetwork",
+            "metadata": {"name": "net", "namespace": "apps"},
+            "spec": {
+                "resourceName": "nics",
+                "ipam": format!(r#"{{"type":"x","y":{}}}"#, list(values)),
+                "metaPlugins": format!(r#"{{"type":"z","y":{}}}"#, list(values)),
+            },
+        });
+        let json = json.to_string();
+        let object = Object::read(&json).unwrap().unwrap();
+        let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
+        assert!(verdict.denies(), "{:?}", verdict.findings);
     }
 }

@@ -1,8 +1,9 @@
 //! The device behind a NAD, and the network it belongs to.
 
+use super::super::file::Scope;
 use super::super::finding::Findings;
 use super::super::rule::rule;
-use super::super::{Facts, Lookup, Subject};
+use super::super::{Facts, Lookup, Reference, Subject, Wanted};
 use crate::json::escape;
 use crate::resources::{Nad, NetworkId, OWNER_REF};
 
@@ -37,14 +38,23 @@ rule! { OVERWRITES = "nad/operator-overwrites", Warn;
 "The operator replaces a NAD of that name that names no owner, with all its annotations and labels, at its next reconcile." }
 
 /// Who this NAD belongs to, and who says so.
-pub(crate) fn check_owner(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, operator: bool, out: &mut Findings<'_>) {
-    let place = facts.networks_here.as_slice();
+pub(crate) fn check_owner(
+    nad: &Nad<'_>,
+    subject: &Subject<'_>,
+    facts: &Facts,
+    scope: &Scope<'_>,
+    operator: bool,
+    out: &mut Findings<'_>,
+) {
+    let here = nad.meta.namespace.as_ref();
+    let place = facts.renderers(scope.policy, here);
     // The operator takes an empty one for none.
     let Some(owner_ref) = nad.meta.annotation(OWNER_REF).filter(|text| !text.is_empty()) else {
         // One that is stored is that network's: older operators do not write whose it is. Where it differs, an audit says so.
         let is_ours = operator || facts.stored.is_some();
         if let (false, Some(network), None) = (is_ours, place.first(), nad.meta.owner()) {
-            let message = format!("{} renders a NAD of this name here: the operator will replace this one", network.id);
+            let who = named(&network.id, here, facts, out);
+            let message = format!("{who} renders a NAD of this name here: the operator will replace this one");
             out.object(
                 &OVERWRITES,
                 "/metadata/name",
@@ -61,27 +71,42 @@ pub(crate) fn check_owner(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, o
     if before.as_ref() == Some(&owner_ref) {
         return;
     }
-    let named = NetworkId::parse(&owner_ref);
+    let claimed = NetworkId::parse(&owner_ref);
     // The operator writes `unknown` for the kind when it has lost it.
     let unknown = |id: &NetworkId| format!("unknown/{}/{}", id.namespace, id.name);
-    if place.iter().any(|network| Some(&network.id) == named.as_ref() || unknown(&network.id) == *owner_ref) {
+    if place.iter().any(|network| Some(&network.id) == claimed.as_ref() || unknown(&network.id) == *owner_ref) {
         return;
+    }
+    // Caches lag: before anything is said, the networks are read as they are now.
+    if facts.claimants.is_some() && !facts.claimants_read {
+        let known = place.iter().map(|network| network.id.clone());
+        out.wants(Wanted::Claimants { networks: claimed.clone().into_iter().chain(known).collect() });
     }
     let pointer = format!("/metadata/annotations/{}", escape(OWNER_REF));
     let help = "leave the annotation sriovnetwork.openshift.io/owner-ref to the operator";
     match place.first() {
         Some(other) => {
+            let who = named(&other.id, here, facts, out);
             let message = format!(
-                "the owner-ref annotation names \"{owner_ref}\", but {} renders this NAD: the operator would never write it again",
-                other.id
+                "the owner-ref annotation names \"{owner_ref}\", but {who} renders this NAD: the operator would never write it again"
             );
             out.object(&FORGED_OWNER, pointer, message, help);
         }
         None => {
-            let what =
-                if facts.named_owner == Lookup::Absent { "is not there" } else { "is not known to render this NAD" };
+            // Whether a network of another namespace exists is not everybody's business.
+            let is_absent = facts.named_owner == Lookup::Absent
+                && claimed.is_none_or(|id| out.may_name(Reference::Network(id), here, facts));
+            let what = if is_absent { "is not there" } else { "is not known to render this NAD" };
             let message = format!("the owner-ref annotation names \"{owner_ref}\", which {what}");
             out.object(&FORGED_OWNER, pointer, message, help).at_most_warn();
         }
+    }
+}
+
+/// A network by its name, where it may be named.
+pub(in crate::policy) fn named(id: &NetworkId, namespace: &str, facts: &Facts, out: &mut Findings<'_>) -> String {
+    match out.may_name(Reference::Network(id.clone()), namespace, facts) {
+        true => id.to_string(),
+        false => format!("a {} of another namespace", id.kind.name()),
     }
 }

@@ -1,11 +1,13 @@
 //! The networks themselves: what their author must know before the operator does.
 
 use super::super::file::{Scope, is_usual_namespace};
-use super::super::finding::{Findings, Repair, shortened};
+use super::super::finding::{Findings, shortened};
 use super::super::resource_name::is_name;
 use super::super::rule::rule;
 use super::super::similar::closest;
-use super::super::{Facts, Lookup, NamespaceState, Subject, Wanted};
+use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, Subject};
+use super::last_namespace;
+use super::nad_device::named;
 use crate::json::escape;
 use crate::resources::{LAST_NAMESPACE, Network, NetworkKind, Object, crd};
 
@@ -36,12 +38,6 @@ rule! { MTU = "network/mtu", Deny;
 "an OVSNetwork with a negative `mtu`";
 "The CRD lets it pass, but the operator cannot decode it, and one such object stops its watch on all OVSNetworks." }
 
-rule! { WEDGED = "network/wedged", Patch + repairs;
-"a `last-network-namespace` annotation that stops the operator";
-"The annotation tells the operator where it has to delete the old NAD of a network that moved. Where it is empty, or names a namespace in \
-which there is no such NAD any more, deleting fails and the new NAD is never made, however often the operator tries. The annotation is taken \
-out of the write, and the NAD comes as soon as its namespace is there." }
-
 rule! { MOVES_TO_NOWHERE = "network/moves-to-nowhere", Warn;
 "`networkNamespace` changes to a namespace that does not exist";
 "The operator deletes the old NAD at once and makes the new one only when the namespace comes: until then pods have no network." }
@@ -54,6 +50,38 @@ rule! { UNKNOWN_FIELD = "network/unknown-field", Warn;
 "a field of `spec` that the CRD does not have";
 "The API server drops unknown fields when it stores the object, so the setting never reaches the NAD." }
 
+/// Whether a network is in the operator's namespace; `None` where nobody knows which one that is.
+pub(super) fn is_at_home(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>) -> Option<bool> {
+    let here = network.meta.namespace.as_ref();
+    let known = scope.policy.is_operator_namespace(here, facts);
+    match known {
+        Some(false) if here.is_empty() => None,
+        None => is_usual_namespace(here).then_some(true),
+        known => known,
+    }
+}
+
+/// Whether a network asks for its NAD in somebody else's namespace; `None` where that cannot be known.
+pub(super) fn is_foreign(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>) -> Option<bool> {
+    if network.target_namespace() == network.meta.namespace {
+        return Some(false);
+    }
+    is_at_home(network, facts, scope).map(|is_at_home| !is_at_home)
+}
+
+/// The rules for a network that asks for its NAD in somebody else's namespace. The operator makes none, and the writer must learn nothing about
+/// that namespace.
+pub(crate) fn check_foreign(
+    network: &Network<'_>,
+    subject: &Subject<'_>,
+    facts: &Facts,
+    scope: &Scope<'_>,
+    out: &mut Findings<'_>,
+) {
+    target_namespace(network, facts, scope, out);
+    last_namespace::forged(network, subject, facts, scope, out);
+}
+
 /// The rules that look at the network and at what is known around it.
 pub(crate) fn check(
     network: &Network<'_>,
@@ -65,35 +93,18 @@ pub(crate) fn check(
     schema(network, out);
     resource_name(network, out);
     target_namespace(network, facts, scope, out);
-    namespace_state(network, subject, facts, out);
-    claimed(network, facts, out);
-    no_policy(network, facts, out);
+    // Where the network may turn out to be foreign, its writer learns nothing about the target either.
+    if subject.writer.is_none() || is_foreign(network, facts, scope) == Some(false) {
+        namespace_state(network, subject, facts, out);
+        claimed(network, facts, scope, out);
+    }
+    no_policy(network, facts, scope, out);
     if let (NetworkKind::Ovs, Some(mtu)) = (network.kind, network.integer("mtu").filter(|mtu| *mtu < 0)) {
         let message =
             format!("mtu {mtu} cannot be decoded by the operator: its watch on every OVSNetwork of the cluster stops");
         out.object(&MTU, "/spec/mtu", message, "write a positive number, or leave it out");
     }
-    wedged(network, facts, out);
-}
-
-fn wedged(network: &Network<'_>, facts: &Facts, out: &mut Findings<'_>) {
-    let Some(last) = network.meta.annotation(LAST_NAMESPACE) else { return };
-    let message = if last.is_empty() {
-        "the annotation last-network-namespace is empty: the operator fails on it at every retry and never makes the NAD".to_owned()
-    } else if last == network.target_namespace() {
-        return;
-    } else {
-        match facts.last_nad {
-            Lookup::Found(()) => return,
-            Lookup::Unknown => return out.wants(Wanted::LastNad { namespace: last.into_owned() }),
-            Lookup::Absent => format!(
-                "the annotation last-network-namespace names `{last}`, where there is no NAD of this network any more: \
-                 the operator fails to delete it at every retry and never makes the new one"
-            ),
-        }
-    };
-    let pointer = format!("/metadata/annotations/{}", escape(LAST_NAMESPACE));
-    out.object(&WEDGED, pointer, message, "it is taken away").mended_by([Repair::RemoveAnnotation(LAST_NAMESPACE)]);
+    last_namespace::check(network, subject, facts, scope, out);
 }
 
 fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
@@ -173,7 +184,7 @@ fn resource_name(network: &Network<'_>, out: &mut Findings<'_>) {
 fn target_namespace(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>, out: &mut Findings<'_>) {
     let target = network.text("networkNamespace");
     let here = network.meta.namespace.as_ref();
-    let known = scope.policy.is_operator_namespace(here, facts.operator_namespace.as_deref());
+    let known = scope.policy.is_operator_namespace(here, facts);
     if target.is_empty() || known.unwrap_or_else(|| is_usual_namespace(here)) {
         return;
     }
@@ -223,21 +234,27 @@ fn namespace_state(network: &Network<'_>, subject: &Subject<'_>, facts: &Facts, 
     out.object(&NAMESPACE_ABSENT, pointer, message, format!("create namespace `{target}`"));
 }
 
-fn claimed(network: &Network<'_>, facts: &Facts, out: &mut Findings<'_>) {
+fn claimed(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>, out: &mut Findings<'_>) {
     let id = network.id();
     let place = format!("{}/{}", network.target_namespace(), network.meta.name);
     let place = place.trim_start_matches('/');
-    if let Some(other) = facts.networks_here.iter().find(|other| other.id != id) {
-        let message = format!("{} renders the NAD {place} too: whichever comes second never gets its own", other.id);
+    let target = network.target_namespace();
+    let renders = |other: &&NetworkFact| other.id != id && scope.policy.may_render(other, &target, facts);
+    if let Some(other) = facts.networks_here.iter().find(renders) {
+        let who = named(&other.id, &id.namespace, facts, out);
+        let message = format!("{who} renders the NAD {place} too: whichever comes second never gets its own");
         out.object(&CLAIMED, "/metadata/name", message, "give one of them another name or another target namespace");
         return;
     }
     let Lookup::Found(nad) = &facts.nad_here else { return };
     let message = match &nad.owner {
         Some(owner) if *owner == id => return,
-        Some(owner) => format!(
-            "the NAD {place} belongs to {owner}: the operator leaves it alone, and this network never gets its own"
-        ),
+        Some(owner) => {
+            let owner = named(owner, &id.namespace, facts, out);
+            format!(
+                "the NAD {place} belongs to {owner}: the operator leaves it alone, and this network never gets its own"
+            )
+        }
         // Older operators do not write whose it is, but where they rendered it to.
         None if network.meta.annotation(LAST_NAMESPACE).is_some_and(|last| last == network.target_namespace()) => {
             return;
@@ -249,14 +266,19 @@ fn claimed(network: &Network<'_>, facts: &Facts, out: &mut Findings<'_>) {
     out.object(&CLAIMED, "/metadata/name", message, "give one of them another name");
 }
 
-fn no_policy(network: &Network<'_>, facts: &Facts, out: &mut Findings<'_>) {
+fn no_policy(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>, out: &mut Findings<'_>) {
     let Some(offered) = &facts.offered else { return };
     let name = network.text("resourceName");
     if name.is_empty() || offered.iter().any(|known| *known == name) {
         return;
     }
     let message = format!("no SriovNetworkNodePolicy offers `{name}`: pods that use this network stay Pending");
-    let help = match closest(&name, offered.iter().map(String::as_str)) {
+    // The operator's own namespace is where the node policies are.
+    let close = closest(&name, offered.iter().map(String::as_str)).filter(|_| {
+        scope.policy.is_operator_namespace(&network.meta.namespace, facts) == Some(true)
+            || out.may_name(Reference::NodePolicies, &network.meta.namespace, facts)
+    });
+    let help = match close {
         Some(close) => format!("did you mean `{close}`?"),
         None => format!("add a SriovNetworkNodePolicy with resourceName: {name}"),
     };

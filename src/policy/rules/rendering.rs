@@ -2,14 +2,15 @@
 
 use super::super::file::Scope;
 use super::super::finding::{ConfigPlace, Findings};
+use super::super::ratchet::{Judged, Ratchet};
 use super::super::resource_name::{self, Question};
 use super::super::rule::rule;
 use super::super::{Facts, Finding};
 use super::check_config;
 use super::nad_config::dotted;
 use super::nad_device::{MALFORMED, MISSING};
-use crate::cni::Config;
-use crate::json::{Document, Error, Member, line_column};
+use crate::cni::{Config, Object as CniObject, same_key};
+use crate::json::{Document, Error, Kind, Member, Value, line_column};
 use crate::resources::{Fault, Nad, Network, Object, Rendered, offset_of_ink, render};
 
 rule! { FRAGMENT = "network/fragment", Deny;
@@ -36,6 +37,8 @@ const TEXTS: &[(&str, bool)] = &[
     ("ipam", false),
     ("capabilities", false),
     ("metaPlugins", false),
+    ("vlanProto", true),
+    ("logLevel", true),
     ("logFile", true),
     ("bridge", true),
     ("interfaceType", true),
@@ -55,7 +58,7 @@ pub(crate) fn check(network: &Network<'_>, scope: &Scope<'_>, facts: &Facts, out
     }
     let Some(json) = &rendered.nad else { return };
     let Ok(Some(Object::Nad(nad))) = Object::read(json) else { return };
-    for finding in judge_nad(&nad, scope) {
+    for finding in judge_nad(&nad, scope, out) {
         // The schema's word on the same field is enough.
         let (pointer, place) = origin(network, &rendered, &finding);
         if !out.covers(&super::network::SCHEMA, &pointer) {
@@ -64,19 +67,34 @@ pub(crate) fn check(network: &Network<'_>, scope: &Scope<'_>, facts: &Facts, out
     }
 }
 
-/// The findings in the rendered NAD itself.
-fn judge_nad(nad: &Nad<'_>, scope: &Scope<'_>) -> Vec<Finding> {
-    let text = nad.config.as_deref().unwrap_or_default();
-    let Ok(document) = Document::parse(text) else { return Vec::new() };
-    let mut out = Findings::new(Some(&document));
-    super::nad_config::check_object(nad, &mut out);
-    if let Some(config) = Config::of(&document) {
-        check_config(nad, &config, &mut out);
-        let facts = Facts::default();
-        resource_name::check(&Question { nad, config: &config, facts: &facts, scope, operator: true }, &mut out);
+/// The same for a network whose NAD would go to somebody else's namespace: whether its texts stay in their places, and no more.
+pub(crate) fn check_foreign(network: &Network<'_>, scope: &Scope<'_>, facts: &Facts, out: &mut Findings<'_>) {
+    let mut all = Findings::new(Judged::Network(network), None, Ratchet::Off);
+    check(network, scope, facts, &mut all);
+    for finding in all.into_parts().0.into_iter().filter(|finding| finding.rule == &RENDER_UNSAFE) {
+        let (pointer, place) = (finding.pointer.clone(), finding.config.clone());
+        out.moved(finding, pointer, place);
     }
+}
+
+/// The findings in the rendered NAD itself.
+fn judge_nad(nad: &Nad<'_>, scope: &Scope<'_>, out: &mut Findings<'_>) -> Vec<Finding> {
+    let text = nad.config.as_deref().unwrap_or_default();
+    let parsed = Document::parse(text);
+    let mut found = out.of_rendered(nad, parsed.as_ref().ok(), |out| {
+        super::nad_config::check_object(nad, out);
+        match &parsed {
+            // Whatever cannot be read is never taken for good.
+            Err(error) => super::nad_config::unreadable(text, *error, out),
+            Ok(document) => {
+                let Some(config) = Config::of(document) else { return };
+                check_config(nad, &config, out);
+                let facts = Facts::default();
+                resource_name::check(&Question { nad, config: &config, facts: &facts, scope, operator: true }, out);
+            }
+        }
+    });
     // What the NAD lacks is added when the operator writes it, and on the name itself the network has a rule of its own.
-    let (mut found, _) = out.into_parts();
     found.retain(|finding| finding.rule != &MISSING && finding.rule != &MALFORMED);
     found
 }
@@ -127,26 +145,50 @@ fn texts_in_place(network: &Network<'_>, rendered: &Rendered, out: &mut Findings
     found
 }
 
-/// Whether what the template itself says is said otherwise because of one field: another `type`, another name.
+/// Whether what the template itself says is said otherwise because of one field: another `type`, another name. A key in any spelling that Go
+/// takes for the template's counts, wherever a reader may find it: which of several wins, readers disagree on.
 fn changes_others(network: &Network<'_>, rendered: &Rendered, field: &str) -> bool {
     let without = render(&network.without(field), "");
     let (Ok(with), Ok(without)) = (Document::parse(&rendered.config), Document::parse(&without.config)) else {
         return true;
     };
     let (Some(with), Some(without)) = (Config::of(&with), Config::of(&without)) else { return true };
-    let own = |key: &str| key == field || key == "plugins";
-    let said =
-        without.root.members.iter().chain(without.plugins.first().map_or(&[] as &[_], |plugin| plugin.object.members));
-    let mut said = said.filter(|member| !own(&member.key));
-    let first = with.plugins.first().map(|plugin| plugin.object);
-    let becomes = |key: &str| first.and_then(|object| object.get(key)).or_else(|| with.root.get(key));
-    let text = |config: &Config<'_>, member: &Member<'_>| {
-        let text = config.document.text.get(member.value.span.range()).unwrap_or_default();
-        text.split_whitespace().collect::<String>()
-    };
     let is_list = !network.text("metaPlugins").is_empty();
-    with.is_list != is_list
-        || said.any(|member| becomes(&member.key).is_none_or(|now| text(&with, now) != text(&without, member)))
+    if with.is_list != is_list || (is_list && with.root.named("plugins").count() != 1) {
+        return true;
+    }
+    let own = |key: &str| key == field || key == "plugins";
+    levels(&without).flat_map(|object| object.members).filter(|member| !own(&member.key)).any(|said| {
+        let members = levels(&with).flat_map(|object| object.members);
+        let mut becomes = members.filter(|member| same_key(&member.key, &said.key)).peekable();
+        becomes.peek().is_none() || becomes.any(|member| !is_same(&member.value, &said.value))
+    })
+}
+
+/// Whether two values say the same, wherever they stand and however they are indented.
+fn is_same(one: &Value<'_>, other: &Value<'_>) -> bool {
+    match (&one.kind, &other.kind) {
+        (Kind::Null, Kind::Null) => true,
+        (Kind::Bool(one), Kind::Bool(other)) => one == other,
+        (Kind::Number(one), Kind::Number(other)) => one == other,
+        (Kind::String(one), Kind::String(other)) => one == other,
+        (Kind::Array(one), Kind::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Kind::Object(one), Kind::Object(other)) => {
+            let is_same_member =
+                |one: &Member<'_>, other: &Member<'_>| one.key == other.key && is_same(&one.value, &other.value);
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same_member(one, other))
+        }
+        _ => false,
+    }
+}
+
+/// The objects in which the template says something: the config, and in a list the first plugin.
+fn levels<'d>(config: &Config<'d>) -> impl Iterator<Item = CniObject<'d>> + use<'d> {
+    let list = config.root.get_exact("plugins").filter(|_| config.is_list);
+    let first = list.and_then(|list| list.value.elements()?.first()).and_then(CniObject::of);
+    std::iter::once(config.root).chain(first)
 }
 
 /// Whether a text is one JSON value where the template puts it; else the error and its place in the text.
@@ -233,4 +275,108 @@ fn inner_pointer(pointer: &str, field: &str) -> String {
         return rest.fold(format!("/{index}"), |path, token| format!("{path}/{token}"));
     }
     tokens.skip_while(|token| *token != field).skip(1).fold(String::new(), |path, token| format!("{path}/{token}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::policy::{Action, Policy, Rule, Subject, judge};
+
+    fn is_denied_as(rule: &Rule, spec: &Value) -> bool {
+        let mut json = json!({
+            "apiVersion": "sriovnetwork.openshift.io/v1",
+            "kind": "SriovNetwork",
+            "metadata": { "name": "net", "namespace": "sriov-network-operator" },
+            "spec": { "resourceName": "cx7" },
+        });
+        json["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let json = json.to_string();
+        let object = Object::read(&json).unwrap().unwrap();
+        let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
+        verdict.findings.iter().any(|finding| finding.rule == rule && finding.action == Action::Deny)
+    }
+
+    /// What a text may not say, in all the spellings in which a Go program reads it.
+    #[test]
+    fn the_template_is_contradicted_in_no_spelling() {
+        let list = |text: &str| json!({ "metaPlugins": text });
+        for (spec, want) in [
+            (json!({ "ipam": r#"{"type":"static"},"Type":"bridge","bridge":"br0""# }), true),
+            (json!({ "ipam": r#"{},"\u0054ype":"bridge""# }), true),
+            (json!({ "ipam": r#"{},"type":"bridge""# }), true),
+            (json!({ "ipam": r#"{},"TYPE":null"# }), true),
+            (json!({ "ipam": "{},\"\u{17f}poofch\u{212a}\":\"off\"", "spoofChk": "on" }), true),
+            (json!({ "ipam": r#"{},"CNIVERSION":"0.3.1""# }), true),
+            (json!({ "ipam": r#"{},"Name":"other""# }), true),
+            (json!({ "ipam": r#"{},"VLAN":7"# }), true),
+            (json!({ "capabilities": r#"{},"IPAM":{"type":"dhcp"}"# }), true),
+            (json!({ "capabilities": r#"{},"ipam":{"type":"dhcp"}"# }), true),
+            (json!({ "capabilities": r#"{},"Vlan":null"# }), true),
+            (list(r#"{"type":"tuning"}],"Plugins":[{"type":"bridge"}"#), true),
+            (list(r#"{"type":"tuning"}],"plugins":[{"type":"sriov"},{"type":"bridge"}"#), true),
+            (list(r#"{"type":"tuning"}],"TYPE":"bridge","x":[{}"#), true),
+            (list(r#"{"type":"tuning"}],"cniversion":"0.3.1","x":[{}"#), true),
+            (json!({ "metaPlugins": r#"{"type":"tuning"}"#, "ipam": r#"{},"Name":"other""# }), true),
+            (json!({ "metaPlugins": r#"{"type":"tuning"}"#, "ipam": r#"{},"tYpe":"bridge""# }), true),
+            // A blank in a text is a part of it.
+            (json!({ "capabilities": r#"{"mac":true},"spoofchk":"o n""#, "spoofChk": "on" }), true),
+            // Two texts that do it together.
+            (json!({ "capabilities": r#"{},"Type":"bridge""#, "ipam": r#"{},"Type":"bridge""# }), true),
+            // What the template does not say, or says too, is no contradiction.
+            (json!({ "ipam": r#"{},"mtu":9000"# }), false),
+            (json!({ "ipam": r#"{},"TYPE":"sriov""# }), false),
+            (json!({ "ipam": r#"{"type":"static","Type":"dhcp"}"# }), false),
+            (json!({ "metaPlugins": r#"{"type":"tuning","Type":"vrf"}"# }), false),
+            (json!({}), false),
+        ] {
+            assert_eq!(is_denied_as(&RENDER_UNSAFE, &spec), want, "{spec}");
+        }
+    }
+
+    /// The operator indents the config, four blanks for each level: a small text must not become one that nobody judges.
+    #[test]
+    fn indentation_hides_nothing() {
+        let deep = format!("{}{}{}", "[".repeat(55), ["0"; 6000].join(","), "]".repeat(55));
+        for ipam in [
+            format!(r#"{{"type":"host-local","subnet":"nonsense","x":{deep}}}"#),
+            format!(r#"{{"type":"static","x":{}}}"#, deep.replace("0,", "0,0,0,0,0,0,0,0,0,")),
+        ] {
+            assert!(is_denied_as(&RENDER_UNSAFE, &json!({ "ipam": ipam })), "{} bytes", ipam.len());
+        }
+    }
+
+    /// In the bare places of the template everything is YAML, and YAML can grow.
+    #[test]
+    fn yaml_in_bare_places_is_unsafe_and_does_not_grow() {
+        let mut bomb = "[&a [x,x,x,x,x,x,x,x]".to_owned();
+        for (name, of) in [("b", "a"), ("c", "b"), ("d", "c"), ("e", "d"), ("f", "e"), ("g", "f"), ("h", "g")] {
+            bomb += &format!(",&{name} [*{of},*{of},*{of},*{of},*{of},*{of},*{of},*{of}]");
+        }
+        bomb.push(']');
+        for namespace in [
+            "&a kube-system",
+            "*a",
+            "!!str kube-system",
+            "\"kube-system\"",
+            "'kube-system'",
+            "kube-system #x",
+            "kube-system\n  labels: {a: b}",
+            "{<<: &a {b: c}}",
+            "|\n    kube-system",
+            bomb.as_str(),
+            &"[".repeat(100_000),
+            &"{a: ".repeat(100_000),
+            &"- ".repeat(100_000),
+        ] {
+            let spec = json!({ "networkNamespace": namespace });
+            assert!(is_denied_as(&RENDER_UNSAFE, &spec), "{}", namespace.get(..40).unwrap_or(namespace));
+        }
+        for field in ["ipam", "capabilities", "metaPlugins"] {
+            let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+            let spec = json!({ field: deep });
+            assert!(is_denied_as(&FRAGMENT, &spec), "{field}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use super::super::finding::Findings;
 use super::super::rule::rule;
 use crate::cni::Plugin;
 use crate::cni::mac::Mac;
-use crate::json::Value;
+use crate::json::{Kind, Value};
 
 rule! { MAC = "sriov/mac", Deny;
 "a `mac` that does not parse, or that no interface can have";
@@ -37,10 +37,6 @@ rule! { NO_EFFECT = "sriov/no-effect", Warn;
 "The keys are read, and then set from the VF that the pod was given. The MTU of a VF is that of the device, or what a chained \
 `tuning` plugin makes of it." }
 
-rule! { HOST_FILE = "sriov/host-file", Warn;
-"a `logFile`: a path on the node, written as root";
-"sriov-cni opens the file on every node that runs a pod of this network, with its own rights, wherever the path leads." }
-
 /// The rules on one `sriov` plugin.
 pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     if let Some(value) = configured_mac(plugin) {
@@ -53,7 +49,6 @@ pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     link_state(plugin, &LINK_STATE, "sriov-cni", out);
     log_level(plugin, out);
     no_effect(plugin, out);
-    host_file(plugin, out);
 }
 
 /// The address a plugin sets on the pod's interface: a `runtimeConfig` in the config counts before `mac`.
@@ -87,8 +82,9 @@ pub(super) fn mac(plugin: &Plugin<'_>, value: &Value<'_>, rule: &'static Rule, r
 
 /// Whether pods may bring a value of their own, which then counts instead of the one in the config.
 pub(super) fn from_pod(plugin: &Plugin<'_>, capability: &str) -> bool {
-    let capabilities = plugin.object.object_of("capabilities");
-    capabilities.is_some_and(|all| all.get_exact(capability).is_some() && all.is_true(capability))
+    // They are a map to every reader, so that each has one spelling.
+    let declared = plugin.object.object_of("capabilities").and_then(|all| all.get_exact(capability));
+    declared.is_some_and(|member| member.value.kind == Kind::Bool(true))
 }
 
 /// Whom a value in the config fails.
@@ -178,19 +174,6 @@ fn no_effect(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
             let message = format!("`{key}` is {given} and has no effect: {instead}");
             out.config(&NO_EFFECT, member.value.span, message, help);
         }
-    }
-}
-
-fn host_file(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
-    let Some(value) = plugin.object.value_of("logFile") else { return };
-    if let Some(path) = value.as_str().filter(|path| !path.is_empty()) {
-        let message = format!("`logFile` is {path:?}: sriov-cni writes to that path on the node, as root");
-        out.config(
-            &HOST_FILE,
-            value.span,
-            message,
-            "leave it out, and sriov-cni logs to stderr, where the runtime collects it",
-        );
     }
 }
 

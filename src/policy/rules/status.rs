@@ -31,8 +31,8 @@ rule!(UNVERSIONED = "status/unversioned", Deny;
 rule!(TAKEOVER = "status/takeover", Audit;
     "a server-side apply that changes a field which another field manager set";
     "Without force the API server would have refused it as a conflict; with force the other manager is not told, loses the field, \
-     and most likely writes it back. Refused where the policy makes the resource strict, except for the managers that it \
-     lists as owners.");
+     and most likely writes it back. Refused where the policy makes the resource strict, except for the users that it \
+     lists as owners, each with its field manager: a manager's name alone is the client's choice.");
 
 rule!(UNPROVEN = "status/unproven", Audit;
     "a status write that shows in no way that it was computed from the object it overwrites";

@@ -1,11 +1,14 @@
 //! The part of the policy file about statuses.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
+use serde::de::{self, Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Serialize};
 
 use super::super::Policy;
+use super::super::file::matches_any;
 use crate::resources::NETWORK_GROUP;
 
 /// The operator's field manager. It takes its fields back by force after somebody edited them.
@@ -37,13 +40,83 @@ pub struct Guarded {
     /// Whether every write must show that it was computed from what it overwrites: what `status/takeover` and
     /// `status/unproven` find is refused, unless `rules` says otherwise.
     pub strict: bool,
-    /// The field managers that may take fields from others by server-side apply, also where this is strict.
-    pub owners: Vec<String>,
+    /// Who may take fields from others by server-side apply, also where this is strict.
+    pub owners: Vec<Owner>,
+}
+
+/// A writer that may take fields from others: a user, and the field manager it writes as. A manager's name alone is the client's choice.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(with = "Spelled")]
+pub struct Owner {
+    /// The field manager.
+    pub manager: String,
+    /// The user's name, as the API server has it: `system:serviceaccount:apps:planner`. A `*` at the end stands for any rest. Left out, the
+    /// SR-IOV network operator's user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+}
+
+/// How a policy file may write an owner.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "for the schema")]
+enum Spelled {
+    /// A field manager, of the SR-IOV network operator's user.
+    Manager(String),
+    /// A field manager of a user.
+    Both(OfUser),
+}
+
+/// A field manager of a user.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OfUser {
+    /// The field manager.
+    manager: String,
+    /// The user's name, as the API server has it: `system:serviceaccount:apps:planner`. A `*` at the end stands for any rest. Left out, the
+    /// SR-IOV network operator's user.
+    #[serde(default)]
+    user: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Owner {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Owner;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an owner: `{user: system:serviceaccount:apps:planner, manager: planner}`")
+            }
+
+            fn visit_str<E: de::Error>(self, manager: &str) -> Result<Owner, E> {
+                Ok(Owner { manager: manager.to_owned(), user: None })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Owner, A::Error> {
+                let OfUser { manager, user } = OfUser::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Owner { manager, user })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl Guarded {
+    /// Whether a user may take fields from others as that manager.
+    pub(super) fn is_owner(&self, user: &str, is_operator: bool, manager: &str) -> bool {
+        let is_user = |owner: &Owner| match &owner.user {
+            Some(pattern) => matches_any(std::slice::from_ref(pattern), user),
+            None => is_operator,
+        };
+        self.owners.iter().any(|owner| owner.manager == manager && is_user(owner))
+    }
 }
 
 impl Default for Guarded {
     fn default() -> Self {
-        Self { strict: false, owners: vec![OPERATOR.to_owned()] }
+        Self { strict: false, owners: vec![Owner { manager: OPERATOR.to_owned(), user: None }] }
     }
 }
 
@@ -101,7 +174,17 @@ impl Policy {
             "`status.resources` makes `{key}` strict: the operator's node daemon writes that status with an unconditional merge patch, \
              which is refused then, and nodes are not configured any more; exempt its user, or leave it out"
         );
-        is_strict.then_some(warning).into_iter().collect()
+        let mut warnings: Vec<String> = is_strict.then_some(warning).into_iter().collect();
+        for (key, guarded) in &self.status.resources {
+            let nobody = guarded.owners.iter().filter(|owner| owner.user.is_none() && owner.manager != OPERATOR);
+            warnings.extend(nobody.map(|Owner { manager, .. }| {
+                format!(
+                    "`status.resources` lists the owner `{manager}` of `{key}` without a user: any client can call itself so, and only the \
+                     SR-IOV network operator's user is accepted; write `{{user: …, manager: {manager}}}`"
+                )
+            }));
+        }
+        warnings
     }
 }
 
@@ -120,12 +203,11 @@ mod tests {
 
     #[test]
     fn resources_are_chosen_by_group_and_name() {
-        let policy =
-            Policy::parse("status: {resources: {example.com/plans: {strict: true, owners: [planner]}, b.io/c: {}}}");
-        let status = policy.unwrap().status;
+        let policy = "status: {resources: {example.com/plans: {strict: true, owners: [{manager: planner, user: jo}]}, b.io/c: {}}}";
+        let status = Policy::parse(policy).unwrap().status;
         let plans = status.of("example.com", "plans").unwrap();
-        assert!(plans.strict && plans.owners == ["planner"]);
-        assert_eq!(status.of("b.io", "c").unwrap().owners, [OPERATOR]);
+        assert!(plans.strict && plans.owners == [Owner { manager: "planner".to_owned(), user: Some("jo".to_owned()) }]);
+        assert_eq!(status.of("b.io", "c").unwrap().owners, [Owner { manager: OPERATOR.to_owned(), user: None }]);
         assert!(status.of(NETWORK_GROUP, "sriovnetworks").is_none());
         for key in [
             "plans",
@@ -139,6 +221,37 @@ mod tests {
         ] {
             let error = Policy::parse(&format!("status: {{resources: {{\"{key}\": {{}}}}}}")).unwrap_err().to_string();
             assert!(error.contains("write group/resource"), "{key}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_owner_is_a_user_and_a_manager() {
+        let of = |owners: &str| {
+            let text = format!("status: {{resources: {{example.com/plans: {{owners: {owners}}}}}}}");
+            Policy::parse(&text)
+                .map(|policy| (policy.warnings().len(), policy.status.resources["example.com/plans"].clone()))
+        };
+        for (owners, user, is_operator, want) in [
+            ("[{user: jo, manager: planner}]", "jo", false, true),
+            ("[{user: jo, manager: planner}]", "joe", false, false),
+            ("[{user: jo*, manager: planner}]", "joe", false, true),
+            ("[{user: jo, manager: other}]", "jo", false, false),
+            ("[{user: jo, manager: planner}]", "operator", true, false),
+            // Files that were written for a manager alone are read, and trust nobody but the operator.
+            ("[planner]", "jo", false, false),
+            ("[planner]", "operator", true, true),
+            ("[{manager: planner}]", "operator", true, true),
+            ("[]", "operator", true, false),
+        ] {
+            let (_, guarded) = of(owners).unwrap();
+            assert_eq!(guarded.is_owner(user, is_operator, "planner"), want, "{owners} {user}");
+        }
+        assert_eq!([of("[planner]"), of("[sriov-network-operator]")].map(|read| read.unwrap().0), [1, 0]);
+        for (owners, want) in
+            [("[{user: jo}]", "missing field `manager`"), ("[5]", "an owner"), ("[{users: jo}]", "users")]
+        {
+            let error = of(owners).unwrap_err().to_string();
+            assert!(error.contains(want), "{owners}: {error}");
         }
     }
 

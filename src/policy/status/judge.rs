@@ -14,6 +14,7 @@ use super::version::compare;
 use super::writer::Writer;
 use crate::policy::finding::Findings;
 use crate::policy::judge::{About, excuse, hold_back};
+use crate::policy::ratchet::{Judged, Ratchet};
 use crate::policy::rules::status as rules;
 use crate::policy::{Action, Facts, Policy, Rule, Verdict};
 
@@ -147,24 +148,25 @@ pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> 
     let guarded = policy.status.of(write.group, write.resource)?;
     let (new, old) = (Seen::read(write.object).ok()?, Seen::read(write.old).ok()?);
     let (class, evidence) = classify(write, &new, &old, guarded.strict);
-    let mut out = Findings::new(None);
+    let mut out = Findings::new(Judged::Status, None, Ratchet::Off);
     rules::check(class, &evidence, &mut out);
-    let (mut findings, wanted) = out.into_parts();
+    let (mut findings, wanted, _) = out.into_parts();
     let scope = policy.scope(write.namespace);
+    let is_operators = policy.is_operator(write.user, facts);
     for finding in &mut findings {
         let is_denied = is_refused_where_strict(finding.rule)
             && guarded.strict
-            && !(class == Class::Takeover && guarded.owners.contains(&evidence.manager));
+            && !(class == Class::Takeover && guarded.is_owner(write.user, is_operators, &evidence.manager));
         let default = if is_denied { Action::Deny } else { finding.rule.default };
         finding.action = scope.action(finding.rule).unwrap_or(default).min(finding.ceiling);
     }
     findings.retain(|finding| finding.action != Action::Off);
-    let is_operators = policy.is_operator(write.user, facts.operator_namespace.as_deref());
     let about = About {
         kind: write.kind,
         namespace: write.namespace,
         name: write.name,
-        is_deleting: old.deleting || new.deleting,
+        // What is sent as metadata in a status write is not stored, and proves nothing.
+        is_deleting: old.deleting,
         writer: Some(write.user),
         // It can try again; to write in another way it would have to be another program, and a refusal can wedge it.
         spares_operator: &|finding| is_operators && !is_cured_by_retry(finding.rule),

@@ -17,7 +17,7 @@ mod object;
 mod version;
 mod writer;
 
-pub use guarded::{Guarded, GuardedStatus};
+pub use guarded::{Guarded, GuardedStatus, Owner};
 pub use judge::{Class, StatusVerdict, StatusWrite, judge_status};
 pub use writer::{Writer, WriterKind};
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::super::tally::Counts;
 use super::{Log, Loop, Report, Writer};
 use crate::policy::Action;
+use crate::visible;
 
 /// How much is shown of a user agent.
 const AGENT_WIDTH: usize = 48;
@@ -147,7 +148,7 @@ fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
 
 /// Without what a terminal would take for a command.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    visible::line(text).into_owned()
 }
 
 fn cut(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! The IPAM section: what the plugin that hands out addresses makes of it.
 //!
 //! The rules deny what that plugin refuses in every pod, and nothing else. Where it is not certain that the section is
-//! read as it stands here (a plugin we do not know, keys in two spellings), they only warn.
+//! read at all (a plugin we do not know, two types), they only warn.
 
 mod address;
 mod dhcp;
@@ -14,7 +14,7 @@ mod whereabouts;
 use super::super::Rule;
 use super::super::finding::{Finding, Findings, shortened};
 use crate::cni::{Config, Object, Plugin};
-use crate::json::Span;
+use crate::json::{Kind, Span};
 
 pub(crate) use dhcp::DHCP_OPTION;
 pub(crate) use dialect::{IGNORED, NO_ADDRESS, WRONG_DIALECT};
@@ -83,12 +83,8 @@ impl<'d> Ipam<'d> {
         let (object, kind) = plugin.ipam()?;
         let is_sure = is_run(plugin)?;
         // In another spelling it beats the version that libcni writes in.
-        let is_respelled = || plugin.object.named("cniVersion").any(|member| member.key != "cniVersion");
-        let sections = || plugin.object.named("ipam");
-        let is_unsure = !is_sure
-            || plugin.kind_in_text.is_some()
-            || (sections().any(|member| member.key != "ipam") && sections().nth(1).is_some())
-            || has_two_spellings(object);
+        let is_respelled = || plugin.written.named("cniVersion").any(|member| member.key != "cniVersion");
+        let is_unsure = !is_sure || plugin.kind_in_text.is_some();
         Some(Self {
             text,
             object,
@@ -133,7 +129,11 @@ impl<'d> Ipam<'d> {
 
 /// Whether something else may bring what an IPAM section lacks.
 fn is_supplied(plugin: Object<'_>, ipam: Object<'_>, kind: &str) -> bool {
-    let capability = |name: &str| plugin.object_of("capabilities").is_some_and(|all| all.is_true(name));
+    // Capabilities are a map to every reader, so that each has one spelling.
+    let is_true = |all: Object<'_>, name: &str| {
+        all.get_exact(name).is_some_and(|capability| capability.value.kind == Kind::Bool(true))
+    };
+    let capability = |name: &str| plugin.object_of("capabilities").is_some_and(|all| is_true(all, name));
     // What a runtime would write, written by hand.
     let passed = |name: &str| plugin.object_of("runtimeConfig").is_some_and(|config| config.value_of(name).is_some());
     let argument = || plugin.object_of("args")?.object_of("cni")?.value_of("ips");
@@ -152,19 +152,6 @@ fn old_version<'d>(config: &Config<'d>) -> Option<&'d str> {
     let is_negotiated = config.is_list && config.root.get("cniVersions").is_some();
     let is_undecodable = config.root.value_of("cniVersion").is_some_and(|value| value.as_str().is_none());
     (!is_negotiated && !is_undecodable).then_some(version)
-}
-
-/// Whether a key stands in the object in two spellings. Go then merges lists and objects, which is not mirrored here.
-fn has_two_spellings(object: Object<'_>) -> bool {
-    // In lower case there is one spelling of everything, and nearly every section is in lower case.
-    let is_lower = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
-    if object.members.iter().all(|member| member.key.bytes().all(is_lower)) {
-        return false;
-    }
-    let mut keys: Vec<(String, &str)> =
-        object.members.iter().map(|member| (member.key.to_lowercase(), member.key.as_ref())).collect();
-    keys.sort_unstable();
-    keys.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0 && a.1 != b.1))
 }
 
 /// The version as a message names it.

@@ -123,7 +123,7 @@ fn dhcp_options() {
         "dhcp",
         &[
             ("", &[]),
-            (r#""daemonSocketPath":"/run/cni/dhcp.sock","priority":5"#, &[]),
+            (r#""daemonSocketPath":"/run/cni/dhcp.sock","priority":5"#, &["sriov/host-file warn /daemonSocketPath"]),
             (r#""provide":[{"option":"host-name","value":"v"},{"option":"12","fromArg":"K8S_POD_NAME"}]"#, &[]),
             (r#""provide":[{"option":"012","value":"v"},{"option":"000"},{"option":"255"}]"#, &[]),
             (r#""request":[{"skipDefault":true},{"option":""},{"option":"routers"},null]"#, &[]),
@@ -257,7 +257,10 @@ fn dialects() {
                 &["wrong-dialect deny /subnet"],
             ),
             (r#""ranges":[[{"subnet":"10.1.0.0/24"}]]"#, &["wrong-dialect deny /ranges"]),
-            (r#""subnet":"10.1.0.0/24","configuration_path":"/etc/x.conf""#, &["wrong-dialect warn /subnet"]),
+            (
+                r#""subnet":"10.1.0.0/24","configuration_path":"/etc/x.conf""#,
+                &["sriov/host-file warn /configuration_path", "wrong-dialect warn /subnet"],
+            ),
             (r#""range":"10.1.0.0/24","subnet":"10.1.0.0/24""#, &["ignored warn /subnet"]),
             (r#""subnet":null"#, &["no-address warn"]),
         ],

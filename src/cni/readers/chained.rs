@@ -1,0 +1,98 @@
+//! The plugins that change an interface which another one made, and Multus itself.
+
+use super::devices::DEVICE;
+use super::{BOOL_POINTER, INT_POINTER, STR_POINTER};
+use crate::cni::schema::{Field, INT, STRINGS, Type, UINT, UINT32, field};
+
+pub(super) const TUNING: &[Field] = &[
+    field("sysctl", Type::Map(&Type::Str)),
+    field("mac", Type::Str),
+    field("promisc", Type::Bool),
+    field("mtu", INT),
+    field("txQLen", INT_POINTER),
+    field("allmulti", BOOL_POINTER),
+    field("dataDir", Type::Str),
+    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
+    field("args", Type::Pointer(&Type::Object(&[field("cni", Type::Pointer(&Type::Object(TUNING_ARGS)))]))),
+];
+
+const TUNING_ARGS: &[Field] = &[
+    field("sysctl", Type::Pointer(&Type::Map(&Type::Str))),
+    field("mac", STR_POINTER),
+    field("promisc", BOOL_POINTER),
+    field("mtu", INT_POINTER),
+    field("txQLen", INT_POINTER),
+    field("allmulti", BOOL_POINTER),
+];
+
+const RATES: &[Field] =
+    &[field("ingressRate", UINT), field("ingressBurst", UINT), field("egressRate", UINT), field("egressBurst", UINT)];
+
+pub(super) const BANDWIDTH: &[Field] = &[
+    field("ingressRate", UINT),
+    field("ingressBurst", UINT),
+    field("egressRate", UINT),
+    field("egressBurst", UINT),
+    field("runtimeConfig", Type::Object(&[field("bandwidth", Type::Pointer(&Type::Object(RATES)))])),
+];
+
+pub(super) const VRF: &[Field] = &[field("vrfname", Type::Str), field("table", UINT32)];
+
+pub(super) const SBR: &[Field] = &[
+    field("table", INT_POINTER),
+    // Older releases decode neither.
+    field("gateways", STRINGS).quiet(),
+    field("addSourceHints", Type::Bool).quiet(),
+];
+
+pub(super) const RDMA: &[Field] =
+    &[field("args", Type::Object(&[field("cni", Type::Object(&[field("debug", Type::Bool)]))])), DEVICE];
+
+pub(super) const PORTMAP: &[Field] = &[
+    field("backend", STR_POINTER),
+    field("snat", BOOL_POINTER),
+    field("conditionsV4", Type::Pointer(&STRINGS)),
+    field("conditionsV6", Type::Pointer(&STRINGS)),
+    field("masqAll", Type::Bool),
+    field("markMasqBit", INT_POINTER),
+    field("externalSetMarkChain", STR_POINTER),
+];
+
+pub(super) const FIREWALL: &[Field] = &[
+    field("backend", Type::Str),
+    field("iptablesAdminChainName", Type::Str),
+    field("firewalldZone", Type::Str),
+    field("ingressPolicy", Type::Str),
+];
+
+/// Multus as a plugin: what runs are its delegates.
+pub(super) const MULTUS: &[Field] = &[
+    field("delegates", Type::List(&Type::Map(&Type::Any))),
+    field("clusterNetwork", Type::Str),
+    field("defaultNetworks", STRINGS),
+    field("confDir", Type::Str),
+    field("cniDir", Type::Str),
+    field("binDir", Type::Str),
+    field("kubeconfig", Type::Str),
+    field("logFile", Type::Str),
+    field("logLevel", Type::Str),
+    field("logToStderr", Type::Bool),
+    field(
+        "logOptions",
+        Type::Pointer(&Type::Object(&[
+            field("maxAge", INT_POINTER),
+            field("maxSize", INT_POINTER),
+            field("maxBackups", INT_POINTER),
+            field("compress", BOOL_POINTER),
+        ])),
+    ),
+    field("readinessindicatorfile", Type::Str),
+    field("namespaceIsolation", Type::Bool),
+    field("globalNamespaces", Type::Str),
+    field("systemNamespaces", STRINGS),
+    field("multusNamespace", Type::Str),
+    // Only some releases decode these, or only the program that passes the config on to a daemon.
+    field("auxiliaryCNIChainName", Type::Str).quiet(),
+    field("retryDeleteOnError", Type::Bool).quiet(),
+    field("daemonSocketDir", Type::Str).quiet(),
+];

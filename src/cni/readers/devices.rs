@@ -1,0 +1,162 @@
+//! The plugins that make or move an interface.
+
+use super::{INT_POINTER, STR_POINTER};
+use crate::cni::schema::{Field, INT, Type, UINT, UINT32, field};
+
+/// A device that Multus writes over, in this spelling, whatever it holds.
+pub(super) const DEVICE: Field = field("deviceID", Type::Str).quiet();
+
+pub(super) const SRIOV: &[Field] = &[
+    field("vlan", INT_POINTER),
+    field("vlanQoS", INT_POINTER),
+    field("vlanProto", STR_POINTER),
+    field("mac", Type::Str),
+    field("mtu", INT_POINTER),
+    field("master", Type::Str),
+    field("vfid", INT),
+    field("min_tx_rate", INT_POINTER),
+    field("max_tx_rate", INT_POINTER),
+    field("spoofchk", Type::Str),
+    field("trust", Type::Str),
+    field("link_state", Type::Str),
+    field("logLevel", Type::Str),
+    field("logFile", Type::Str),
+    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
+    DEVICE,
+    // What the plugin keeps of the VF between ADD and DEL.
+    field("OrigVfState", VF_STATE),
+];
+
+const VF_STATE: Type = Type::Object(&[
+    field("HostIFName", Type::Str),
+    field("SpoofChk", Type::Bool),
+    field("Trust", Type::Bool),
+    field("AdminMAC", Type::Str),
+    field("EffectiveMAC", Type::Str),
+    field("Vlan", INT),
+    field("VlanQoS", INT),
+    field("VlanProto", INT),
+    field("MinTxRate", INT),
+    field("MaxTxRate", INT),
+    field("LinkState", UINT32),
+    field("MTU", INT),
+]);
+
+pub(super) const IB_SRIOV: &[Field] = &[
+    field("master", Type::Str),
+    field("vfid", INT),
+    field("pkey", Type::Str),
+    field("link_state", Type::Str),
+    field("rdmaIsolation", Type::Bool),
+    field("ibKubernetesEnabled", Type::Bool),
+    field("vfioPciMode", Type::Bool),
+    field("publishPfGuid", Type::Bool),
+    field("kubeconfig", Type::Str),
+    field("runtimeConfig", Type::Object(&[field("infinibandGUID", Type::Str)])),
+    field("args", Type::Object(&[field("cni", Type::Map(&Type::Str))])),
+    DEVICE,
+    // What the plugin keeps of the VF between ADD and DEL.
+    field("HostIFNames", Type::Str),
+    field("HostIFGUID", Type::Str),
+    field("ContIFNames", Type::Str),
+    field("RdmaNetState", Type::Object(RDMA_STATE)),
+];
+
+const RDMA_STATE: &[Field] = &[
+    field("version", Type::Str),
+    field("deviceID", Type::Str),
+    field("sandboxRdmaDevName", Type::Str),
+    field("containerRdmaDevName", Type::Str),
+];
+
+const UINT_POINTER: Type = Type::Pointer(&UINT);
+
+pub(super) const OVS: &[Field] = &[
+    field("bridge", Type::Str),
+    field("vlan", UINT_POINTER),
+    field("mtu", INT),
+    field(
+        "trunk",
+        Type::List(&Type::Pointer(&Type::Object(&[
+            field("minID", UINT_POINTER),
+            field("maxID", UINT_POINTER),
+            field("id", UINT_POINTER),
+        ]))),
+    ),
+    field("ofport_request", UINT),
+    field("interface_type", Type::Str),
+    field("configuration_path", Type::Str),
+    field("socket_file", Type::Str),
+    field("link_state_check_retries", INT),
+    field("link_state_check_interval", INT),
+    DEVICE,
+    // Older releases decode neither.
+    field("runtimeConfig", Type::Pointer(&Type::Object(&[field("CNIDeviceInfoFile", Type::Str)]))).quiet(),
+    field("args", Type::Pointer(&Type::Object(&[field("cni", Type::Map(&Type::Any))]))).quiet(),
+];
+
+pub(super) const BRIDGE: &[Field] = &[
+    field("bridge", Type::Str),
+    field("isGateway", Type::Bool),
+    field("isDefaultGateway", Type::Bool),
+    field("forceAddress", Type::Bool),
+    field("ipMasq", Type::Bool),
+    field("ipMasqBackend", STR_POINTER),
+    field("mtu", INT),
+    field("hairpinMode", Type::Bool),
+    field("promiscMode", Type::Bool),
+    field("vlan", INT),
+    field(
+        "vlanTrunk",
+        Type::List(&Type::Pointer(&Type::Object(&[
+            field("minID", INT_POINTER),
+            field("maxID", INT_POINTER),
+            field("id", INT_POINTER),
+        ]))),
+    ),
+    field("preserveDefaultVlan", Type::Bool),
+    field("macspoofchk", Type::Bool),
+    field("enabledad", Type::Bool),
+    field("disableContainerInterface", Type::Bool),
+    field("portIsolation", Type::Bool),
+    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
+];
+
+pub(super) const MACVLAN: &[Field] = &[
+    field("master", Type::Str),
+    field("mode", Type::Str),
+    field("mtu", INT),
+    field("mac", Type::Str),
+    field("linkInContainer", Type::Bool),
+    field("bcqueuelen", UINT32),
+    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
+];
+
+pub(super) const IPVLAN: &[Field] =
+    &[field("master", Type::Str), field("mode", Type::Str), field("mtu", INT), field("linkInContainer", Type::Bool)];
+
+pub(super) const VLAN: &[Field] =
+    &[field("master", Type::Str), field("vlanId", INT), field("mtu", INT), field("linkInContainer", Type::Bool)];
+
+pub(super) const HOST_DEVICE: &[Field] = &[
+    field("device", Type::Str),
+    field("hwaddr", Type::Str),
+    field("kernelpath", Type::Str),
+    field("pciBusID", Type::Str).quiet(),
+    field("DPDKMode", Type::Bool).quiet(),
+    field("runtimeConfig", Type::Object(&[field("deviceID", Type::Str)])),
+];
+
+pub(super) const BOND: &[Field] = &[
+    field("ifname", Type::Any),
+    field("mode", Type::Str),
+    field("linksInContainer", Type::Bool),
+    field("failOverMac", INT),
+    field("miimon", Type::Str),
+    field("links", Type::List(&Type::Map(&Type::Any))),
+    field("mtu", INT),
+    // Only recent releases decode these.
+    field("allSlavesActive", INT_POINTER).quiet(),
+    field("tlbDynamicLb", INT_POINTER).quiet(),
+    field("xmitHashPolicy", STR_POINTER).quiet(),
+];

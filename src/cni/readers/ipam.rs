@@ -1,0 +1,114 @@
+//! The plugins that hand out addresses.
+
+use super::{DNS, INT_POINTER};
+use crate::cni::schema::{Field, INT, STRINGS, Type, field};
+
+const ROUTES: Type = Type::List(&Type::Pointer(&Type::Fresh(&Type::Object(&[
+    field("dst", Type::Network),
+    field("gw", Type::Text),
+    field("mtu", INT),
+    field("advmss", INT),
+    field("priority", INT),
+    field("table", INT_POINTER),
+    field("scope", INT_POINTER),
+]))));
+
+/// What static and whereabouts have for `addresses`. The address in its exact spelling is a field of the plugin's own.
+const ADDRESSES: Type = Type::List(&Type::Object(&[
+    field("address", Type::Str),
+    field("gateway", Type::Text),
+    field("Address", Type::Object(&[field("IP", Type::Text), field("Mask", Type::Any)])).quiet(),
+    field("version", Type::Str),
+]));
+
+const RANGE: &[Field] = &[
+    field("subnet", Type::Network),
+    field("rangeStart", Type::Text),
+    field("rangeEnd", Type::Text),
+    field("gateway", Type::Text),
+];
+
+pub(super) const HOST_LOCAL: &[Field] = &[
+    field("type", Type::Str).quiet(),
+    field("name", Type::Str),
+    field("subnet", Type::Network),
+    field("rangeStart", Type::Text),
+    field("rangeEnd", Type::Text),
+    field("gateway", Type::Text),
+    field("ranges", Type::List(&Type::List(&Type::Object(RANGE)))),
+    field("routes", ROUTES),
+    field("dataDir", Type::Str),
+    field("resolvConf", Type::Str),
+];
+
+pub(super) const STATIC: &[Field] = &[
+    field("type", Type::Str).quiet(),
+    field("name", Type::Str),
+    field("addresses", ADDRESSES),
+    field("routes", ROUTES),
+    field("dns", DNS),
+];
+
+pub(super) const DHCP: &[Field] = &[
+    field("type", Type::Str).quiet(),
+    field("daemonSocketPath", Type::Str),
+    field("priority", INT),
+    field("request", Type::List(&Type::Object(&[field("skipDefault", Type::Bool), field("option", Type::Str)]))),
+    field(
+        "provide",
+        Type::List(&Type::Object(&[
+            field("option", Type::Str),
+            field("value", Type::Str),
+            field("fromArg", Type::Str),
+        ])),
+    ),
+];
+
+/// What only some releases of whereabouts know is of any type: the others ignore it.
+pub(super) const WHEREABOUTS: &[Field] = &[
+    field("type", Type::Str).quiet(),
+    field("name", Type::Str),
+    field("routes", ROUTES),
+    field("addresses", ADDRESSES),
+    field(
+        "ipRanges",
+        Type::List(&Type::Object(&[
+            field("range", Type::Str),
+            field("range_start", Type::Text),
+            field("range_end", Type::Text),
+            field("exclude", STRINGS),
+        ])),
+    ),
+    field("range", Type::Str),
+    field("range_start", Type::Str),
+    field("range_end", Type::Str),
+    field("exclude", STRINGS),
+    field("node_slice_size", Type::Str),
+    field("gateway", Type::Str),
+    field("dns", DNS),
+    field("datastore", Type::Any),
+    field("etcd_host", Type::Any),
+    field("etcd_username", Type::Any),
+    field("etcd_password", Type::Any),
+    field("etcd_key_file", Type::Any),
+    field("etcd_cert_file", Type::Any),
+    field("etcd_ca_cert_file", Type::Any),
+    field("log_file", Type::Str),
+    field("log_level", Type::Str),
+    field("enable_overlapping_ranges", Type::Bool),
+    field("exclude_gateway", Type::Any),
+    field("optimistic_ipam", Type::Any),
+    field("enable_l3", Type::Any),
+    field("sleep_for_race", INT),
+    // In this spelling another field than the one above.
+    field("Gateway", Type::Str),
+    field("network_name", Type::Str),
+    field("kubernetes", Type::Object(&[field("kubeconfig", Type::Str), field("k8s_api_root", Type::Str)])),
+    field("configuration_path", Type::Str),
+    field("reconciler_cron_expression", Type::Str),
+    field("leader_lease_duration", INT),
+    field("leader_renew_deadline", INT),
+    field("leader_retry_period", INT),
+    field("podName", Type::Str),
+    field("podNamespace", Type::Str),
+];

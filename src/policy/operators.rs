@@ -1,0 +1,200 @@
+//! Who the SR-IOV operator is, and which networks it renders.
+//!
+//! Names prove nothing: anybody may call a Deployment, a ServiceAccount or a SriovOperatorConfig what the operator's are called. So
+//! the operator is the account that the policy names, or an account of which the API server says that it may create NADs in all
+//! namespaces. Only where there is no cluster to ask do the usual names count.
+
+use std::sync::Arc;
+
+use super::file::{Policy, is_usual_namespace};
+use super::{Facts, Names, NetworkFact};
+use crate::resources::Network;
+
+/// The account and the Deployment of the operator, where nobody chose other names.
+pub(crate) const USUAL_NAME: &str = "sriov-network-operator";
+
+/// An operator of the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OperatorFact {
+    /// The namespace that it runs in.
+    pub namespace: String,
+    /// The ServiceAccounts there that may create NADs in all namespaces.
+    pub accounts: Vec<String>,
+    /// The Deployment that states its resource prefix, or that runs with one of the accounts.
+    pub deployment: Option<String>,
+    /// Its RESOURCE_PREFIX.
+    pub prefix: Option<String>,
+}
+
+/// The operators of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Operators {
+    /// There is no cluster to ask: the usual names count.
+    #[default]
+    Unasked,
+    /// The cluster could not be asked.
+    Unknown,
+    /// All there are.
+    Known(Arc<[OperatorFact]>),
+}
+
+impl Operators {
+    /// The operators that are known.
+    pub fn known(&self) -> &[OperatorFact] {
+        match self {
+            Self::Known(operators) => operators,
+            Self::Unasked | Self::Unknown => &[],
+        }
+    }
+
+    /// The operator in a namespace.
+    pub fn in_namespace(&self, namespace: &str) -> Option<&OperatorFact> {
+        self.known().iter().find(|operator| operator.namespace == namespace)
+    }
+
+    fn has(&self, namespace: &str, account: &str) -> bool {
+        self.in_namespace(namespace).is_some_and(|operator| operator.accounts.iter().any(|known| known == account))
+    }
+}
+
+/// The namespace and the name of a ServiceAccount, by its user name.
+pub(crate) fn account_of(user: &str) -> Option<(&str, &str)> {
+    user.strip_prefix("system:serviceaccount:")?.split_once(':')
+}
+
+impl Policy {
+    /// Whether a user is the operator.
+    pub fn is_operator(&self, user: &str, facts: &Facts) -> bool {
+        facts.vouched || self.home_of(user, facts).is_some()
+    }
+
+    /// The operator's namespace, where that user is the operator.
+    pub(crate) fn home_of<'u>(&self, user: &'u str, facts: &Facts) -> Option<&'u str> {
+        let (namespace, account) = account_of(user)?;
+        let chosen = self.operator.service_account.as_deref();
+        let is_one = match (self.operator.namespace.as_deref(), &facts.operators) {
+            (Some(home), operators) => {
+                let is_account = chosen.map_or_else(
+                    || account == USUAL_NAME || operators.has(namespace, account),
+                    |chosen| account == chosen,
+                );
+                home == namespace && is_account
+            }
+            // An account of that name can be created in any namespace, so it must have the right as well.
+            (None, operators @ Operators::Known(_)) => {
+                operators.has(namespace, account) && chosen.is_none_or(|chosen| account == chosen)
+            }
+            (None, Operators::Unknown) => false,
+            (None, Operators::Unasked) => {
+                let home = facts.operator_namespace.as_deref();
+                account == chosen.unwrap_or(USUAL_NAME)
+                    && home.map_or_else(|| is_usual_namespace(namespace), |home| home == namespace)
+            }
+        };
+        is_one.then_some(namespace)
+    }
+
+    /// Whether a namespace is an operator's; `None` where no operator is known.
+    pub fn is_operator_namespace(&self, namespace: &str, facts: &Facts) -> Option<bool> {
+        if let Some(home) = &self.operator.namespace {
+            return Some(home == namespace);
+        }
+        match &facts.operators {
+            Operators::Unasked => facts.operator_namespace.as_deref().map(|home| home == namespace),
+            Operators::Known(operators) if !operators.is_empty() => {
+                Some(operators.iter().any(|operator| operator.namespace == namespace))
+            }
+            Operators::Known(_) | Operators::Unknown => None,
+        }
+    }
+
+    /// The namespaces that may hold networks for other namespaces, as far as they are known.
+    pub(crate) fn operator_namespaces<'f>(&'f self, facts: &'f Facts) -> Vec<&'f str> {
+        match (&self.operator.namespace, &facts.operators) {
+            (Some(home), _) => vec![home],
+            (None, Operators::Unasked) => facts.operator_namespace.as_deref().into_iter().collect(),
+            (None, operators) => operators.known().iter().map(|operator| operator.namespace.as_str()).collect(),
+        }
+    }
+
+    /// Whether the operator may render that network to a namespace: it accepts a foreign target only in its own namespace.
+    pub(crate) fn may_render(&self, network: &NetworkFact, namespace: &str, facts: &Facts) -> bool {
+        network.id.namespace == namespace || self.is_operator_namespace(&network.id.namespace, facts) != Some(false)
+    }
+
+    /// Whether a network names a target that the operator does not render it to, as far as the cluster knows. What is there is then
+    /// none of its author's business, unless they read the cluster with rights of their own.
+    pub(crate) fn has_foreign_target(&self, network: &Network<'_>, facts: &Facts) -> bool {
+        facts.names != Names::All
+            && network.target_namespace() != network.meta.namespace
+            && self.is_operator_namespace(&network.meta.namespace, facts) != Some(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(operators: &[(&str, &[&str])]) -> Facts {
+        let fact = |(namespace, accounts): &(&str, &[&str])| OperatorFact {
+            namespace: (*namespace).to_owned(),
+            accounts: accounts.iter().map(|account| (*account).to_owned()).collect(),
+            ..OperatorFact::default()
+        };
+        Facts { operators: Operators::Known(operators.iter().map(fact).collect()), ..Facts::default() }
+    }
+
+    fn policy(text: &str) -> Policy {
+        Policy::parse(text).unwrap()
+    }
+
+    #[test]
+    fn rights_decide_and_names_do_not() {
+        let (op, usual) = ("system:serviceaccount:op:", "sriov-network-operator");
+        let two = known(&[("op", &["network-operator"]), ("second", &["x"])]);
+        let unknown = Facts { operators: Operators::Unknown, ..Facts::default() };
+        let both = "operator: {namespace: op, serviceAccount: mine}";
+        let table = [
+            ("{}", &two, format!("{op}network-operator"), true),
+            ("{}", &two, "system:serviceaccount:second:x".to_owned(), true),
+            ("{}", &two, format!("{op}{usual}"), false),
+            ("{}", &two, format!("system:serviceaccount:{usual}:{usual}"), false),
+            ("{}", &two, "network-operator".to_owned(), false),
+            // The cluster could not be asked: nobody is the operator by name.
+            ("{}", &unknown, format!("system:serviceaccount:{usual}:{usual}"), false),
+            ("{}", &known(&[]), format!("system:serviceaccount:{usual}:{usual}"), false),
+            // There is none to ask.
+            ("{}", &Facts::default(), format!("system:serviceaccount:{usual}:{usual}"), true),
+            ("{}", &Facts::default(), format!("{op}{usual}"), false),
+            // The policy's word.
+            (both, &unknown, format!("{op}mine"), true),
+            (both, &two, format!("{op}network-operator"), false),
+            ("operator: {namespace: op}", &unknown, format!("{op}{usual}"), true),
+            ("operator: {namespace: op}", &two, format!("{op}network-operator"), true),
+            ("operator: {namespace: op}", &two, "system:serviceaccount:second:x".to_owned(), false),
+            ("operator: {serviceAccount: x}", &two, "system:serviceaccount:second:x".to_owned(), true),
+            ("operator: {serviceAccount: x}", &two, "system:serviceaccount:tenant:x".to_owned(), false),
+        ];
+        for (text, facts, user, want) in table {
+            assert_eq!(policy(text).is_operator(&user, facts), want, "{text} {facts:?} {user}");
+        }
+    }
+
+    #[test]
+    fn several_operators_have_several_namespaces() {
+        let two = known(&[("op", &["a"]), ("second", &["b"])]);
+        let policy = Policy::default();
+        for (facts, namespace, want) in [
+            (&two, "op", Some(true)),
+            (&two, "second", Some(true)),
+            (&two, "tenant", Some(false)),
+            (&known(&[]), "op", None),
+            (&Facts { operators: Operators::Unknown, ..Facts::default() }, "op", None),
+            (&Facts::default(), "op", None),
+            (&Facts { operator_namespace: Some("op".to_owned()), ..Facts::default() }, "tenant", Some(false)),
+        ] {
+            assert_eq!(policy.is_operator_namespace(namespace, facts), want, "{facts:?} {namespace}");
+        }
+        assert_eq!(policy.operator_namespaces(&two), ["op", "second"]);
+    }
+}

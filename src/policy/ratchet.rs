@@ -1,0 +1,239 @@
+//! Ratcheting: an update is not denied for what the stored object would have been denied for.
+//!
+//! A finding is excused only by one of the stored object's that denied, of the same rule, at the same place in meaning, about the same
+//! complete value, and each of those excuses one. Whatever else the stored object was found to have excuses nothing: a mistake that
+//! only warns where it is must not be moved to where it denies.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+
+use super::{Finding, Rule, rules};
+use crate::cni::Object as CniObject;
+use crate::json::{Document, Kind, Span, Step, Value};
+use crate::resources::{Nad, Network};
+
+/// The rules whose findings stay as they are: each other text that is injected, each other owner or namespace that is claimed, is an attack
+/// of its own.
+const NEVER_EXCUSED: [&Rule; 3] =
+    [&rules::rendering::RENDER_UNSAFE, &rules::nad_device::FORGED_OWNER, &rules::last_namespace::FORGED];
+
+/// What is done about findings that the stored object had too.
+#[derive(Debug, Default)]
+pub(crate) enum Ratchet {
+    /// Nothing: there is no stored object, or nobody asked for it yet.
+    #[default]
+    Off,
+    /// The stored object is judged, and what may deny is recorded.
+    Recording(Recorded),
+    /// The new object is judged, and what was recorded excuses.
+    Excusing(Excused),
+}
+
+/// The findings of the stored object that may deny, all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    /// Its keys are chosen at random: nobody can prepare two values that look alike.
+    hashing: RandomState,
+    findings: Vec<(&'static Rule, bool, u64)>,
+}
+
+/// What the stored object was denied for, and how often.
+#[derive(Debug)]
+pub(crate) struct Excused {
+    hashing: RandomState,
+    /// The rules that anything is excused of: of others nothing need be compared.
+    rules: HashSet<&'static str>,
+    left: HashMap<u64, usize>,
+}
+
+impl Recorded {
+    /// Those that deny, given what is done about a rule's findings with repairs and without.
+    pub(crate) fn denied(self, denies: impl Fn(&'static Rule, bool) -> bool) -> Excused {
+        let (mut left, mut rules) = (HashMap::new(), HashSet::new());
+        for (rule, has_repairs, identity) in self.findings {
+            if denies(rule, has_repairs) {
+                rules.insert(rule.id);
+                *left.entry(identity).or_default() += 1;
+            }
+        }
+        Excused { hashing: self.hashing, rules, left }
+    }
+}
+
+impl Ratchet {
+    /// Records a finding that may deny, or looks whether it is excused. True if it is.
+    pub(super) fn excuses(&mut self, finding: &Finding, about: &About<'_>) -> bool {
+        if NEVER_EXCUSED.contains(&finding.rule) {
+            return false;
+        }
+        match self {
+            Self::Off => false,
+            Self::Recording(recorded) => {
+                let identity = about.identity(finding, &recorded.hashing);
+                recorded.findings.push((finding.rule, !finding.repairs.is_empty(), identity));
+                false
+            }
+            Self::Excusing(excused) if !excused.rules.contains(finding.rule.id) => false,
+            Self::Excusing(excused) => {
+                let identity = about.identity(finding, &excused.hashing);
+                match excused.left.get_mut(&identity) {
+                    Some(left) if *left > 0 => {
+                        *left -= 1;
+                        true
+                    }
+                    _ => false,
+                }
+            }
+        }
+    }
+}
+
+/// The object that is judged, in which the values of findings are found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Judged<'d> {
+    Nad(&'d Nad<'d>),
+    Network(&'d Network<'d>),
+    /// A status write, in which nothing is excused by what was there before.
+    Status,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct About<'f> {
+    pub(super) judged: Judged<'f>,
+    pub(super) document: Option<&'f Document<'f>>,
+    /// The value or key in the document, for a finding about the config.
+    pub(super) span: Option<Span>,
+}
+
+impl About<'_> {
+    fn identity(&self, finding: &Finding, hashing: &RandomState) -> u64 {
+        let mut hasher = hashing.build_hasher();
+        // The words name what the value is compared with; nothing is cut off from them yet.
+        (finding.rule.id, &finding.message).hash(&mut hasher);
+        match (self.document, self.span) {
+            (Some(document), Some(span)) => in_config(document, span, &mut hasher),
+            _ => {
+                let value = match self.judged {
+                    Judged::Nad(nad) => nad.value_at(&finding.pointer),
+                    Judged::Network(network) => network.value_at(&finding.pointer),
+                    Judged::Status => return hasher.finish(),
+                };
+                // What is missing among the annotations is missing in the metadata where there are none.
+                let place = finding.pointer.strip_suffix("/annotations").unwrap_or(&finding.pointer);
+                place.split('/').map(without_number).for_each(|token| token.hash(&mut hasher));
+                value.hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+}
+
+/// A list that loses an element moves those behind it.
+fn without_number(token: &str) -> &str {
+    if token.bytes().all(|byte| byte.is_ascii_digit()) { "" } else { token }
+}
+
+/// The keys of a network as such, which a list has at its top and a single plugin has beside its own.
+const OF_NETWORK: [&str; 4] = ["cniVersion", "cniVersions", "name", "disableCheck"];
+
+/// The place in meaning, and the whole value: the type of the plugin, the keys on the way to the value, and the value. The number of the
+/// plugin in its list does not count, nor does whether it stands in one.
+fn in_config(document: &Document<'_>, span: Span, hasher: &mut impl Hasher) {
+    let path = document.path_to(span);
+    let (plugin, path) = match path.as_slice() {
+        [Step::Member(list), Step::Element(_, plugin), rest @ ..] if list.key == "plugins" => (Some(*plugin), rest),
+        [Step::Member(own) | Step::Key(own), ..] if OF_NETWORK.contains(&own.key.as_ref()) => (None, path.as_slice()),
+        whole => (Some(&document.root), whole),
+    };
+    let kind = plugin.and_then(CniObject::of).and_then(|plugin| plugin.str_of("type"));
+    kind.unwrap_or_default().hash(hasher);
+    let mut value = plugin.unwrap_or(&document.root);
+    for step in path {
+        match step {
+            Step::Element(_, element) => {
+                "".hash(hasher);
+                value = element;
+            }
+            Step::Member(member) => {
+                member.key.hash(hasher);
+                value = &member.value;
+            }
+            // Of a key that is wrong its value is no part.
+            Step::Key(member) => return ("key", &member.key).hash(hasher),
+        }
+    }
+    if value.span == span {
+        hash_value(value, hasher);
+    } else {
+        document.text.get(span.range()).hash(hasher);
+    }
+}
+
+/// The value without the blanks between its parts: who formats a config anew changes nothing of it.
+fn hash_value(value: &Value<'_>, hasher: &mut impl Hasher) {
+    std::mem::discriminant(&value.kind).hash(hasher);
+    match &value.kind {
+        Kind::Null => {}
+        Kind::Bool(flag) => flag.hash(hasher),
+        Kind::Number(text) => text.hash(hasher),
+        Kind::String(text) => text.hash(hasher),
+        Kind::Array(elements) => {
+            elements.len().hash(hasher);
+            elements.iter().for_each(|element| hash_value(element, hasher));
+        }
+        Kind::Object(members) => {
+            members.len().hash(hasher);
+            for member in members {
+                member.key.hash(hasher);
+                hash_value(&member.value, hasher);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::{Action, Facts, Policy, Subject, Verdict, judge};
+    use crate::resources::Object;
+
+    fn nad(routes: &str) -> String {
+        let config = format!(
+            r#"{{"cniVersion":"1.0.0","type":"sriov","ipam":{{"type":"static","addresses":[{{"address":"10.0.0.1/24"}}],"routes":[{routes}]}}}}"#
+        );
+        serde_json::json!({
+            "apiVersion": "k8s.cni.cncf.io/v1",
+            "kind": "NetworkAttachmentDefinition",
+            "metadata": {"name": "net", "namespace": "apps", "annotations": {"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}},
+            "spec": {"config": config},
+        })
+        .to_string()
+    }
+
+    fn updated(old: &str, new: &str) -> Verdict {
+        let [old, new] = [old, new].map(|json| Object::read(json).unwrap().unwrap());
+        let subject = Subject { object: &new, old: Some(&old), writer: Some("jane"), is_final: true };
+        judge(&subject, &Facts::default(), &Policy::default())
+    }
+
+    /// However many findings there are, the one that counts is found, and the verdict stays short.
+    #[test]
+    fn one_new_denial_among_tens_of_thousands_is_found() {
+        let bad: String = (0..20_000).map(|number| format!(r#"{{"dst":"bad{number}"}},"#)).collect();
+        let nulls = "null,".repeat(20_000);
+        let good = r#"{"dst":"0.0.0.0/0"}"#;
+        let old = nad(&format!("{nulls}{bad}{good}"));
+        for (new, want) in [
+            (nad(&format!("{nulls}{bad}null")), None),
+            (nad(&format!("{bad}{nulls}{good},{good}")), None),
+            (nad(&format!(r#"{nulls}{bad}{{"dst":"new"}}"#)), Some("/ipam/routes/40000/dst")),
+            (nad(&format!(r#"{nulls}{bad}{{"dst":"bad7"}}"#)), Some("/ipam/routes/40000/dst")),
+        ] {
+            let verdict = updated(&old, &new);
+            let denied = verdict.findings.iter().filter(|finding| finding.action == Action::Deny);
+            let denied: Vec<_> = denied.map(|finding| finding.config.as_ref().unwrap().pointer.as_str()).collect();
+            assert_eq!(denied, Vec::from_iter(want));
+            assert!(verdict.findings.len() <= 17, "{}", verdict.findings.len());
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Multus as a plugin: what runs are its delegates, which get every rule that a plugin gets, and no device.
+
+use super::super::finding::Findings;
+use super::nad_config::{NO_PLUGIN, TOO_LARGE};
+use super::nad_device::{MISSING, STATIC_DEVICE};
+use crate::cni::{Config, Plugin};
+
+/// The rules on every `multus` of a config, and on its delegates beyond those of any config.
+pub(super) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
+    for one in std::iter::once(config).chain(&config.others) {
+        let of_multus = |plugin: &&Plugin<'_>| matches!(plugin.kind, "multus" | "multus-shim");
+        one.plugins.iter().filter(of_multus).for_each(|plugin| delegates(plugin, out));
+    }
+    for delegate in config.others.iter().filter(|other| !other.is_same_text(config)) {
+        delegate.plugins.iter().for_each(|plugin| device(plugin, out));
+    }
+    if let Some(delegate) = config.too_deep {
+        let message = "`multus` has delegates where they are not judged, inside of a delegate or beside another `type`: the config is denied";
+        out.config(&TOO_LARGE, delegate.value.span, message, "let the NAD name the plugin itself");
+    }
+}
+
+fn delegates(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    if plugin.object.value_of("clusterNetwork").is_some_and(|network| network.as_str() != Some("")) {
+        return;
+    }
+    let list = plugin.object.value_of("delegates");
+    let elements = list.and_then(|list| list.elements()).unwrap_or_default();
+    let span = list.map_or(plugin.type_member.value.span, |list| list.span);
+    let help = "give `delegates` one object with a `type` for each plugin; or let the NAD name the plugin itself";
+    if list.is_none_or(|list| list.elements().is_some_and(<[_]>::is_empty)) {
+        let message = "`multus` has no `delegates`: there is no plugin to run, and every pod that uses it fails";
+        out.config(&NO_PLUGIN, span, message, help);
+    }
+    if let Some(null) = elements.iter().find(|element| element.is_null()) {
+        let message = "an element of `delegates` is null: there is no plugin to run, and every pod that uses it fails";
+        out.config(&NO_PLUGIN, null.span, message, help);
+    }
+}
+
+/// A delegate is not given the pod's device: Multus adds it to the config of the NAD, where nobody looks for it.
+fn device(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    if !matches!(plugin.kind, "sriov" | "ib-sriov") {
+        return;
+    }
+    match plugin.object.get("deviceID").filter(|fixed| fixed.value.as_str().is_some_and(|device| !device.is_empty())) {
+        Some(fixed) => {
+            let device = fixed.value.as_str().unwrap_or_default();
+            let message =
+                format!("`deviceID` is fixed to {device}: every pod gets this one device, on whatever node it runs");
+            out.config(&STATIC_DEVICE, fixed.key_span, message, "let the NAD name the plugin itself, and a resource");
+        }
+        None => {
+            let message = format!(
+                "`{}` is a delegate of `multus`, which is not given the pod's device: every pod that uses it fails",
+                plugin.kind
+            );
+            let help = "let the NAD name the plugin itself";
+            out.config(&MISSING, plugin.type_member.value.span, message, help);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::rules::testing::found;
+
+    #[test]
+    fn delegates_are_judged_like_any_plugin() {
+        let sriov = r#""type":"sriov","name":"n","cniVersion":"1.0.0","deviceID":"0000:01:00.1""#;
+        for (members, want) in [
+            (
+                format!(r#""delegates":[{{{sriov},"spoofchk":"true","logFile":"/etc/cron.d/x"}}]"#),
+                &[
+                    "nad/static-device-id warn /delegates/0/deviceID",
+                    "sriov/on-off deny /delegates/0/spoofchk",
+                    "sriov/host-file warn /delegates/0/logFile",
+                ] as &[_],
+            ),
+            (
+                format!(r#""delegates":[{{"name":"n","plugins":[{{{sriov},"vlan":5000}}]}}]"#),
+                &[
+                    "nad/static-device-id warn /delegates/0/plugins/0/deviceID",
+                    "sriov/vlan deny /delegates/0/plugins/0/vlan",
+                ],
+            ),
+            (
+                format!(r#""delegates":[{{"type":"multus","name":"n","delegates":[{{{sriov}}}]}}]"#),
+                &["nad/config-too-large deny /delegates/0/delegates/0"],
+            ),
+            (
+                r#""delegates":[{"name":"n","type":"sriov"}]"#.to_owned(),
+                &["nad/resource-name-missing deny /delegates/0/type"],
+            ),
+            (r#""delegates":[{"name":"n","type":"a/b"}]"#.to_owned(), &["nad/plugin-type deny /delegates/0/type"]),
+            (r#""delegates":[{"name":"n"}]"#.to_owned(), &["nad/no-plugin deny /delegates/0"]),
+            (r#""delegates":[null]"#.to_owned(), &["nad/no-plugin deny /delegates/0"]),
+            (r#""delegates":[5]"#.to_owned(), &["nad/field-type deny /delegates/0"]),
+            (r#""delegates":[]"#.to_owned(), &["nad/no-plugin deny /delegates"]),
+            (r#""x":1"#.to_owned(), &["nad/no-plugin deny /type"]),
+            // With a cluster network Multus does not look at them.
+            (r#""delegates":[{"type":"a/b"}],"clusterNetwork":"net""#.to_owned(), &[]),
+            // Two spellings make one list, whose objects are merged.
+            (
+                format!(r#""Delegates":[{{{sriov}}}],"delegates":[{{"trust":"ON"}}]"#),
+                &[
+                    "nad/ambiguous-key warn /delegates",
+                    "nad/static-device-id warn /Delegates/0/deviceID",
+                    "sriov/on-off deny /delegates/0/trust",
+                ],
+            ),
+        ] {
+            let mut found = found(&format!(r#"{{"cniVersion":"1.0.0","type":"multus",{members}}}"#));
+            let mut want: Vec<_> = want.to_vec();
+            found.sort_unstable();
+            want.sort_unstable();
+            assert_eq!(found, want, "{members}");
+        }
+    }
+}

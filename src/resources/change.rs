@@ -1,0 +1,177 @@
+//! What a write changes of that which is judged.
+//!
+//! The API server asks the same question in CEL before it calls nadmit (`deploy::conditions`), and a test against a real API server
+//! compares the two.
+
+use std::borrow::Cow;
+
+use super::raw::{Fields, Found};
+use super::{Meta, Nad, Network, Object, READ_ANNOTATIONS};
+use crate::json::{Document, Kind, Value, unescape};
+
+/// How many owner references are compared one by one. What CEL may compute is limited, so a longer list must be equal as a whole; no object
+/// has that many.
+pub const MOST_OWNERS: usize = 32;
+
+impl Object<'_> {
+    /// Whether this object, written over `old`, leaves everything as it was that rules look at. The garbage collector may remove an owner
+    /// reference or change its `blockOwnerDeletion`.
+    pub fn leaves_judged(&self, old: &Object<'_>) -> bool {
+        self.has_spec_of(old) && has_annotations_of(self.meta(), old.meta()) && !adds_owner(self.meta(), old.meta())
+    }
+
+    /// Whether the spec is that of another object.
+    pub fn has_spec_of(&self, old: &Object<'_>) -> bool {
+        match (self, old) {
+            (Self::Nad(new), Object::Nad(old)) => {
+                new.config == old.config && new.unknown == old.unknown && new.misshapen == old.misshapen
+            }
+            (Self::Network(new), Object::Network(old)) => new.spec.is_same(&old.spec) && new.misshapen == old.misshapen,
+            _ => false,
+        }
+    }
+}
+
+fn has_annotations_of(new: &Meta<'_>, old: &Meta<'_>) -> bool {
+    READ_ANNOTATIONS.iter().all(|key| new.annotation(key) == old.annotation(key))
+}
+
+fn adds_owner(new: &Meta<'_>, old: &Meta<'_>) -> bool {
+    let (new, old) = (new.references(), old.references());
+    if new.is_empty() {
+        return false;
+    }
+    if new.len() > MOST_OWNERS || old.len() > MOST_OWNERS {
+        return new.len() != old.len() || !new.iter().zip(&old).all(|(new, old)| new.is_same(old));
+    }
+    let is_same = |new: &Fields<'_>, old: &Fields<'_>| {
+        ["apiVersion", "kind", "name", "uid"].iter().all(|key| match (new.text(key), old.text(key)) {
+            (Found::Value(new), Found::Value(old)) => new == old,
+            _ => false,
+        })
+    };
+    !new.iter().all(|new| old.iter().any(|old| is_same(new, old)))
+}
+
+impl Nad<'_> {
+    /// What stands at a JSON pointer, completely; empty where nothing does.
+    pub fn value_at(&self, pointer: &str) -> Cow<'_, str> {
+        match pointer {
+            "/spec/config" => Cow::Borrowed(self.config.as_deref().unwrap_or_default()),
+            _ => of_metadata(&self.meta, pointer),
+        }
+    }
+}
+
+impl Network<'_> {
+    /// What stands at a JSON pointer, completely; empty where nothing does.
+    pub fn value_at(&self, pointer: &str) -> Cow<'_, str> {
+        let Some(path) = pointer.strip_prefix("/spec/") else { return of_metadata(&self.meta, pointer) };
+        let (field, below) = path.split_once('/').unwrap_or((path, ""));
+        let raw = self.spec.raw(&unescape(field)).unwrap_or_default();
+        if below.is_empty() {
+            return Cow::Borrowed(raw);
+        }
+        let Ok(document) = Document::parse(raw) else { return Cow::Borrowed(raw) };
+        let value = below.split('/').try_fold(&document.root, |value, token| child(value, &unescape(token)));
+        Cow::Owned(value.and_then(|value| raw.get(value.span.range())).unwrap_or_default().to_owned())
+    }
+}
+
+fn child<'v, 't>(value: &'v Value<'t>, token: &str) -> Option<&'v Value<'t>> {
+    match &value.kind {
+        Kind::Array(elements) => elements.get(token.parse::<usize>().ok()?),
+        Kind::Object(members) => members.iter().rfind(|member| member.key == token).map(|member| &member.value),
+        _ => None,
+    }
+}
+
+fn of_metadata<'m>(meta: &'m Meta<'_>, pointer: &str) -> Cow<'m, str> {
+    match pointer {
+        "/metadata/name" => Cow::Borrowed(&meta.name),
+        "/metadata/namespace" => Cow::Borrowed(&meta.namespace),
+        _ => {
+            let key = pointer.strip_prefix("/metadata/annotations/").map(unescape);
+            Cow::Borrowed(key.and_then(|key| meta.raw_annotation(&key)).unwrap_or_default())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nad(metadata: &str, spec: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{{"name":"n"{metadata}}}{spec}}}"#
+        )
+    }
+
+    fn network(metadata: &str, spec: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","metadata":{{"name":"n"{metadata}}}{spec}}}"#
+        )
+    }
+
+    fn references(uids: std::ops::Range<usize>, more: &str) -> String {
+        let one = |uid: usize| format!(r#"{{"apiVersion":"v1","kind":"Pod","name":"p","uid":"{uid}"{more}}}"#);
+        format!(r#","ownerReferences":[{}]"#, uids.map(one).collect::<Vec<_>>().join(","))
+    }
+
+    #[test]
+    fn only_what_rules_read_counts() {
+        let config = r#","spec":{"config":"{}"}"#;
+        let annotated = |key: &str, value: &str| format!(r#","annotations":{{"{key}":{value}}}"#);
+        let name = |value: &str| annotated("k8s.v1.cni.cncf.io/resourceName", value);
+        for (old, new, want) in [
+            (nad("", config), nad(r#","labels":{"a":"b"},"finalizers":["f"],"deletionTimestamp":"t""#, config), true),
+            (nad("", config), nad(&annotated("a", r#""b""#), config), true),
+            (nad("", config), nad("", r#","spec":{"config":"{ }"}"#), false),
+            (nad("", config), nad("", ""), false),
+            (nad("", ""), nad("", r#","spec":{"config":""}"#), false),
+            (nad(&name(r#""a.io/b""#), config), nad(&name(r#""a.io\/b""#), config), true),
+            (nad(&name(r#""a.io/b""#), config), nad(&name(r#""a.io/c""#), config), false),
+            (nad("", config), nad(&name(r#""""#), config), false),
+            (
+                nad(&references(0..2, ""), config),
+                nad(&references(1..2, r#","blockOwnerDeletion":false"#), config),
+                true,
+            ),
+            (nad(&references(0..2, ""), config), nad("", config), true),
+            (nad(&references(0..1, ""), config), nad(&references(0..2, ""), config), false),
+            (nad(&references(0..40, ""), config), nad(&references(0..40, ""), config), true),
+            (nad(&references(0..40, ""), config), nad(&references(0..39, ""), config), false),
+            (nad(&references(0..40, ""), config), nad("", config), true),
+            (network("", r#","spec":{"vlan":1,"a":null}"#), network("", r#","spec":{"vlan":1}"#), true),
+            (network("", r#","spec":{"vlan":1,"a":"b"}"#), network("", r#","spec":{"a":"\u0062","vlan":1}"#), true),
+            (network("", r#","spec":{"vlan":1}"#), network("", r#","spec":{"vlan":2}"#), false),
+            (network("", r#","spec":{"vlan":1}"#), network("", r#","spec":{"vlan":1,"trust":"on"}"#), false),
+            (
+                network("", ""),
+                network(&annotated("operator.sriovnetwork.openshift.io/last-network-namespace", r#""x""#), ""),
+                false,
+            ),
+            (nad("", ""), network("", ""), false),
+        ] {
+            let [old, new] = [&old, &new].map(|json| Object::read(json).unwrap().unwrap());
+            assert_eq!(new.leaves_judged(&old), want, "{old:?}\n{new:?}");
+        }
+    }
+
+    #[test]
+    fn the_whole_value_is_found() {
+        let json = network(r#","annotations":{"a/b":5}"#, r#","spec":{"ipam":"x","trunk":[{"id":1},{"id":{"a":2}}]}"#);
+        let Ok(Some(Object::Network(network))) = Object::read(&json) else { panic!("a network") };
+        for (pointer, want) in [
+            ("/spec/ipam", r#""x""#),
+            ("/spec/trunk/1/id", r#"{"a":2}"#),
+            ("/spec/trunk/2/id", ""),
+            ("/spec", ""),
+            ("/metadata/name", "n"),
+            ("/metadata/annotations/a~1b", "5"),
+            ("/metadata/labels", ""),
+        ] {
+            assert_eq!(network.value_at(pointer), want, "{pointer}");
+        }
+    }
+}

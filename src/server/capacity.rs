@@ -1,0 +1,191 @@
+//! What all requests share: slots for reviews, and memory for their bodies and for judging them.
+//!
+//! Whoever finds none waits, because a write that takes a little longer is better than one that fails. Half of a request's time may
+//! pass that way; then it is asked to come back, which an API server does within the webhook's timeout.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use super::limits::Limits;
+use super::pending::{Bounds, Entry, Pending};
+
+/// What a JSON value takes while it is judged, in bytes: measured with lists of numbers, the densest values there are, in an update of which
+/// both objects are read.
+const VALUE: usize = 144;
+
+/// Everything there is.
+#[derive(Debug)]
+pub(super) struct Capacity {
+    reviews: Arc<Semaphore>,
+    small: Pool,
+    large: Pool,
+    small_body: usize,
+    small_judging: Pool,
+    large_judging: Pool,
+    small_review: usize,
+    unfinished: Arc<Pending>,
+}
+
+/// Memory, counted in KiB: a semaphore takes no more than 32 bits at a time.
+#[derive(Debug)]
+pub(super) struct Pool {
+    free: Arc<Semaphore>,
+    size: usize,
+    waiting: AtomicUsize,
+}
+
+/// A part of what there is; it is free again when this is dropped.
+pub(super) type Share = OwnedSemaphorePermit;
+
+impl Capacity {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let Limits { bodies, small_bodies, small_body, judging, small_judging, small_review, .. } = *limits;
+        let Limits { unfinished: total, unfinished_per_address: per_address, .. } = *limits;
+        Self {
+            reviews: Arc::new(Semaphore::new(limits.in_flight)),
+            small: Pool::new(small_bodies),
+            large: Pool::new(bodies.saturating_sub(small_bodies)),
+            small_body,
+            small_judging: Pool::new(small_judging),
+            large_judging: Pool::new(judging.saturating_sub(small_judging)),
+            small_review,
+            unfinished: Pending::new(Bounds { total, per_address }),
+        }
+    }
+
+    /// A slot for a review whose body is complete, or for a batch.
+    pub(super) async fn review(&self, until: Instant) -> Option<Share> {
+        in_time(until, Arc::clone(&self.reviews).acquire_owned()).await
+    }
+
+    /// The memory that bodies of that length share.
+    pub(super) fn bodies(&self, length: usize) -> &Pool {
+        if length <= self.small_body { &self.small } else { &self.large }
+    }
+
+    /// Memory to judge that body with. Taken before the slot, so that large reviews that wait for memory leave the slots to others.
+    pub(super) async fn judging(&self, body: &[u8], until: Instant) -> Option<Share> {
+        let bytes = judging_takes(body);
+        let pool = if bytes <= self.small_review { &self.small_judging } else { &self.large_judging };
+        pool.take(bytes, until).await
+    }
+
+    /// Counts a request whose body has not arrived; `None` never happens as long as such requests prove nothing.
+    pub(super) fn unfinished(&self, address: IpAddr) -> Option<Entry> {
+        self.unfinished.admit(address)
+    }
+}
+
+impl Pool {
+    fn new(bytes: usize) -> Self {
+        let size = bytes.div_ceil(1024);
+        Self { free: Arc::new(Semaphore::new(size)), size, waiting: AtomicUsize::new(0) }
+    }
+
+    /// So much of it, or all where there is less.
+    pub(super) async fn take(&self, bytes: usize, until: Instant) -> Option<Share> {
+        let kib = bytes.div_ceil(1024).clamp(1, self.size.max(1));
+        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+        if let Ok(share) = Arc::clone(&self.free).try_acquire_many_owned(kib) {
+            return Some(share);
+        }
+        let _waiting = Waiting::one(&self.waiting);
+        in_time(until, Arc::clone(&self.free).acquire_many_owned(kib)).await
+    }
+
+    /// Whether somebody waits for a part of it.
+    pub(super) fn is_contended(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+async fn in_time(until: Instant, share: impl Future<Output = Result<Share, AcquireError>>) -> Option<Share> {
+    timeout_at(until, share).await.ok()?.ok()
+}
+
+/// One more who waits, until this is dropped.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn one(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How much memory it may take to judge a body, in bytes: its texts, and its JSON values. Each value but the first of a text follows
+/// one of these characters, also inside of a config, which is JSON in a JSON string.
+fn judging_takes(body: &[u8]) -> usize {
+    let values = body.iter().filter(|byte| matches!(byte, b',' | b':' | b'[')).count();
+    body.len().saturating_add(values.saturating_mul(VALUE))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(20)
+    }
+
+    #[tokio::test]
+    async fn who_finds_none_waits_and_not_beyond_its_time() {
+        let limits = Limits { in_flight: 1, ..Limits::default() };
+        let capacity = Arc::new(Capacity::new(&limits));
+        let held = capacity.review(soon()).await.unwrap();
+        assert!(capacity.review(soon()).await.is_none());
+        let waiting = Arc::clone(&capacity);
+        let waiting = tokio::spawn(async move { waiting.review(Instant::now() + Duration::from_secs(60)).await });
+        drop(held);
+        assert!(waiting.await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn large_bodies_do_not_hold_up_small_ones() {
+        let limits = Limits::default();
+        let capacity = Capacity::new(&limits);
+        let large = capacity.bodies(limits.body);
+        let rest = limits.bodies - limits.small_bodies - limits.body;
+        let held = [large.take(limits.body, soon()).await.unwrap(), large.take(rest, soon()).await.unwrap()];
+        assert!(large.take(limits.small_body + 1, soon()).await.is_none());
+        assert!(!large.is_contended(), "nobody waits any more");
+        assert!(capacity.bodies(limits.small_body).take(limits.small_body, soon()).await.is_some());
+        drop(held);
+        assert!(large.take(limits.small_body + 1, soon()).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn dense_bodies_are_judged_one_at_a_time_and_hold_up_no_usual_one() {
+        let capacity = Capacity::new(&Limits::default());
+        let dense = "0,".repeat(1 << 19).into_bytes();
+        let usual = br#"{"request":{"object":{"spec":{"config":"{\"type\":\"sriov\"}"}}}}"#;
+        let held = capacity.judging(&dense, soon()).await.unwrap();
+        assert!(capacity.judging(&dense, soon()).await.is_none());
+        let mut small = Vec::new();
+        for _ in 0..1024 {
+            small.push(capacity.judging(usual, soon()).await.unwrap());
+        }
+        drop(held);
+        assert!(capacity.judging(&dense, soon()).await.is_some());
+    }
+
+    #[test]
+    fn values_count_more_than_text() {
+        assert_eq!(judging_takes(b"[0,0,0]"), 7 + 3 * VALUE);
+        assert_eq!(judging_takes(br#"{"a":"bc"}"#), 10 + VALUE);
+        assert_eq!(judging_takes(&[b'x'; 1000]), 1000);
+    }
+}

@@ -1,0 +1,164 @@
+//! The patterns of the backstop beside the judge: what they deny the judge denies, and of what matters they miss nothing.
+
+use nadmit::policy::{Action, Facts, Policy, Subject, judge};
+use nadmit::resources::Object;
+use serde_json::{Value, json};
+
+use crate::backstop::OPEN;
+use crate::cluster::Cluster;
+use crate::objects::{Kind, nad, nads, network};
+use crate::registered::{odd, of_the_cases};
+
+/// The rules that deny an object, as far as the judge knows without a cluster.
+fn denying(object: &Value, policy: &Policy) -> Vec<&'static str> {
+    let text = object.to_string();
+    let Ok(Some(read)) = Object::read(&text) else { return Vec::new() };
+    let subject = Subject { object: &read, old: None, writer: Some("jane"), is_final: true };
+    let verdict = judge(&subject, &Facts::default(), policy);
+    verdict.findings.iter().filter(|finding| finding.action == Action::Deny).map(|finding| finding.rule.id).collect()
+}
+
+/// Configs that the patterns read otherwise than the judge, and which nothing is lost by.
+fn is_beyond_patterns(config: &str) -> bool {
+    let deepest = config.chars().scan(0_i32, |depth, character| {
+        *depth += match character {
+            '{' | '[' => 1,
+            '}' | ']' => -1,
+            _ => 0,
+        };
+        Some(*depth)
+    });
+    // A key that comes twice, brackets nested deeper than anybody nests them, and more text than patterns can bear.
+    let folded = config.to_lowercase();
+    folded.matches("\"type\"").count() > 1 && !folded.contains("plugins")
+        || deepest.max().unwrap_or_default() > 7
+        || config.len() > 5_000
+}
+
+#[test]
+fn incomplete_nads_are_those_of_the_judge() {
+    let mut cluster = Cluster::start();
+    let plugins = "devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n";
+    cluster.leave_the_backstop(plugins);
+    let policy = Policy::parse(&format!("{OPEN}{plugins}")).unwrap();
+    let mut seen = [0, 0];
+    for spec in of_the_cases().into_iter().chain(odd()) {
+        let Some(config) = spec["config"].as_str().filter(|config| !is_beyond_patterns(config)) else { continue };
+        let mut object = nad("one", config);
+        object["metadata"]["namespace"] = json!("default");
+        let wanted = denying(&object, &policy);
+        let refused = cluster.jane.try_create(&format!("{}?dryRun=All", nads("default")), &object).err();
+        let is_denied = match &refused {
+            Some(refused) => {
+                assert!(refused.message.contains("ValidatingAdmissionPolicy 'nadmit'"), "{config}: {refused:?}");
+                true
+            }
+            None => false,
+        };
+        let is_missing = wanted.contains(&"nad/resource-name-missing");
+        // Where another rule denies it anyway, the patterns may see a plugin in what is none.
+        let is_same = is_denied == is_missing || (is_denied && !wanted.is_empty());
+        assert!(is_same, "{config}: backstop {is_denied}, judge {wanted:?}");
+        seen[usize::from(is_denied)] += 1;
+    }
+    println!("{seen:?}");
+    assert!(seen[0] > 50 && seen[1] > 50, "{seen:?}");
+}
+
+#[test]
+fn injection_is_what_the_judge_calls_so() {
+    let mut cluster = Cluster::start();
+    cluster.leave_the_backstop("");
+    let policy = Policy::default();
+    // Each value, and whether it changes the object that the operator creates: then it must not pass.
+    let bare = [
+        ("cx7", false),
+        ("cx 7", false),
+        ("cx7\nspec: {}", true),
+        ("cx7\n---\nkind: Pod", true),
+        ("cx7\r\n    a: b", true),
+        ("cx7\r    a: b", true),
+        ("cx7\u{85}    a: b", true),
+        ("cx7\u{2028}    a: b", true),
+        ("cx7\u{2029}    a: b", true),
+        ("cx7: b", true),
+        ("cx7:\tb", true),
+        ("cx7:", true),
+        ("cx7 # b", true),
+        ("cx7\t# b", true),
+        ("cx7 ", true),
+        ("cx7\u{7}", true),
+        ("cx7\u{9b}", true),
+        ("cx7:b", false),
+        ("cx7#b", false),
+        ("cx7'b", false),
+        ("cx7\"b", false),
+        ("cx7{b}", false),
+        ("cx7, b", false),
+        ("cx7\tb", false),
+    ];
+    let first = [
+        ("\"kube-system\"", true),
+        ("'kube-system'", true),
+        ("!!str kube-system", true),
+        ("&a kube-system", true),
+        ("*a", true),
+        ("|", true),
+        (">", true),
+        ("%a", true),
+        ("@a", true),
+        ("`a", true),
+        (" kube-system", true),
+        ("-kube-system", false),
+        ("?kube-system", false),
+        ("~a", false),
+    ];
+    let quoted = [
+        (r#"{"type":"static"}"#, false),
+        (r#"{"type":"it''s"}"#, false),
+        (r#"{"type":"it's"}"#, true),
+        (r#"{"type":"it'''s"}"#, true),
+        ("{\"type\":\"a\"}'\nkind: Pod\nx: '{}", true),
+        ("{\"type\":\n\n\"a: b # c\"}", false),
+    ];
+    let dashes = [("{\"type\":\"a\"}\n---\n", true), ("{\"type\":\"a\"}\n- --", false), ("{\"type\":\"---\"}", false)];
+    let text = [
+        ("/var/log/x", false),
+        ("a b", false),
+        (r#"x","type":"bridge"#, true),
+        (r#"x\\","type":"bridge"#, true),
+        (r#"x\"y"#, false),
+        ("x'\nkind: Pod", true),
+        ("x\n---\n", true),
+    ];
+    let mut fields: Vec<(&str, &str, bool, &[Kind])> = Vec::new();
+    for (field, tables, kinds) in [
+        ("resourceName", &[&bare[..]][..], &Kind::ALL[..]),
+        ("networkNamespace", &[&bare[..], &first], &Kind::ALL),
+        ("ipam", &[&quoted[..]], &Kind::ALL),
+        ("capabilities", &[&quoted[..], &dashes], &Kind::ALL),
+        ("metaPlugins", &[&quoted[..], &dashes], &Kind::ALL),
+        ("logFile", &[&text[..]], &[Kind::Sriov]),
+        ("bridge", &[&text[..]], &[Kind::Ovs]),
+        ("interfaceType", &[&text[..]], &[Kind::Ovs]),
+    ] {
+        let rows = tables.iter().flat_map(|table| table.iter());
+        fields.extend(rows.map(|(value, is_unsafe)| (field, *value, *is_unsafe, kinds)));
+    }
+    for (field, value, is_unsafe, kinds) in fields {
+        for kind in kinds {
+            let object = network(*kind, "net", "apps", &json!({ field: value }));
+            let refused = cluster.jane.try_create(&format!("{}?dryRun=All", kind.path()), &object).err();
+            let is_denied = refused.as_ref().is_some_and(|refused| {
+                assert!(refused.message.contains("nadmit-template-injection"), "{field} {value:?}: {refused:?}");
+                assert!(refused.message.contains(field), "{field} {value:?}: {refused:?}");
+                true
+            });
+            let wanted = denying(&object, &policy);
+            assert_eq!(is_denied, is_unsafe, "{kind:?} {field}: {value:?}: {wanted:?}");
+            if is_denied {
+                assert!(wanted.contains(&"network/render-unsafe"), "{kind:?} {field}: {value:?}: {wanted:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The label that exempts a namespace: only somebody who may change nadmit's policy may add it, and nothing else about namespaces changes.
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::processes::wait;
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+fn namespace(name: &str, exempt: Option<&str>) -> Value {
+    let labels = exempt.map_or(json!({}), |value| json!({ "nadmit.io/exempt": value }));
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } })
+}
+
+impl Cluster {
+    /// Lets somebody do that in the whole cluster, or in a namespace.
+    fn let_do(&self, user: &str, namespace: Option<&str>, name: &str, rule: &Value) {
+        let (role, binding, base) = match namespace {
+            None => ("ClusterRole", "clusterrolebindings", RBAC.to_owned()),
+            Some(namespace) => ("Role", "rolebindings", format!("{RBAC}/namespaces/{namespace}")),
+        };
+        let metadata = json!({ "name": name });
+        let roles = role.to_lowercase() + "s";
+        self.admin.create(&format!("{base}/{roles}"), &json!({ "metadata": metadata, "rules": [rule] }));
+        let reference = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name });
+        let subject = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user });
+        let bound = json!({ "metadata": metadata, "roleRef": reference, "subjects": [subject] });
+        self.admin.create(&format!("{base}/{binding}"), &bound);
+    }
+}
+
+#[test]
+fn only_who_may_change_the_policy_may_exempt() {
+    let mut cluster = Cluster::start();
+    let all = ["namespaces", "namespaces/status", "namespaces/finalize"];
+    for user in ["jane", "putter"] {
+        let rule = json!({ "apiGroups": [""], "resources": all, "verbs": ["*"] });
+        cluster.let_do(user, None, &format!("namespaces-{user}"), &rule);
+    }
+    let policy = json!({ "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["nadmit-policy"], "verbs": ["update"] });
+    cluster.let_do("putter", Some("nadmit"), "policy", &policy);
+    let putter = cluster.user("putter");
+    let label = |value: Option<&str>| json!({ "metadata": { "labels": { "nadmit.io/exempt": value } } });
+    let at = |name: &str| format!("{NAMESPACES}/{name}");
+    let is_denied = |what: &str, made: Result<Value, crate::api::Refused>| {
+        let refused = made.expect_err(what);
+        assert!(refused.message.contains("nadmit-exempt-label"), "{what}: {}", refused.message);
+    };
+    // Policies reach admission some time after they are stored, and so do rights.
+    wait("the rights", || cluster.jane.try_create(NAMESPACES, &namespace("apps", None)).ok());
+    wait("the policy", || cluster.jane.try_patch(&format!("{}?dryRun=All", at("apps")), &label(Some("true"))).err());
+
+    is_denied("create", cluster.jane.try_create(NAMESPACES, &namespace("free", Some("true"))));
+    is_denied("patch", cluster.jane.try_patch(&at("apps"), &label(Some("true"))));
+    for part in ["status", "finalize"] {
+        let mut stored = cluster.jane.get(&at("apps")).unwrap();
+        stored["metadata"]["labels"]["nadmit.io/exempt"] = json!("true");
+        let path = format!("{}/{part}", at("apps"));
+        let written = cluster.jane.send("PUT", &path, "application/json", Some(&stored));
+        is_denied(part, written);
+    }
+    assert!(cluster.jane.get(&at("apps")).unwrap()["metadata"]["labels"]["nadmit.io/exempt"].is_null());
+
+    // Whoever may change the policy may do it.
+    cluster.start_nadmit();
+    wait("the metric", || (cluster.nadmit().metric("nadmit_exempt_namespaces") == 0.0).then_some(()));
+    putter.patch(&at("apps"), &label(Some("true")));
+    putter.create(NAMESPACES, &namespace("free", Some("true")));
+    wait("the metric", || (cluster.nadmit().metric("nadmit_exempt_namespaces") == 2.0).then_some(()));
+
+    // No other write fails through it, also to a namespace that is exempt.
+    for (name, change) in [
+        ("apps", json!({ "metadata": { "labels": { "a": "b" } } })),
+        ("apps", json!({ "metadata": { "annotations": { "a": "b" }, "finalizers": ["example.com/wait"] } })),
+        ("apps", json!({ "metadata": { "finalizers": null } })),
+        ("apps", label(Some("true"))),
+        ("apps", label(Some("false"))),
+        ("free", label(None)),
+        ("free", json!({ "metadata": { "labels": null } })),
+    ] {
+        cluster.jane.patch(&at(name), &change);
+    }
+    is_denied("again", cluster.jane.try_patch(&at("apps"), &label(Some("true"))));
+    cluster.jane.create(NAMESPACES, &namespace("more", Some("false")));
+    wait("the metric", || (cluster.nadmit().metric("nadmit_exempt_namespaces") == 0.0).then_some(()));
+    putter.patch(&at("apps"), &label(Some("true")));
+    cluster.jane.delete(&at("apps"));
+    cluster.jane.wait_gone(&at("apps"));
+}

@@ -1,0 +1,41 @@
+//! Annotations of the operator's that somebody else writes.
+
+use serde_json::json;
+
+use crate::cluster::Cluster;
+use crate::objects::{Kind, LAST_NAMESPACE, nad, nad_at, nads, network};
+
+const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/team-a/sriovnetworks";
+
+/// A tenant names a victim's namespace as the one where its network was last: the operator would delete the victim's NAD.
+#[test]
+fn nobody_but_the_operator_says_where_a_network_was() {
+    let mut cluster = Cluster::start();
+    cluster.deploy();
+    cluster.namespace("team-a");
+    cluster.namespace("victim");
+    cluster.admin.create(&nads("victim"), &nad("prod", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
+    let of_tenant = |last: Option<&str>| {
+        let mut network = network(Kind::Sriov, "prod", "", &json!({}));
+        network["metadata"]["namespace"] = "team-a".into();
+        network["spec"]["networkNamespace"].take();
+        if let Some(last) = last {
+            network["metadata"]["annotations"] = json!({ LAST_NAMESPACE: last });
+        }
+        network
+    };
+    let refused = cluster.jane.try_create(NETWORKS, &of_tenant(Some("victim"))).unwrap_err();
+    assert!(refused.message.contains("network/forged-last-namespace"), "{refused:?}");
+
+    // By an update that changes nothing else, also a controller's.
+    let prod = format!("{NETWORKS}/prod");
+    cluster.jane.create(NETWORKS, &of_tenant(None));
+    let change = |last: &str| json!({ "metadata": { "annotations": { LAST_NAMESPACE: last } } });
+    for user in ["jane", "robot"] {
+        let refused = cluster.user(user).try_patch(&prod, &change("victim")).unwrap_err();
+        assert!(refused.message.contains("network/forged-last-namespace"), "{user}: {refused:?}");
+    }
+    // Where it goes by itself it may say so.
+    cluster.jane.patch(&prod, &change("team-a"));
+    assert!(cluster.admin.get(&nad_at("victim", "prod")).is_some());
+}

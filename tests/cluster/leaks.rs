@@ -1,0 +1,174 @@
+//! What a tenant hears of other namespaces: nothing.
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::facts::{count, knows_all};
+use crate::lookalikes::grant;
+use crate::objects::{Kind, OPERATOR, nad, nads, network};
+use crate::processes::wait;
+
+const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/tenant/sriovnetworks";
+
+/// A tenant with a namespace of their own, beside a victim and the operator.
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    for namespace in ["tenant", "victim"] {
+        cluster.namespace(namespace);
+    }
+    grant(&cluster, &json!({ "kind": "User", "name": "tom" }), Some("tenant"));
+    // Something for each rule that might name it: a NAD and its owner, networks for the tenant's namespace, a node policy.
+    let mut theirs = nad("taken", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
+    let owner = format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/hidden-owner");
+    theirs["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
+    cluster.admin.create(&nads("victim"), &theirs);
+    for (name, target) in [("mine", "tenant"), ("mine-too", "tenant"), ("taken", "victim")] {
+        cluster.admin.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, target, &json!({})));
+    }
+    let policy = json!({
+        "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodePolicy", "metadata": { "name": "p" },
+        "spec": { "resourceName": "hiddenx6", "numVfs": 4, "nodeSelector": {}, "nicSelector": { "vendor": "15b3" } },
+    });
+    let policies = format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{OPERATOR}/sriovnetworknodepolicies");
+    cluster.admin.create(&policies, &policy);
+    cluster.deploy_with("audit: {graceSeconds: 1}");
+    knows_all(cluster.nadmit());
+    wait("the networks", || (count(cluster.nadmit(), "SriovNetwork") >= 3).then_some(()));
+    cluster
+}
+
+/// What somebody is told when they write that; nothing is stored.
+fn told(cluster: &Cluster, user: &str, object: &Value) -> String {
+    let out = cluster.kubectl(user, &["create", "--dry-run=server", "-f", "-"], &object.to_string());
+    String::from_utf8(out.stderr).unwrap()
+}
+
+fn tenants(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetwork",
+        "metadata": { "name": name, "namespace": "tenant" }, "spec": spec,
+    })
+}
+
+/// Neither the operator's namespace, nor any of its objects.
+fn says_nothing(words: &str) {
+    for secret in [OPERATOR, "hidden-owner", "hiddenx6"] {
+        assert!(!words.contains(secret), "{secret}: {words}");
+    }
+}
+
+#[test]
+fn a_foreign_target_is_one_finding_whatever_is_there() {
+    let cluster = cluster();
+    let of = |name: &str, target: &str| {
+        let words = told(
+            &cluster,
+            "tenant",
+            &tenants(name, &json!({ "resourceName": "hiddenx7", "networkNamespace": target })),
+        );
+        says_nothing(&words);
+        assert!(words.contains("network/target-namespace") && words.matches("(network/").count() == 1, "{words}");
+        words.replace(name, "NAME").replace(target, "TARGET")
+    };
+    // A NAD that is there, one that is not, and a namespace that does not exist: the same words.
+    let there = of("taken", "victim");
+    assert_eq!(there, of("free", "victim"));
+    assert_eq!(there, of("free", "nowhere"));
+    // A network that says where its NAD went last learns nothing of that place either.
+    let moved = |name: &str, last: &str| {
+        let mut moved = tenants(name, &json!({ "resourceName": "cx7" }));
+        moved["metadata"]["annotations"] = json!({ "operator.sriovnetwork.openshift.io/last-network-namespace": last });
+        told(&cluster, "tenant", &moved).replace(name, "NAME").replace(last, "LAST")
+    };
+    assert_eq!(moved("taken", "victim"), moved("free", "victim"));
+}
+
+#[test]
+fn what_the_writer_may_not_read_is_not_named() {
+    let cluster = cluster();
+    let claimed = tenants("mine", &json!({ "resourceName": "hiddenx7" }));
+    let words = told(&cluster, "tenant", &claimed);
+    assert!(words.contains("network/claimed") && words.contains("network/no-policy"), "{words}");
+    says_nothing(&words);
+    // Whoever may read it is told.
+    let words = told(&cluster, "jane", &claimed);
+    assert!(words.contains(&format!("SriovNetwork {OPERATOR}/mine renders the NAD tenant/mine too")), "{words}");
+    assert!(words.contains("did you mean `hiddenx6`?"), "{words}");
+
+    let mut overwritten = nad("mine", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
+    overwritten["metadata"]["namespace"] = "tenant".into();
+    let words = told(&cluster, "tenant", &overwritten);
+    assert!(words.contains("nad/operator-overwrites"), "{words}");
+    says_nothing(&words);
+    assert!(told(&cluster, "jane", &overwritten).contains(&format!("SriovNetwork {OPERATOR}/mine renders a NAD")));
+
+    overwritten["metadata"]["annotations"] =
+        json!({ "sriovnetwork.openshift.io/owner-ref": "SriovNetwork.sriovnetwork.openshift.io/tenant/x" });
+    let words = told(&cluster, "tenant", &overwritten);
+    assert!(words.contains("nad/forged-owner") && words.contains("is invalid"), "{words}");
+    says_nothing(&words);
+    assert!(told(&cluster, "jane", &overwritten).contains(&format!("SriovNetwork {OPERATOR}/mine renders this NAD")));
+
+    // Whether a network exists that they cannot read.
+    let names = |name: &str| {
+        let mut named = nad("free", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
+        named["metadata"]["namespace"] = "tenant".into();
+        let owner = format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/{name}");
+        named["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
+        told(&cluster, "tenant", &named).replace(name, "NAME")
+    };
+    // The names are of one length, as long lines are wrapped.
+    assert_eq!(names("taken"), names("ghost"));
+}
+
+/// What an audit keeps in the tenant's namespace is for the tenant.
+#[test]
+fn reports_and_events_say_nothing_of_others() {
+    let mut cluster = cluster();
+    // They were there before nadmit.
+    cluster.kill_nadmit();
+    let tom = cluster.user("tenant");
+    let foreign = json!({ "resourceName": "hiddenx7", "networkNamespace": "victim" });
+    for name in ["taken", "free"] {
+        tom.create(NETWORKS, &tenants(name, &foreign));
+    }
+    tom.create(NETWORKS, &tenants("mine", &json!({ "resourceName": "hiddenx7" })));
+    tom.create(NETWORKS, &tenants("own", &json!({ "resourceName": "hiddenx7" })));
+    cluster.start_nadmit();
+    let list = |path: &str| cluster.admin.get(path).map(|list| list["items"].clone()).unwrap_or_default();
+    let reports = "/apis/openreports.io/v1alpha1/namespaces/tenant/reports";
+    let of = |all: &Value, name: &str| {
+        let about = |report: &&Value| report["metadata"]["ownerReferences"][0]["name"] == name;
+        all.as_array().into_iter().flatten().find(about).cloned()
+    };
+    // The last of them that an audit can find shows that it has looked at all.
+    let all = wait("the reports", || {
+        let all = list(reports);
+        let rules = of(&all, "own")?["results"].to_string();
+        (rules.contains("audit/nad-absent") && of(&all, "taken").is_some() && of(&all, "mine").is_some()).then_some(all)
+    });
+    let found = |name: &str| {
+        let report = of(&all, name).unwrap();
+        let results = report["results"].as_array().unwrap().clone();
+        results.iter().map(|result| result["rule"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for name in ["taken", "free"] {
+        let rules = found(name);
+        assert!(rules.contains(&"network/target-namespace".to_owned()), "{rules:?}");
+        assert!(!rules.iter().any(|rule| rule.starts_with("audit/") || rule == "network/claimed"), "{name}: {rules:?}");
+    }
+    assert!(found("mine").contains(&"network/claimed".to_owned()));
+    let texts = |all: &Value| {
+        let results = all.as_array().into_iter().flatten().flat_map(|report| report["results"].as_array().cloned());
+        results.flatten().map(|result| result.to_string()).collect::<Vec<_>>().join("\n")
+    };
+    says_nothing(&texts(&all));
+    let events = list("/api/v1/namespaces/tenant/events");
+    let messages: Vec<_> = events.as_array().into_iter().flatten().map(|event| event["message"].to_string()).collect();
+    assert!(!messages.is_empty());
+    says_nothing(&messages.join("\n"));
+    // The victim's NAD is not judged by what a tenant says of it.
+    let victims = list("/apis/openreports.io/v1alpha1/namespaces/victim/reports");
+    assert!(!victims.to_string().contains("tenant/"), "{victims:#}");
+}

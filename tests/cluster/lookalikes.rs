@@ -1,0 +1,243 @@
+//! Who the operator is: whoever has its right, and nobody who only has its name.
+
+use nadmit::resources::{Object, render};
+use serde_json::{Value, json};
+
+use crate::api::Refused;
+use crate::cluster::{Cluster, PREFIX};
+use crate::objects::{Kind, OPERATOR, annotated, nad, nad_at, nads, network};
+use crate::processes::wait;
+
+/// No rule lets it pass.
+const BAD: &str = r#"{"cniVersion":"1.0.0","type":"sriov","vlan":9999}"#;
+/// It lacks its resourceName.
+const BARE: &str = r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","vlan":0}"#;
+
+fn networks(namespace: &str) -> String {
+    format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{namespace}/sriovnetworks")
+}
+
+/// A network of that namespace whose NAD goes to `apps`.
+fn network_in(namespace: &str, name: &str) -> Value {
+    let mut network = network(Kind::Sriov, name, "apps", &json!({}));
+    network["metadata"]["namespace"] = namespace.into();
+    network
+}
+
+/// The operator's configuration, which anybody may create who may create objects of its kind.
+fn config(cluster: &Cluster, namespace: &str) {
+    let path = format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{namespace}/sriovoperatorconfigs");
+    let config = json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovOperatorConfig",
+        "metadata": { "name": "default" }, "spec": {} });
+    cluster.admin.create(&path, &config);
+}
+
+/// A Deployment that states a prefix, and the account that it runs with.
+fn deployment(cluster: &Cluster, namespace: &str, name: &str, account: &str, prefix: &str) {
+    let labels = json!({ "app": name });
+    let env = json!([{ "name": "RESOURCE_PREFIX", "value": prefix }]);
+    let pod = json!({ "serviceAccountName": account, "containers": [{ "name": "x", "image": "x", "env": env }] });
+    let spec =
+        json!({ "selector": { "matchLabels": labels }, "template": { "metadata": { "labels": labels }, "spec": pod } });
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    cluster.admin.create(&path, &json!({ "metadata": { "name": name }, "spec": spec }));
+    let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+    cluster.admin.create(&accounts, &json!({ "metadata": { "name": account } }));
+}
+
+/// Lets an account write NADs and networks: in its own namespace, as tenants can, or in all.
+pub fn grant(cluster: &Cluster, subject: &Value, namespace: Option<&str>) {
+    let kind = if namespace.is_some() { "rolebindings" } else { "clusterrolebindings" };
+    let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
+    let name = format!("networks-of-{}", subject["name"].as_str().unwrap());
+    let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "networks" });
+    let binding = json!({ "metadata": { "name": name }, "roleRef": role, "subjects": [subject] });
+    cluster.admin.create(&format!("/apis/rbac.authorization.k8s.io/v1/{place}{kind}"), &binding);
+}
+
+fn account(namespace: &str, name: &str) -> Value {
+    json!({ "kind": "ServiceAccount", "name": name, "namespace": namespace })
+}
+
+/// Everything of a tenant's that looks like the operator.
+fn lookalike(cluster: &Cluster) {
+    cluster.namespace("tenant");
+    config(cluster, "tenant");
+    deployment(cluster, "tenant", "sriov-network-operator", "sriov-network-operator", "evil.io");
+    grant(cluster, &account("tenant", "sriov-network-operator"), Some("tenant"));
+}
+
+/// Takes away what shows that there is an operator.
+fn no_operator(cluster: &Cluster) {
+    cluster.admin.delete(&format!("/apis/apps/v1/namespaces/{OPERATOR}/deployments/sriov-network-operator"));
+}
+
+fn is_denied(answer: Result<Value, Refused>, rule: &str) -> bool {
+    match answer {
+        Ok(_) => false,
+        Err(refused) => {
+            assert!(refused.message.contains(rule), "{refused:?}");
+            true
+        }
+    }
+}
+
+#[test]
+fn a_lookalike_is_nobody_beside_the_real_one() {
+    let mut cluster = Cluster::start();
+    cluster.namespace("apps");
+    lookalike(&cluster);
+    cluster.deploy();
+    let tenants = cluster.user("lookalike");
+    let dry_run = |path: String| format!("{path}?dryRun=All");
+
+    // It is not the operator, so its mistakes are denied; and the real one still is.
+    assert!(is_denied(tenants.try_create(&dry_run(nads("tenant")), &nad("x", BAD)), "sriov/vlan"));
+    cluster.user("operator").create(&dry_run(nads("apps")), &nad("x", BAD));
+
+    // Its namespace is not the operator's, whose networks may go elsewhere.
+    let sent = tenants.try_create(&dry_run(networks("tenant")), &network_in("tenant", "x"));
+    assert!(is_denied(sent, "network/target-namespace"));
+    cluster.jane.create(&networks(OPERATOR), &network_in(OPERATOR, "net"));
+
+    // Networks are looked for where the operator is, and the prefix is the operator's: a tenant's network for the same place, from the
+    // time before nadmit, changes nothing.
+    cluster.kill_nadmit();
+    tenants.create(&networks("tenant"), &network_in("tenant", "other"));
+    cluster.jane.create(&networks(OPERATOR), &network_in(OPERATOR, "other"));
+    cluster.deploy();
+    for name in ["net", "other"] {
+        let made = cluster.jane.create(&nads("apps"), &nad(name, BARE));
+        assert_eq!(annotated(&made), Some(&*format!("{PREFIX}/cx7")), "{made:#}");
+    }
+}
+
+/// Two namespaces with a real operator each: both count.
+#[test]
+fn several_operators_are_several() {
+    let mut cluster = Cluster::start();
+    cluster.namespace("apps");
+    cluster.namespace("network-operator");
+    lookalike(&cluster);
+    config(&cluster, "network-operator");
+    deployment(&cluster, "network-operator", "network-operator-sriov", "network-operator-sriov", "nvidia.com");
+    cluster.deploy();
+    let dry_run = |namespace: &str| format!("{}?dryRun=All", networks(namespace));
+    let is_foreign = |namespace: &str| {
+        let sent = cluster.jane.try_create(&dry_run(namespace), &network_in(namespace, "net"));
+        is_denied(sent, "network/target-namespace")
+    };
+    // Without the right it is no operator yet; with it, it is one within a minute, and the first one stays one.
+    assert!(is_foreign("network-operator") && !is_foreign(OPERATOR));
+    grant(&cluster, &account("network-operator", "network-operator-sriov"), None);
+    wait("the second operator", || (!is_foreign("network-operator")).then_some(()));
+    assert!(is_foreign("tenant") && !is_foreign(OPERATOR));
+
+    // Each has a prefix of its own.
+    for (namespace, name, prefix) in [(OPERATOR, "one", PREFIX), ("network-operator", "two", "nvidia.com")] {
+        cluster.jane.create(&networks(namespace), &network_in(namespace, name));
+        let made = cluster.jane.create(&nads("apps"), &nad(name, BARE));
+        assert_eq!(annotated(&made), Some(&*format!("{prefix}/cx7")), "{made:#}");
+    }
+}
+
+/// Helm names the Deployment and the account after the release.
+#[test]
+fn an_operator_of_another_name_is_the_operator() {
+    let mut cluster = Cluster::start();
+    no_operator(&cluster);
+    cluster.namespace("apps");
+    cluster.namespace("network-operator");
+    config(&cluster, "network-operator");
+    deployment(
+        &cluster,
+        "network-operator",
+        "network-operator-sriov-network-operator",
+        "network-operator-sriov",
+        "nvidia.com",
+    );
+    grant(&cluster, &account("network-operator", "network-operator-sriov"), None);
+    cluster.deploy();
+    let released = cluster.user("released");
+    released.create(&networks("network-operator"), &network_in("network-operator", "net"));
+    let mut bare = nad("net", BARE);
+    let owner = "SriovNetwork.sriovnetwork.openshift.io/network-operator/net";
+    bare["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
+    let made = released.create(&nads("apps"), &bare);
+    assert_eq!(annotated(&made), Some("nvidia.com/cx7"), "{made:#}");
+    // What its network's author wrote is not its fault.
+    released.create(&format!("{}?dryRun=All", nads("apps")), &nad("other", BAD));
+    // And where it is not, nobody is.
+    let sent = cluster.jane.try_create(&format!("{}?dryRun=All", networks(OPERATOR)), &network_in(OPERATOR, "net"));
+    assert!(is_denied(sent, "network/target-namespace"));
+}
+
+/// The NAD that the operator makes of a stored network.
+fn rendered(network: &Value) -> Value {
+    let text = network.to_string();
+    let Ok(Some(Object::Network(network))) = Object::read(&text) else { panic!("{text}") };
+    serde_json::from_str(&render(&network, PREFIX).nad.unwrap()).unwrap()
+}
+
+/// Nothing shows where the operator is. Whoever has its right may write what a live network renders to, and nothing else.
+#[test]
+fn where_no_operator_is_known_a_rendering_is_never_denied() {
+    let mut cluster = Cluster::start();
+    no_operator(&cluster);
+    cluster.namespace("apps");
+    cluster.namespace("elsewhere");
+    // From the time before nadmit: pods cannot use it, and yet its operator must not be made to try again and again.
+    let stored = cluster.jane.create(&networks("elsewhere"), &{
+        let mut network = network_in("elsewhere", "old");
+        network["spec"]["vlan"] = json!(4096);
+        network
+    });
+    grant(&cluster, &account("elsewhere", "renderer"), None);
+    cluster.namespace("tenant");
+    grant(&cluster, &json!({ "kind": "User", "name": "tom" }), Some("apps"));
+    cluster.deploy();
+    let made = rendered(&stored);
+    let dry_run = format!("{}?dryRun=All", nads("apps"));
+    assert!(is_denied(cluster.user("tenant").try_create(&dry_run, &made), "sriov/vlan"), "a tenant has no such right");
+    let stranger = cluster.user("stranger");
+    stranger.create(&dry_run, &made);
+    // What the network does not say is not excused, nor is a NAD that no network renders.
+    let mut changed = made.clone();
+    changed["spec"]["config"] = made["spec"]["config"].as_str().unwrap().replace("4096", "4097").into();
+    assert_ne!(changed, made);
+    assert!(is_denied(stranger.try_create(&dry_run, &changed), "sriov/vlan"));
+    assert!(is_denied(stranger.try_create(&dry_run, &nad("nobodys", BAD)), "sriov/vlan"));
+    cluster.jane.delete(&format!("{}/old", networks("elsewhere")));
+    assert!(is_denied(stranger.try_create(&dry_run, &made), "sriov/vlan"));
+}
+
+/// Anybody may write an owner-ref and a resource name beside it. Only NADs that a network really renders show the operator's prefix.
+#[test]
+fn a_poisoned_owner_ref_is_no_prefix() {
+    let mut cluster = Cluster::start();
+    no_operator(&cluster);
+    cluster.namespace("apps");
+    cluster.namespace("tenant");
+    let owner = |name: &str| format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/{name}");
+    let mut poisoned = nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
+    poisoned["metadata"]["annotations"] = json!({
+        "sriovnetwork.openshift.io/owner-ref": owner("net"), "k8s.v1.cni.cncf.io/resourceName": "evil.io/cx7" });
+    cluster.jane.create(&nads("tenant"), &poisoned);
+    for name in ["net", "sibling"] {
+        cluster.jane.create(&networks(OPERATOR), &network_in(OPERATOR, name));
+    }
+    cluster.deploy();
+    let mut bare = nad("net", BARE);
+    bare["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner("net") });
+    let refused = cluster.jane.try_create(&nads("apps"), &bare).unwrap_err();
+    assert!(
+        refused.message.contains("resourceName: {prefix: <domain>}") && !refused.message.contains("evil.io"),
+        "it says what to set: {refused:?}"
+    );
+    // The operator has rendered another network beside it.
+    let sibling = cluster.admin.get(&format!("{}/sibling", networks(OPERATOR))).unwrap();
+    cluster.jane.create(&nads("apps"), &rendered(&sibling));
+    let made = cluster.jane.create(&nads("apps"), &bare);
+    assert_eq!(annotated(&made), Some("openshift.io/cx7"), "{made:#}");
+    cluster.jane.wait(&nad_at("apps", "net"), |_| true);
+}

@@ -1,0 +1,287 @@
+//! An object that makes nadmit panic, and a task that ends: neither takes anything else along.
+//!
+//! No object is known that does it, so most of these bring the panic themselves, where nadmit's parts call something of the test's.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use nadmit::cluster::auditor::Auditor;
+use nadmit::cluster::complete::{Completer, Scan};
+use nadmit::cluster::facts::{Found, Question, Source};
+use nadmit::cluster::lease::{Candidate, Claim, Timing};
+use nadmit::cluster::refusals::Refusals;
+use nadmit::cluster::survey::{Looked, Sink, Survey};
+use nadmit::cluster::{Caches, Informed, Witness};
+use nadmit::policy::{Facts, Names, Policy, Rewrites};
+use nadmit::resources::Object;
+use nadmit::supervise::{Panicked, Pauses, Supervisor};
+use nadmit::telemetry::Metrics;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{Client, Http, Trust, block_on};
+use crate::cluster::Cluster;
+use crate::harness::Server;
+use crate::objects::{Kind, annotated, nad, nad_at, nads, network};
+use crate::processes::wait;
+
+const POISON: &str = "poison";
+const INCOMPLETE: &str = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#;
+
+fn as_nadmit(cluster: &Cluster) -> nadmit::cluster::Cluster {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    block_on(nadmit::cluster::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit"))).unwrap()
+}
+
+/// The metrics of what runs in the test itself, and who watches over it.
+fn supervised() -> (Metrics, Supervisor) {
+    let metrics = Metrics::default();
+    let [first, longest, steady] = [10, 100, 200].map(Duration::from_millis);
+    let supervisor = Supervisor::new(&metrics.tasks, Pauses { first, longest, steady });
+    (metrics, supervisor)
+}
+
+fn wait_for_series(metrics: &Metrics, series: &str) {
+    wait(series, || metrics.text().lines().any(|line| line == series).then_some(()));
+}
+
+/// Panics over one object, as a judgement might.
+#[derive(Default)]
+struct Poisoned {
+    looked: Vec<String>,
+    skipped: Vec<String>,
+}
+
+impl Sink for Poisoned {
+    fn expects(&mut self, _: usize) {}
+
+    fn rewrites(&self, _: &str, _: &str, name: &str) -> Option<Rewrites> {
+        assert_ne!(name, POISON, "it is poison");
+        None
+    }
+
+    async fn looked(&mut self, looked: Looked<'_>) {
+        self.looked.push(format!("{} {}", looked.object.kind(), looked.object.meta().name));
+    }
+
+    fn skipped(&mut self, object: &str, panicked: &Panicked) {
+        assert!(panicked.to_string().contains("it is poison"), "{panicked}");
+        self.skipped.push(object.to_owned());
+    }
+}
+
+#[test]
+fn an_audit_skips_the_object_that_makes_it_panic() {
+    let cluster = Cluster::start();
+    cluster.namespace("apps");
+    for name in ["a", POISON, "z"] {
+        cluster.admin.create(&nads("apps"), &nad(name, INCOMPLETE));
+        cluster.admin.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, "apps", &json!({})));
+    }
+    let (policy, mut sink) = (Policy::default(), Poisoned::default());
+    let api = as_nadmit(&cluster);
+    let survey = Survey { cluster: &api, policy: &policy, names: Names::All };
+    block_on(survey.run(jiff::Timestamp::now(), &mut Refusals::default(), &mut sink)).unwrap();
+    sink.looked.sort();
+    let kind = "NetworkAttachmentDefinition";
+    assert_eq!(
+        sink.looked,
+        [format!("{kind} a"), format!("{kind} z"), "SriovNetwork a".into(), "SriovNetwork z".into()]
+    );
+    sink.skipped.sort();
+    let home = crate::objects::OPERATOR;
+    assert_eq!(sink.skipped, [format!("{kind} apps/{POISON}"), format!("SriovNetwork {home}/{POISON}")]);
+}
+
+/// Sees every write, and panics over one object.
+#[derive(Default)]
+struct Seen(Mutex<Vec<String>>);
+
+impl Witness for Seen {
+    fn saw(&self, _: &'static str, _: &str, name: &str, _: &str) {
+        assert_ne!(name, POISON, "it is poison");
+        self.0.lock().unwrap().push(name.to_owned());
+    }
+
+    fn lost(&self, _: &'static str, _: &str, name: &str, _: &str) {
+        assert_ne!(name, POISON, "it is poison");
+    }
+}
+
+#[test]
+fn a_watch_goes_on_after_the_object_that_makes_it_panic() {
+    let cluster = Cluster::start();
+    cluster.namespace("apps");
+    let (metrics, supervisor) = supervised();
+    let api = as_nadmit(&cluster);
+    let caches = block_on(async { Caches::start(&api, &metrics.caches, &supervisor) });
+    assert!(block_on(caches.listed(Duration::from_secs(60))).is_empty());
+    let seen = Arc::new(Seen::default());
+    caches.let_see(Some(Arc::clone(&seen) as _));
+    for name in [POISON, "after"] {
+        cluster.admin.create(&nads("apps"), &nad(name, INCOMPLETE));
+    }
+    cluster.admin.delete(&nad_at("apps", POISON));
+    cluster.admin.create(&nads("apps"), &nad("last", INCOMPLETE));
+    wait("what comes after", || seen.0.lock().unwrap().contains(&"last".to_owned()).then_some(()));
+    assert!(seen.0.lock().unwrap().contains(&"after".to_owned()));
+    assert_eq!(supervisor.failure(), None);
+    // What is known of the objects is known of this one too: only who watched did not see it.
+    wait_for_series(&metrics, "nadmit_cache_objects{kind=\"NetworkAttachmentDefinition\"} 2");
+    wait_for_series(&metrics, "nadmit_cache_skipped_total{kind=\"NetworkAttachmentDefinition\"} 2");
+    wait_for_series(&metrics, "nadmit_task_up{task=\"caches\"} 1");
+}
+
+/// Knows nothing, and panics over one object.
+struct Unknowing;
+
+impl Source for Unknowing {
+    fn known(&self, object: &Object<'_>) -> Facts {
+        assert_ne!(object.meta().name, POISON, "it is poison");
+        Facts::default()
+    }
+
+    fn find<'a>(&'a self, _: Facts, _: Question<'a>, _: Duration) -> Found<'a> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+#[test]
+fn the_objects_after_the_one_that_panics_are_completed() {
+    let cluster = Cluster::start();
+    cluster.namespace("apps");
+    for name in ["a", POISON, "z"] {
+        cluster.admin.create(&nads("apps"), &nad(name, INCOMPLETE));
+    }
+    let (metrics, supervisor) = supervised();
+    let api = as_nadmit(&cluster);
+    let caches = block_on(async { Caches::start(&api, &metrics.caches, &supervisor) });
+    let completer = Completer {
+        informed: Arc::new(Informed { cluster: api, caches }),
+        source: Arc::new(Unknowing),
+        policy: Arc::default(),
+        completions: metrics.completions.clone(),
+        supervisor,
+    };
+    let scan = block_on(completer.scan(|| true)).unwrap();
+    assert_eq!(scan, Scan { seen: 3, completed: 2, failed: 1 });
+    for (name, want) in [("a", Some("a.io/b")), (POISON, None), ("z", Some("a.io/b"))] {
+        assert_eq!(annotated(&cluster.admin.get(&nad_at("apps", name)).unwrap()), want, "{name}");
+    }
+    let text = metrics.text();
+    assert!(text.contains("nadmit_completions_total{result=\"failed\"} 1\n"), "{text}");
+    assert!(text.contains("nadmit_task_panics_total{task=\"completion\"} 1\n"), "{text}");
+}
+
+/// The lease is kept, and the task is started again and does its work.
+#[test]
+fn a_killed_leader_task_is_started_again() {
+    let cluster = Cluster::start();
+    let (metrics, supervisor) = supervised();
+    let api = as_nadmit(&cluster);
+    let caches = block_on(async { Caches::start(&api, &metrics.caches, &supervisor) });
+    let informed = Arc::new(Informed { cluster: api.clone(), caches });
+    let candidate = Candidate {
+        cluster: api,
+        namespace: "nadmit".to_owned(),
+        name: "nadmit".to_owned(),
+        identity: "test".to_owned(),
+        timing: Timing::default(),
+    };
+    let (standing, claims) = watch::channel(Claim::default());
+    let auditor = Auditor {
+        informed,
+        policy: Arc::default(),
+        metrics: metrics.audit.clone(),
+        identity: "test".to_owned(),
+        supervisor: supervisor.clone(),
+    };
+    let starts = Arc::new(AtomicUsize::new(0));
+    let (kills, killed) = watch::channel(0);
+    block_on(async {
+        let counted = Arc::clone(&starts);
+        let stop = CancellationToken::new();
+        supervisor.restarted("lease", move || candidate.clone().stand(standing.clone(), stop.clone()));
+        supervisor.restarted("audit", move || {
+            let (number, mut killed) = (counted.fetch_add(1, Ordering::SeqCst), killed.clone());
+            let audit = auditor.clone().run(claims.clone());
+            async move {
+                tokio::select! {
+                    () = audit => {}
+                    Ok(_) = killed.wait_for(|kills| *kills > number) => panic!("killed"),
+                }
+            }
+        });
+    });
+    let scanned = || metrics.text().contains("nadmit_audit_last_scan_timestamp_seconds");
+    wait("a scan", || scanned().then_some(()));
+    kills.send_replace(1);
+    wait_for_series(&metrics, "nadmit_task_up{task=\"audit\"} 0");
+    wait_for_series(&metrics, "nadmit_task_up{task=\"audit\"} 1");
+    wait("another scan", || scanned().then_some(()));
+    wait_for_series(&metrics, "nadmit_task_panics_total{task=\"audit\"} 1");
+    assert_eq!(starts.load(Ordering::SeqCst), 2);
+    let lease = cluster.admin.get("/apis/coordination.k8s.io/v1/namespaces/nadmit/leases/nadmit").unwrap();
+    assert_eq!((&lease["spec"]["holderIdentity"], &lease["spec"]["leaseTransitions"]), (&"test".into(), &0.into()));
+    assert_eq!(supervisor.failure(), None);
+}
+
+/// Texts that break the YAML parser nadmit uses, or fill its memory, where the operator pastes them into a template.
+fn hostile() -> Vec<Value> {
+    let nested = format!("'\nx: {}", "[".repeat(5000));
+    let wide = format!("'\nx: &a [{}]\ny: [{}]\nz: '", "0,".repeat(5000), "*a,".repeat(5000));
+    let mut bomb = "'\na: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for (name, of) in [("b", "a"), ("c", "b"), ("d", "c"), ("e", "d"), ("f", "e"), ("g", "f"), ("h", "g")] {
+        bomb += &format!("{name}: &{name} [*{of},*{of},*{of},*{of},*{of},*{of},*{of},*{of},*{of},*{of}]\n");
+    }
+    let texts = ["'\nx: [!,", "'\nx: [!a,]\ny: '", "'\nx: ''|\n 0", "\u{1b}[2J\u{202e}", &nested, &wide, &bomb];
+    texts.into_iter().map(|text| json!({ "ipam": text })).collect()
+}
+
+/// What a replica says of itself.
+fn ready(cluster: &Cluster, server: &Server) -> u16 {
+    let secret = cluster.admin.get("/api/v1/namespaces/nadmit/secrets/nadmit-tls").unwrap();
+    let ca = BASE64_STANDARD.decode(secret["data"]["ca.crt"].as_str().unwrap()).unwrap();
+    let trust = Trust::in_ca(&ca).named("nadmit.nadmit.svc");
+    block_on(async {
+        let mut client = Client::connect(server.https, &trust, Http::One).await.unwrap();
+        client.send("GET", "/readyz", &[], Vec::new()).await.unwrap().status.as_u16()
+    })
+}
+
+#[test]
+fn hostile_objects_leave_both_replicas_answering() {
+    let mut cluster = Cluster::start();
+    cluster.namespace("apps");
+    for (number, fields) in hostile().iter().enumerate() {
+        let stored = network(Kind::Sriov, &format!("hostile-{number}"), "apps", fields);
+        cluster.admin.create(&Kind::Sriov.path(), &stored);
+    }
+    cluster.deploy();
+    cluster.start_nadmit();
+    let leads = |server: &&Server| server.metrics_text().contains("nadmit_audit_last_scan_timestamp_seconds");
+    wait("a scan", || cluster.nadmits.iter().find(leads).map(|_| ()));
+    for server in &cluster.nadmits {
+        wait("it is registered", || (server.metric("nadmit_registered") == 1.0).then_some(()));
+        assert_eq!(ready(&cluster, server), 200);
+        let metrics = server.metrics_text();
+        let tasks: Vec<_> = metrics.lines().filter(|line| line.starts_with("nadmit_task_up{")).collect();
+        assert_eq!(tasks.len(), 13, "{tasks:?}");
+        assert!(tasks.iter().all(|line| line.ends_with(" 1")), "{tasks:?}");
+        let panics = metrics.lines().filter(|line| line.starts_with("nadmit_task_panics_total{"));
+        assert!(panics.clone().count() == tasks.len() && panics.clone().all(|line| line.ends_with(" 0")));
+    }
+    // The next one is denied, not stored unjudged, and the message holds nothing that a terminal would obey.
+    for (number, fields) in hostile().iter().enumerate() {
+        let sent = network(Kind::Sriov, &format!("more-{number}"), "apps", fields);
+        let refused = cluster.jane.try_create(&Kind::Sriov.path(), &sent).expect_err("it is denied");
+        // The backstop denies some of them before nadmit is asked.
+        let is_denied = ["denied the request", "denied request"].iter().any(|words| refused.message.contains(words));
+        assert!(is_denied, "{refused:?}");
+        assert!(!refused.message.contains(['\u{1b}', '\u{202e}']), "{refused:?}");
+    }
+}

@@ -1,0 +1,3 @@
+module nadmit.io/tests/readers/decoder
+
+go 1.24

@@ -1,0 +1,143 @@
+//! The structs that nadmit mirrors, what its own reading puts into them, and how both are written down for a comparison.
+
+use nadmit::cni::schema::{Field, INT, Reading, Type, UINT32, field, find, first_error};
+use nadmit::cni::{fold, readers as tables};
+use nadmit::json::{Document, Kind, Value as Node, integer_of_float};
+use serde_json::{Value, json};
+
+use crate::decoder::Answer;
+
+/// A struct that somebody decodes a config into.
+pub struct Reader {
+    pub name: String,
+    pub number: usize,
+    pub holds: Type,
+    pub reading: Reading,
+}
+
+/// Every struct that nadmit mirrors.
+pub fn readers() -> Vec<Reader> {
+    let common = || tables::COMMON.iter();
+    let mut readers = vec![
+        ("the config as Multus reads it".to_owned(), fields(common()), Reading::Text),
+        ("the list as Multus reads it".to_owned(), fields(common().chain(tables::LIST)), Reading::Text),
+        ("a plugin nobody knows".to_owned(), fields(common()), Reading::Copy),
+    ];
+    for (name, own) in tables::KNOWN {
+        // A key of the plugin's own goes before what everybody has under the same name.
+        let others = common().filter(|field| own.iter().all(|known| known.key != field.key));
+        readers.push(((*name).to_owned(), fields(own.iter().chain(others)), Reading::Copy));
+    }
+    for (name, ..) in tables::IPAM {
+        let section = field("ipam", *tables::ipam_type(name));
+        readers.push(((*name).to_owned(), vec![section, field("name", Type::Str)], Reading::Copy));
+    }
+    let readers = readers.into_iter().enumerate();
+    readers
+        .map(|(number, (name, fields, reading))| Reader { name, number, holds: Type::Object(fields.leak()), reading })
+        .collect()
+}
+
+fn fields<'f>(from: impl Iterator<Item = &'f Field>) -> Vec<Field> {
+    from.map(|known| field(known.key, known.holds)).collect()
+}
+
+/// A type as the Go program wants it described.
+pub fn describe(holds: &Type) -> Value {
+    let kind = |kind: &str| json!({"kind": kind});
+    let of = |kind: &str, inner: &Type| json!({"kind": kind, "of": describe(inner)});
+    match holds {
+        Type::Any => kind("any"),
+        Type::Str => kind("string"),
+        Type::Bool => kind("bool"),
+        Type::Int(0, max) if *max == int_bounds(&UINT32).1 => kind("uint32"),
+        Type::Int(0, _) => kind("uint"),
+        Type::Int(min, max) if (*min, *max) == int_bounds(&INT) => kind("int"),
+        Type::Int(..) => panic!("{holds:?} is no type of Go's"),
+        Type::Text => kind("text"),
+        Type::Network => kind("network"),
+        Type::List(inner) => of("list", inner),
+        Type::Map(inner) => of("map", inner),
+        Type::Pointer(inner) => of("pointer", inner),
+        Type::Fresh(inner) => of("fresh", inner),
+        Type::Object(fields) => {
+            let fields = fields.iter().map(|field| json!({"key": field.key, "type": describe(&field.holds)}));
+            json!({"kind": "object", "fields": fields.collect::<Value>()})
+        }
+    }
+}
+
+fn int_bounds(holds: &Type) -> (i128, i128) {
+    if let Type::Int(min, max) = holds { (*min, *max) } else { (0, 0) }
+}
+
+impl Reader {
+    /// What nadmit makes of a config.
+    pub fn read(&self, config: &str) -> Answer {
+        let document = match Document::parse(config) {
+            Ok(document) => document,
+            Err(error) => return Answer::Error(error.to_string()),
+        };
+        let (Type::Object(fields), Some(members)) = (&self.holds, document.root.members()) else {
+            panic!("{config} is no object");
+        };
+        if let Some(misfit) = first_error(&[fields], members, self.reading) {
+            return Answer::Error(format!("{:?} should be {}", misfit.value.kind, misfit.wanted));
+        }
+        let folded = show(&self.holds, Some(&fold::object(&[fields], &document.root, self.reading)));
+        if !fold::repeats(&document.root) {
+            let plain = show(&self.holds, Some(&document.root));
+            assert_eq!(plain, folded, "without repeated keys there is nothing to fold: {config}");
+        }
+        Answer::Value(folded)
+    }
+}
+
+/// A value as the Go program prints it.
+fn show(holds: &Type, value: Option<&Node<'_>>) -> Value {
+    let value = value.filter(|value| !value.is_null());
+    match (holds, value.map(|value| &value.kind)) {
+        (Type::Object(fields), kind) => {
+            let members = if let Some(Kind::Object(members)) = kind { members.as_slice() } else { &[] };
+            let mut object: serde_json::Map<_, _> =
+                fields.iter().map(|field| (field.key.to_owned(), show(&field.holds, None))).collect();
+            for member in members {
+                if let Some(found) = find(&[fields], &member.key) {
+                    object.insert(found.field.key.to_owned(), show(&found.field.holds, Some(&member.value)));
+                }
+            }
+            Value::Object(object)
+        }
+        (Type::Fresh(of), _) => show(of, value),
+        (Type::Pointer(to), Some(_)) => show(to, value),
+        (Type::Str | Type::Network, Some(Kind::String(text))) => json!(text),
+        (Type::Str | Type::Network, _) => json!(""),
+        (Type::Text, Some(Kind::String(text))) if !text.is_empty() => json!(text),
+        (Type::Bool, kind) => json!(kind == Some(&Kind::Bool(true))),
+        (Type::Int(..), Some(Kind::Number(text))) => {
+            json!(integer_of_float(text.parse().unwrap()).unwrap().to_string())
+        }
+        (Type::Int(..), _) => json!("0"),
+        (Type::List(of), Some(Kind::Array(elements))) => {
+            elements.iter().map(|element| show(of, Some(element))).collect()
+        }
+        (Type::Map(of), Some(Kind::Object(members))) => {
+            let entries = members.iter().map(|member| (member.key.to_string(), show(of, Some(&member.value))));
+            Value::Object(entries.collect())
+        }
+        (Type::Any, Some(_)) => any(value.unwrap()),
+        _ => Value::Null,
+    }
+}
+
+fn any(value: &Node<'_>) -> Value {
+    match &value.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(flag) => json!(flag),
+        Kind::Number(text) => json!(format!("float {:016x}", text.parse::<f64>().unwrap().to_bits())),
+        Kind::String(text) => json!(text),
+        Kind::Array(elements) => elements.iter().map(any).collect(),
+        // Of equal keys the last one counts.
+        Kind::Object(members) => members.iter().map(|member| (member.key.to_string(), any(&member.value))).collect(),
+    }
+}

@@ -1,0 +1,44 @@
+//! What a server does when one of its background tasks ends.
+
+use std::time::{Duration, Instant};
+
+use super::client::block_on;
+use super::harness::PATIENCE;
+use super::in_process::InProcess;
+
+/// Probes see that it is not ready; requests that still come are answered.
+#[test]
+fn a_replica_with_a_dead_task_is_not_ready_and_still_answers() {
+    block_on(async {
+        let (server, supervisor, _) = InProcess::supervised(Duration::from_secs(600)).await;
+        let ready = async || server.connect().await.send("GET", "/readyz", &[], Vec::new()).await.unwrap().status;
+        assert_eq!(ready().await, 200);
+        let metrics = server.metrics().await;
+        for task in ["https", "metrics", "files"] {
+            assert!(metrics.contains(&format!("nadmit_task_up{{task=\"{task}\"}} 1\n")), "{metrics}");
+        }
+        supervisor.serving("certificates", async { panic!("killed") });
+        let until = Instant::now() + PATIENCE;
+        while ready().await != 503 {
+            assert!(Instant::now() < until, "it stays ready");
+        }
+        let metrics = server.metrics().await;
+        assert!(metrics.contains("nadmit_task_up{task=\"certificates\"} 0\n"), "{metrics}");
+        let review = include_bytes!("../../examples/review-good.json").to_vec();
+        let answer = server.connect().await.post("/validate", review).await.unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    });
+}
+
+#[test]
+fn the_unexpected_end_of_a_serving_task_ends_the_server_with_its_cause() {
+    block_on(async {
+        let (_, supervisor, ended) = InProcess::supervised(Duration::ZERO).await;
+        supervisor.restarted("audit", || async { panic!("poison") });
+        assert!(!ended.is_finished(), "what is restarted ends nothing");
+        supervisor.serving("registration", async { panic!("killed") });
+        tokio::time::timeout(PATIENCE, ended).await.expect("it ends").unwrap();
+        let failure = supervisor.failure().expect("the process is to end with an error").to_string();
+        assert_eq!(failure, "background task `registration` ended unexpectedly: it panicked: killed");
+    });
+}

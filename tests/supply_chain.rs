@@ -1,0 +1,147 @@
+//! What nadmit is built from: licences, sources, bans and duplicates, by the lists in deny.toml. cargo-deny checks more of them, but
+//! takes longer to compile than all of this; this runs with every test and without a network.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The texts in a list of deny.toml that has one entry in a line.
+fn listed(key: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join("deny.toml")).unwrap();
+    let (_, after) = text.split_once(&format!("\n{key} = [\n")).unwrap_or_else(|| panic!("no list `{key}`"));
+    let (list, _) = after.split_once("\n]").unwrap();
+    let entry = |line: &str| line.split('"').nth(1).unwrap_or_else(|| panic!("`{key}`: {line}")).to_owned();
+    list.lines().map(entry).collect()
+}
+
+/// A package: its name, its version, its licence, and where it comes from if not from Rust's own registry.
+struct Package {
+    name: String,
+    version: String,
+    licence: String,
+    elsewhere: Option<String>,
+}
+
+/// The packages that are built for this platform, along these kinds of dependencies.
+fn packages(edges: &str) -> Vec<Package> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["tree", "--locked", "--offline", "--prefix=none", "--format={p}|{l}", "--edges", edges]);
+    let output = command.current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: BTreeSet<&str> =
+        text.lines().map(|line| line.trim_end_matches(" (*)")).filter(|line| !line.is_empty()).collect();
+    let package = |line: &&str| {
+        let (package, licence) = line.split_once('|').unwrap();
+        let package = package.replace(" (proc-macro)", "");
+        let mut words = package.splitn(3, ' ').map(str::to_owned);
+        let (name, version) = (words.next().unwrap(), words.next().unwrap().replace('v', ""));
+        Package { name, version, licence: licence.to_owned(), elsewhere: words.next() }
+    };
+    let packages: Vec<_> = lines.iter().map(package).collect();
+    assert!(packages.len() > 100, "only {} packages", packages.len());
+    packages
+}
+
+/// Whether what is allowed satisfies a licence expression: of `OR` one side, of `AND` both. Parentheses hold one expression.
+fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
+    let expression = expression.trim().replace('/', " OR ");
+    let split = |by: &str| -> Option<(String, String)> {
+        let mut depth = 0_i32;
+        expression.char_indices().find_map(|(at, letter)| {
+            depth += i32::from(letter == '(') - i32::from(letter == ')');
+            let rest = expression[at..].strip_prefix(by).filter(|_| depth == 0)?;
+            Some((expression[..at].to_owned(), rest.to_owned()))
+        })
+    };
+    if let Some((one, other)) = split(" OR ") {
+        return is_allowed(&one, allowed) || is_allowed(&other, allowed);
+    }
+    if let Some((one, other)) = split(" AND ") {
+        return is_allowed(&one, allowed) && is_allowed(&other, allowed);
+    }
+    match expression.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+        Some(inner) => is_allowed(inner, allowed),
+        None => allowed.contains(expression.trim()),
+    }
+}
+
+#[test]
+fn licences_are_read_as_they_are_written() {
+    let allowed = BTreeSet::from(["MIT".to_owned(), "ISC".to_owned()]);
+    for (expression, want) in [
+        ("MIT", true),
+        ("GPL-3.0", false),
+        ("GPL-3.0 OR MIT", true),
+        ("GPL-3.0/MIT", true),
+        ("ISC AND (GPL-3.0 OR MIT)", true),
+        ("ISC AND GPL-3.0", false),
+        ("(MIT OR GPL-3.0) AND Zlib", false),
+        ("", false),
+    ] {
+        assert_eq!(is_allowed(expression, &allowed), want, "{expression}");
+    }
+}
+
+#[test]
+fn every_dependency_may_be_one() {
+    let (licences, banned, twice) = (listed("allow"), listed("deny"), listed("skip"));
+    let deny = fs::read_to_string(root().join("deny.toml")).unwrap();
+    for Package { name, version, licence, elsewhere } in packages("normal,build,dev") {
+        let is_clarified = deny.contains(&format!("[[licenses.clarify]]\ncrate = \"{name}\"\n"));
+        assert!(is_clarified || is_allowed(&licence, &licences), "{name} {version}: `{licence}`");
+        assert!(!banned.contains(&name), "{name} is banned");
+        assert!(elsewhere.is_none() || name == "nadmit", "{name}: from {elsewhere:?}");
+    }
+    let mut versions: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for Package { name, version, .. } in packages("normal,build") {
+        versions.entry(name).or_default().push(version);
+    }
+    let mut unused = twice.clone();
+    for (name, found) in versions.iter().filter(|(_, found)| found.len() > 1) {
+        let is_known = |version: &&String| twice.contains(&format!("{name}@{version}"));
+        assert!(
+            found.iter().filter(is_known).count() + 1 >= found.len(),
+            "{name} is there in several versions: {found:?}"
+        );
+        unused.retain(|entry| !found.iter().any(|version| *entry == format!("{name}@{version}")));
+    }
+    assert!(unused.is_empty(), "not there twice any more: {unused:?}");
+}
+
+/// The document names each crate of the lock file that is linked, with its checksum, and is the same each time.
+#[test]
+fn the_sbom_lists_what_is_linked() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("NOT RUN: there is no python3");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let make = |name: &str| {
+        let file = directory.path().join(name);
+        let mut command = Command::new(root().join("deploy/sbom"));
+        command.arg("x86_64-unknown-linux-gnu").arg(&file).current_dir(root());
+        let output = command.env("CARGO", env!("CARGO")).env("CARGO_NET_OFFLINE", "true").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        fs::read_to_string(file).unwrap()
+    };
+    let text = make("one");
+    assert_eq!(text, make("two"));
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&document["bomFormat"], &document["specVersion"]), (&"CycloneDX".into(), &"1.5".into()));
+    let parts = document["components"].as_array().unwrap();
+    let named = |name: &str| parts.iter().find(|part| part["name"] == name);
+    for name in ["rustls", "tokio", "kube-client", "libyaml-safer"] {
+        let part = named(name).unwrap_or_else(|| panic!("{name} is missing"));
+        assert_eq!(part["hashes"][0]["content"].as_str().map(str::len), Some(64), "{part}");
+    }
+    // Tests and build scripts are not in the binary.
+    assert!(named("insta").is_none() && named("criterion").is_none() && named("cmake").is_none());
+}
