@@ -206,6 +206,27 @@ mod tests {
         assert_eq!(quoted("a'b-1"), r"'a\U00000027b-1'");
     }
 
+    /// Many searches in a config of the largest size would cost more than the API server allows, and an error lets the write pass.
+    #[test]
+    fn with_many_plugins_nadmit_is_asked_about_every_long_config() {
+        let with = |names: &[&str]| Policy {
+            device_plugins: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..Policy::default()
+        };
+        assert!(has_device(&with(&["my-sriov", "other"])).contains("contains('other')"));
+        let many = has_device(&with(&["a-name-of-twenty-six-lette", "my-sriov"]));
+        assert!(many.contains("? (true) :") && !many.contains("contains("), "{many}");
+    }
+
+    #[test]
+    fn whoever_says_where_a_network_was_is_judged_unless_it_may_be_the_operator() {
+        let expression = changes_or_wedged().to_string();
+        assert!(
+            expression.contains("resource('network-attachment-definitions').check('create').allowed()"),
+            "{expression}"
+        );
+    }
+
     #[test]
     fn more_plugins_are_looked_for() {
         let policy = Policy { device_plugins: vec!["my-sriov".to_owned()], ..Policy::default() };

@@ -245,3 +245,34 @@ fn annotation(key: &str) -> PointerBuf {
 fn pointer(text: impl Into<String>) -> PointerBuf {
     PointerBuf::parse(text).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many plugins need the same repair, one patch makes all of them, and judging its result yields no further one.
+    #[test]
+    fn many_repairs_converge_at_once() {
+        let plugins = vec![r#"{"type":"sriov"}"#; 40].join(",");
+        let mut nad = serde_json::json!({
+            "apiVersion": "k8s.cni.cncf.io/v1",
+            "kind": "NetworkAttachmentDefinition",
+            "metadata": { "name": "net", "namespace": "apps" },
+            "spec": { "config": format!(r#"{{"cniVersion":"1.0.0","name":"net","plugins":[{plugins}]}}"#) },
+        });
+        let policy =
+            Policy::parse("{namespaces: [{names: [apps], defaultResourceName: a.io/b}], resourceName: {write: both}}")
+                .unwrap();
+        let patch_of = |nad: &serde_json::Value| {
+            let text = nad.to_string();
+            let object = Object::read(&text).unwrap().unwrap();
+            judge(&Subject::manifest(&object), &Facts::default(), &policy).patch
+        };
+        let patch = patch_of(&nad);
+        assert!(!patch.0.is_empty());
+        json_patch::patch(&mut nad, &patch).unwrap();
+        let config = nad["spec"]["config"].as_str().unwrap();
+        assert_eq!(config.matches(r#""resourceName""#).count(), 40, "{config}");
+        assert_eq!(patch_of(&nad), Patch::default());
+    }
+}
