@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -158,8 +158,8 @@ impl Server {
         state.take_policy(policy);
         state.metrics.expires("serving", tls.expires());
         Ok(Self {
-            https: listen(https).await?,
-            metrics: listen(scrapes).await?,
+            https: listen(https)?,
+            metrics: listen(scrapes)?,
             state: Arc::new(state),
             tls: Arc::new(tls),
             watched,
@@ -262,8 +262,17 @@ impl Server {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })
+/// How many connections may wait to be accepted. One that finds no place there tries again a second later, which is too late for a probe.
+const BACKLOG: u32 = 4096;
+
+fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let open = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    open().map_err(|source| ServeError::Listen { address, source })
 }
 
 async fn watch(mut watched: Watched, state: Arc<State>, tls: Arc<Tls>, reload: Arc<Notify>, stop: CancellationToken) {
