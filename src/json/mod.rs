@@ -254,7 +254,7 @@ impl<'t> Document<'t> {
         Ok(Self { text, root, views: Default::default() })
     }
 
-    /// The derived values of that number, made at the first call. `None` beyond the last number there is room for.
+    /// The derived values of that number, made at the first call. `None` beyond the last number that is kept.
     pub(crate) fn views(&self, number: usize, make: impl FnOnce() -> Vec<Value<'static>>) -> Option<&[Value<'static>]> {
         self.views.get(number).map(|views| views.get_or_init(make).as_slice())
     }

@@ -126,7 +126,7 @@ fn action(rule: &Rule, has_repairs: bool, ceiling: Action, is_final: bool, scope
     let wanted = scope.action(rule).unwrap_or(if repairs { Action::Patch } else { rule.default });
     let possible = if wanted == Action::Patch && !repairs { Action::Deny } else { wanted };
     match (possible, ceiling) {
-        // It may be mended, but it is no reason to refuse anything.
+        // It may be fixed, but it is no reason to deny anything.
         (Action::Deny, Action::Patch) => Action::Warn,
         (possible, ceiling) => possible.min(ceiling),
     }

@@ -26,7 +26,7 @@ pub struct Limits {
     pub audit_batches: usize,
     /// How long audit events are counted together.
     pub audit_period: Duration,
-    /// Open connections. An API server has one for each review at a time; this is room for several API servers.
+    /// Open connections. An API server has one for each review at a time; this is enough for several API servers.
     pub connections: usize,
     /// Open connections to the listener for metrics.
     pub scrapes: usize,
