@@ -1,5 +1,7 @@
 //! What is judged in the benches.
 
+use std::sync::LazyLock;
+
 use nadmit::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, Subject, Verdict, judge};
 use nadmit::resources::{NetworkId, NetworkKind, Object};
 use nadmit::review::{Endpoint, Outcome, Review, answer};
@@ -36,12 +38,13 @@ fn nad(config: &str) -> String {
     .to_string()
 }
 
-/// A NAD whose config is about so many bytes of keys and values.
+/// A NAD whose config is about so many bytes of keys and values, but has no more values than a config of 1 MiB may have.
 pub fn large_nad(bytes: u64) -> String {
+    let text = "x".repeat(120);
     let mut config = "{\"cniVersion\":\"1.0.0\",\"type\":\"sriov\"".to_owned();
     let mut number = 0;
-    while (config.len() as u64) < bytes - 60 {
-        config += &format!(",\"key{number}\":{{\"list\":[1,2.5,\"text\",null,true]}}");
+    while (config.len() as u64) < bytes - 180 {
+        config += &format!(",\"key{number}\":{{\"list\":[1,2.5,\"{text}\",null,true]}}");
         number += 1;
     }
     nad(&(config + "}"))
@@ -91,7 +94,8 @@ pub fn read(json: &str) -> Object<'_> {
 
 /// Judges an object that was read.
 pub fn judge_object(object: &Object<'_>, facts: &Facts) -> Verdict {
-    judge(&Subject { object, old: None, writer: Some(OPERATOR), is_final: false }, facts, &Policy::default())
+    static POLICY: LazyLock<Policy> = LazyLock::new(Policy::default);
+    judge(&Subject { object, old: None, writer: Some(OPERATOR), is_final: false }, facts, &POLICY)
 }
 
 /// A review of what the operator's daemon writes about a node with 8 NICs of 64 VFs each, one of which changed.

@@ -14,6 +14,7 @@ use tracing::{error, info, warn};
 use super::cache::Informed;
 use super::changes::{Changes, MOST_PLACES, Spot, WINDOW};
 use super::events::Events;
+use super::later::Later;
 use super::lease::Claim;
 use super::refusals::Refusals;
 use super::reports::Reporter;
@@ -268,7 +269,8 @@ impl Running<'_> {
             around.waiting = waited + 1;
             let waits = nad.is_none() && around.waits(network, &kept.moments, &self.policy);
             if waits {
-                self.refusals.ask(cluster, vec![kept], &around).await;
+                let network = Later::held(kept.clone());
+                self.refusals.ask(cluster, vec![(&network, kept.moments.uid.clone())], &around).await;
             } else if nad.is_some() {
                 self.refusals.forget(&kept.moments.uid);
             }
@@ -353,7 +355,7 @@ impl Sink for Running<'_> {
 
 impl Cluster {
     /// The object at an address, as an audit keeps it.
-    async fn kept(&self, path: &str) -> Result<Option<Kept>, Failed> {
+    pub(super) async fn kept(&self, path: &str) -> Result<Option<Kept>, Failed> {
         Ok(self.get(path).await?.and_then(|text| Kept::of(&text)))
     }
 }

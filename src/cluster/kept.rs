@@ -11,7 +11,7 @@ use super::watch::Keep;
 use crate::deploy::EXEMPT;
 use crate::policy::{Lookup, NadFact, NamespaceState};
 use crate::resources::raw::Fields;
-use crate::resources::{NetworkId, Object};
+use crate::resources::{NetworkId, Object, name_of};
 
 /// The namespaces, how they are, and whether they are exempt by their label.
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl Keep for Policies {
     fn read(object: &str) -> Option<String> {
         let policy = Fields::parse(object).ok()?;
         let name = members(&policy, "spec").and_then(|spec| spec.text("resourceName").value());
-        Some(name.unwrap_or_default().into_owned())
+        Some(name_of(&name.unwrap_or_default()).to_owned())
     }
 
     fn put(&mut self, id: &Id<'_>, fact: String) {

@@ -17,6 +17,7 @@ pub mod facts;
 pub mod fix;
 mod held;
 mod kept;
+mod later;
 pub mod lease;
 mod look;
 mod lookups;

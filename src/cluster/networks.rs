@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::collection::{Id, key};
 use super::watch::Keep;
 use crate::policy::NetworkFact;
-use crate::resources::{LAST_NAMESPACE, NetworkId, NetworkKind, Object};
+use crate::resources::{LAST_NAMESPACE, NetworkId, NetworkKind, Object, name_of};
 
 /// How many networks that render to one place are told of: to rules, more of them make no difference.
 pub(super) const MOST_HERE: usize = 4;
@@ -64,7 +64,8 @@ impl Keep for Networks {
             Ok(Some(Object::Network(network))) => {
                 let (target, last) = (network.target_namespace(), network.meta.annotation(LAST_NAMESPACE));
                 let is_moving = last.is_some_and(|last| last != target);
-                Some(Rendered { target: target.into(), resource: network.text("resourceName").into(), is_moving })
+                let resource = network.text("resourceName");
+                Some(Rendered { target: name_of(&target).into(), resource: name_of(&resource).into(), is_moving })
             }
             _ => None,
         }

@@ -10,7 +10,7 @@ use super::pages::Pages;
 use super::{Cluster, Failed, address};
 use crate::policy::rules::drift::is_rendering;
 use crate::policy::{Facts, OperatorFact, Operators, Policy, Prefix, USUAL_NAME};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Nad, Network, NetworkKind, Object, RESOURCE_NAME};
+use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Nad, Network, NetworkKind, Object, RESOURCE_NAME, name_of};
 
 /// How many networks of each kind are looked at for the prefix on their NADs.
 const LIMIT: usize = 8;
@@ -137,7 +137,7 @@ pub(super) fn stated(deployment: &Value) -> Option<String> {
     let containers = deployment.pointer("/spec/template/spec/containers")?.as_array()?;
     let mut variables = containers.iter().filter_map(|container| container.get("env")?.as_array()).flatten();
     let prefix = variables.find(|variable| variable.get("name").and_then(Value::as_str) == Some("RESOURCE_PREFIX"))?;
-    prefix.get("value").and_then(Value::as_str).filter(|value| !value.is_empty()).map(str::to_owned)
+    prefix.get("value").and_then(Value::as_str).filter(|value| !value.is_empty()).map(|value| name_of(value).to_owned())
 }
 
 /// How many pods of a Deployment are available.

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::Cluster;
+use super::later::Later;
 use super::owner::segment;
 use crate::audit::around::Around;
-use crate::audit::moments::Kept;
 use crate::policy::shortened;
 use crate::resources::{NAD_GROUP, NADS, Object, render};
 use crate::supervise::contained_async;
@@ -40,15 +40,18 @@ pub struct Refusals {
 
 impl Refusals {
     /// Asks about networks, as far as there are questions left: first about those that were asked about longest ago, or never.
-    pub(super) async fn ask(&mut self, cluster: &Cluster, networks: Vec<&Kept>, around: &Around) {
-        for network in self.turns(networks, Instant::now()) {
+    pub(super) async fn ask(&mut self, cluster: &Cluster, networks: Vec<(&Later, Box<str>)>, around: &Around) {
+        for (network, uid) in self.turns(networks, Instant::now()) {
             let now = Instant::now();
             self.asked += 1;
-            let uid = &network.moments.uid;
-            let answer = timeout(LONGEST, contained_async(cluster.who_refuses(&network.text, around))).await;
+            let asked = async {
+                let network = network.whole(cluster).await.ok()??;
+                cluster.who_refuses(&network.text, around).await
+            };
+            let answer = timeout(LONGEST, contained_async(asked)).await;
             // Where none came what was said before stays, and the turn is over all the same.
-            let words = answer.map_or_else(|_| self.said(uid).map(str::to_owned), |asked| asked.ok().flatten());
-            self.said.insert(uid.clone(), (now, words));
+            let words = answer.map_or_else(|_| self.said(&uid).map(str::to_owned), |asked| asked.ok().flatten());
+            self.said.insert(uid, (now, words));
             if now.elapsed() >= SLOW {
                 self.asked = MOST;
                 return;
@@ -61,12 +64,13 @@ impl Refusals {
         self.said.get(uid)?.1.as_deref()
     }
 
-    fn turns<'k>(&mut self, mut networks: Vec<&'k Kept>, now: Instant) -> Vec<&'k Kept> {
+    /// Those that are asked about now, each with its UID.
+    fn turns<T>(&mut self, mut networks: Vec<(T, Box<str>)>, now: Instant) -> Vec<(T, Box<str>)> {
         if self.since.is_none_or(|since| now.duration_since(since) >= WHILE) {
             (self.since, self.asked) = (Some(now), 0);
             self.said.retain(|_, (at, _)| now.duration_since(*at) < LASTS);
         }
-        networks.sort_by_key(|network| self.said.get(&network.moments.uid).map(|(at, _)| *at));
+        networks.sort_by_key(|(_, uid)| self.said.get(uid).map(|(at, _)| *at));
         networks.truncate(MOST.saturating_sub(self.asked));
         networks
     }
@@ -107,18 +111,16 @@ mod tests {
     /// However many wait, each is asked about in its turn, also where others are looked at in between.
     #[test]
     fn all_have_their_turn() {
-        let waiting: Vec<_> =
-            (0..2 * MOST + 5).map(|number| format!(r#"{{"metadata":{{"uid":"{number}"}}}}"#)).collect();
-        let waiting: Vec<_> = waiting.iter().map(|text| Kept::of(text).unwrap()).collect();
+        let waiting: Vec<((), Box<str>)> = (0..2 * MOST + 5).map(|number| ((), number.to_string().into())).collect();
         let mut refusals = Refusals::default();
         let start = Instant::now();
-        let mut look = |minute: u64, at: &[Kept]| {
+        let mut look = |minute: u64, at: &[((), Box<str>)]| {
             let now = start + Duration::from_secs(60 * minute);
-            let turns = refusals.turns(at.iter().collect(), now);
+            let turns = refusals.turns(at.to_vec(), now);
             refusals.asked += turns.len();
-            let asked = turns.into_iter().map(|network| {
-                refusals.said.insert(network.moments.uid.clone(), (now, None));
-                network.moments.uid.parse::<usize>().unwrap()
+            let asked = turns.into_iter().map(|((), uid)| {
+                refusals.said.insert(uid.clone(), (now, None));
+                uid.parse::<usize>().unwrap()
             });
             asked.collect::<Vec<_>>()
         };
@@ -131,7 +133,7 @@ mod tests {
         assert_eq!(look(20, &waiting), Vec::from_iter(third));
         assert_eq!(refusals.said.len(), waiting.len());
         // What was said is not kept for ever.
-        refusals.turns(Vec::new(), start + Duration::from_secs(60 * 20) + LASTS);
+        refusals.turns::<()>(Vec::new(), start + Duration::from_secs(60 * 20) + LASTS);
         assert!(refusals.said.is_empty());
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::collection::{Id, Page, key};
+use super::later::{Later, Memory};
 use super::pages::Pages;
 use super::refusals::Refusals;
 use super::surroundings::Unread;
@@ -73,7 +74,7 @@ pub struct Surveyed {
 #[derive(Default)]
 struct Networks {
     /// By the place they render to.
-    at: HashMap<Box<str>, Vec<Kept>>,
+    at: HashMap<Box<str>, Vec<Later>>,
     /// By what they are called.
     known: HashMap<NetworkId, NetworkFact>,
 }
@@ -88,19 +89,22 @@ impl Survey<'_> {
         let mut networks = self.networks(sink).await?;
         let mut surveyed = Surveyed { unread: unread.0, around, listing: began.elapsed() };
         let rest = self.nads(&mut networks, &mut surveyed, sink).await?;
-        self.alone(rest, &mut networks, &mut surveyed.around, refusals, sink).await;
+        self.alone(rest, &mut networks, &mut surveyed.around, refusals, sink).await?;
         Ok(surveyed)
     }
 
     async fn networks(&self, sink: &mut impl Sink) -> Result<Networks, Failed> {
         let mut networks = Networks::default();
+        let mut memory = Memory::default();
         for kind in NetworkKind::ALL {
             let mut seen = 0;
             let address = format!("/apis/{NETWORK_GROUP}/v1/{}", kind.plural());
             let mut skipped = Vec::new();
             let add = |text: &str| {
                 seen += 1;
-                skipped.extend(contained(|| networks.add(text)).err().map(|panicked| (described(text), panicked)));
+                skipped.extend(
+                    contained(|| networks.add(text, &mut memory)).err().map(|panicked| (described(text), panicked)),
+                );
             };
             self.cluster.each(&address, "", add).await?;
             sink.expects(seen);
@@ -134,7 +138,7 @@ impl Survey<'_> {
                 });
                 let Some((nad, id)) = read else { continue };
                 let place = id.key();
-                let at = networks.at.remove(&place).unwrap_or_default();
+                let at = self.whole(networks.at.remove(&place).unwrap_or_default()).await?;
                 if !here(&at, &surveyed.around, self.policy).is_empty() {
                     surveyed.around.writers.saw(&nad.moments);
                 }
@@ -161,8 +165,10 @@ impl Survey<'_> {
             sink.skipped(&described(&kept.text), &panicked);
         }
         for network in at {
-            if moved_from(&network.text).is_some() {
-                rest.moved.push((network, here.clone(), nad.cloned()));
+            if let Some(id) = moved_from(&network.text).and_then(|_| fact(&network.text)).map(|fact| fact.id) {
+                let nad = nad.and_then(|nad| Later::nad(nad, &mut rest.memory));
+                let network = Later::network(id, network, &mut rest.memory);
+                rest.moved.push(Moved { network, here: here.clone(), nad });
             } else {
                 self.network(&network, &here, OfNetwork { nad, ..OfNetwork::default() }, around, sink).await;
             }
@@ -189,23 +195,45 @@ impl Survey<'_> {
         around: &mut Around,
         refusals: &mut Refusals,
         sink: &mut impl Sink,
-    ) {
+    ) -> Result<(), Failed> {
         for (_, at) in std::mem::take(&mut networks.at) {
-            let here = here(&at, around, self.policy);
-            rest.moved.extend(at.into_iter().map(|network| (network, here.clone(), None)));
+            let facts = at.iter().filter_map(|network| networks.known.get(network.id.as_ref()?).cloned()).collect();
+            let here = renderers(facts, around, self.policy);
+            rest.moved.extend(at.into_iter().map(|network| Moved { network, here: here.clone(), nad: None }));
         }
         // Their order is that of a map until here.
-        rest.moved.sort_by(|(one, ..), (other, ..)| one.text.cmp(&other.text));
-        let without = rest.moved.iter().filter(|(.., nad)| nad.is_none()).map(|(network, ..)| network);
-        let waiting: Vec<_> = without.filter(|network| self.waits(network, around)).collect();
+        rest.moved.sort_by(|one, other| one.network.path.cmp(&other.network.path));
+        let mut waiting = Vec::new();
+        for moved in rest.moved.iter().filter(|moved| moved.nad.is_none()) {
+            let Some(network) = moved.network.whole(self.cluster).await? else { continue };
+            if self.waits(&network, around) {
+                waiting.push((&moved.network, network.moments.uid.clone()));
+            }
+        }
         around.waiting = waiting.len();
         refusals.ask(self.cluster, waiting, around).await;
-        for (network, here, nad) in &rest.moved {
+        for Moved { network, here, nad } in &rest.moved {
+            let Some(network) = network.whole(self.cluster).await? else { continue };
+            let nad = match nad {
+                Some(nad) => nad.whole(self.cluster).await?,
+                None => None,
+            };
             let last_nad = moved_from(&network.text).map(|(last, name)| rest.places.contains(&key(&last, &name)));
-            let refused = refusals.said(&network.moments.uid).filter(|_| nad.is_none() && self.waits(network, around));
-            let of = OfNetwork { nad: nad.as_ref(), last_nad, refused };
-            self.network(network, here, of, around, sink).await;
+            let waits = nad.is_none() && self.waits(&network, around);
+            let refused = refusals.said(&network.moments.uid).filter(|_| waits);
+            let of = OfNetwork { nad: nad.as_deref(), last_nad, refused };
+            self.network(&network, here, of, around, sink).await;
         }
+        Ok(())
+    }
+
+    /// All of these, read again where they were too large to be held; those that are gone by now are left out.
+    async fn whole(&self, networks: Vec<Later>) -> Result<Vec<Kept>, Failed> {
+        let mut whole = Vec::with_capacity(networks.len());
+        for network in networks {
+            whole.extend(network.into_whole(self.cluster).await?);
+        }
+        Ok(whole)
     }
 
     fn waits(&self, kept: &Kept, around: &Around) -> bool {
@@ -250,14 +278,25 @@ impl Survey<'_> {
 struct Rest {
     /// Where there are NADs.
     places: HashSet<Box<str>>,
-    /// The networks that went elsewhere before, with those that render to the same place, and their NAD.
-    moved: Vec<(Kept, Vec<NetworkFact>, Option<Kept>)>,
+    /// The networks that went elsewhere before, and those without a NAD.
+    moved: Vec<Moved>,
+    memory: Memory,
+}
+
+/// A network that is looked at when all NADs were seen.
+struct Moved {
+    network: Later,
+    /// The networks that render to the same place.
+    here: Vec<NetworkFact>,
+    /// The NAD there.
+    nad: Option<Later>,
 }
 
 impl Networks {
-    fn add(&mut self, text: &str) {
+    fn add(&mut self, text: &str, memory: &mut Memory) {
         let (Some(kept), Some(fact)) = (Kept::of(text), fact(text)) else { return };
-        self.at.entry(key(&fact.target_namespace, &fact.id.name)).or_default().push(kept);
+        let network = Later::network(fact.id.clone(), kept, memory);
+        self.at.entry(key(&fact.target_namespace, &fact.id.name)).or_default().push(network);
         self.known.insert(fact.id.clone(), fact);
     }
 }
@@ -273,7 +312,10 @@ pub(super) fn described(text: &str) -> String {
 
 /// What is known of the networks at one place, of those that the operator renders there.
 pub(super) fn here(at: &[Kept], around: &Around, policy: &Policy) -> Vec<NetworkFact> {
-    let facts: Vec<_> = at.iter().filter_map(|network| fact(&network.text)).collect();
+    renderers(at.iter().filter_map(|network| fact(&network.text)).collect(), around, policy)
+}
+
+fn renderers(facts: Vec<NetworkFact>, around: &Around, policy: &Policy) -> Vec<NetworkFact> {
     let target = facts.first().map(|fact| fact.target_namespace.clone()).unwrap_or_default();
     around.renderers(facts, &target, policy)
 }

@@ -22,12 +22,13 @@ pub struct Plugin<'d> {
 }
 
 impl<'d> Plugin<'d> {
-    /// A plugin that reads what is written; `None` without a type.
-    fn of(value: &'d Value<'d>) -> Option<Self> {
+    /// A plugin that reads what is written; `None` without a type. `folds`: whether the config has a key more than once.
+    fn of(value: &'d Value<'d>, folds: bool) -> Option<Self> {
         let written = Object::of(value)?;
         let type_member = written.get_string("type", Reading::Copy)?;
         let kind = type_member.value.as_str().filter(|kind| !kind.is_empty())?;
-        let in_text = written.get_string("type", Reading::Text).and_then(|member| member.value.as_str());
+        let in_text = if folds { written.get_string("type", Reading::Text) } else { None };
+        let in_text = in_text.and_then(|member| member.value.as_str());
         let kind_in_text = in_text.filter(|text| *text != kind && !text.is_empty());
         Some(Self { object: written, written, type_member, kind, kind_in_text, ipam: ipam_of(written) })
     }
@@ -108,23 +109,23 @@ impl<'d> Config<'d> {
         let is_named = root.get_exact("name").is_some_and(|member| member.value.as_str() != Some(""));
         let reading = if is_named { Reading::Text } else { Reading::Copy };
         let folds = fold::repeats(root.value);
-        let mut first = Self::of_root(document, root, reading);
+        let mut first = Self::of_root(document, root, reading, folds);
         let delegates = Self::read(std::slice::from_mut(&mut first), document, 0, folds);
-        let of_delegate = |root| Self::of_root(document, root, Reading::Copy);
+        let of_delegate = |root| Self::of_root(document, root, Reading::Copy, folds);
         first.others = first.in_other_type().into_iter().chain(delegates.into_iter().map(of_delegate)).collect();
         first.too_deep = Self::read(&mut first.others, document, 1, folds).into_iter().next();
         Some(first)
     }
 
-    fn of_root(document: &'d Document<'d>, root: Object<'d>, reading: Reading) -> Self {
+    fn of_root(document: &'d Document<'d>, root: Object<'d>, reading: Reading, folds: bool) -> Self {
         let kind = root.get_string("type", reading);
         let is_list = kind.is_none_or(|member| member.value.as_str().is_none_or(str::is_empty));
         let plugins = if is_list {
             let list = root.get_exact("plugins").and_then(|member| member.value.elements()).unwrap_or_default();
-            list.iter().filter_map(Plugin::of).collect()
+            list.iter().filter_map(|plugin| Plugin::of(plugin, folds)).collect()
         } else {
             // Multus found a type; the plugin's copy may hold another, or an empty one.
-            Plugin::of(root.value).or_else(|| Plugin::in_text(root.value)).into_iter().collect()
+            Plugin::of(root.value, folds).or_else(|| Plugin::in_text(root.value)).into_iter().collect()
         };
         Self { document, root, reading, is_list, plugins, others: Vec::new(), too_deep: None }
     }
@@ -133,7 +134,10 @@ impl<'d> Config<'d> {
     /// into it first.
     fn in_other_type(&self) -> Option<Self> {
         let is_divided = !self.is_list && self.plugins.iter().any(|plugin| plugin.kind_in_text.is_some());
-        let plugin = Plugin::in_text(self.root.value).filter(|_| is_divided)?;
+        if !is_divided {
+            return None;
+        }
+        let plugin = Plugin::in_text(self.root.value)?;
         Some(Self { plugins: vec![plugin], ..self.clone() })
     }
 

@@ -36,10 +36,11 @@ pub fn set_string(
     Some(Edit { span: Span { start: end, end }, text })
 }
 
-/// The text with the edits made. They must not overlap; their order does not matter.
+/// The text with the edits made. They must not overlap, but the same one may come twice; their order does not matter.
 pub fn apply(text: &str, edits: &[Edit]) -> String {
     let mut sorted: Vec<&Edit> = edits.iter().collect();
     sorted.sort_by_key(|edit| edit.span.start);
+    sorted.dedup();
     let mut result = String::with_capacity(text.len() + edits.iter().map(|edit| edit.text.len()).sum::<usize>());
     let mut from = 0;
     for edit in sorted {

@@ -56,19 +56,18 @@ pub fn repeats(value: &Value<'_>) -> bool {
     }
 }
 
-/// Two keys that Go takes for the same have the same length and ends but for case, unless one is not ASCII.
+/// False where it is certain that no key repeats, as in nearly every object.
 fn may_repeat(members: &[Member<'_>]) -> bool {
+    // So few are compared with each other where their shapes leave a doubt.
+    const FEW: usize = 64;
     let mut seen = 0_u64;
-    members.iter().any(|member| {
-        let key = member.key.as_bytes();
-        let (Some(first), Some(last)) = (key.first(), key.last()) else { return true };
-        let hash =
-            (key.len() as u32) ^ u32::from(first | 0x20).wrapping_mul(5) ^ u32::from(last | 0x20).wrapping_mul(11);
-        let bit = 1_u64 << (hash & 63);
-        let is_known = seen & bit != 0;
-        seen |= bit;
-        is_known || !key.is_ascii()
-    })
+    let is_like = |one: &Member<'_>, other: &Member<'_>| one.shape == other.shape && same_key(&one.key, &other.key);
+    members.len() > FEW
+        || members.iter().enumerate().any(|(index, member)| {
+            let is_new = seen & member.shape.bit() == 0;
+            seen |= member.shape.bit();
+            !member.shape.is_known() || (!is_new && members.iter().take(index).any(|other| is_like(member, other)))
+        })
 }
 
 fn does_repeat(members: &[Member<'_>]) -> bool {
@@ -135,7 +134,7 @@ impl<'v> Slot<'v> {
         let Self::Struct { fields, rest, span } = self else { return };
         *span = at;
         for member in decoded(members, reading) {
-            let Some(found) = find(tables, &member.key) else {
+            let Some(found) = find(tables, member) else {
                 if is_ipam_key(&member.key) {
                     rest.insert(&member.key, member);
                 }
@@ -193,7 +192,7 @@ impl<'v> Slot<'v> {
                 let known = fields.into_iter().filter_map(|filled| {
                     let Filled { field, member, slot } = filled;
                     let value = slot.into_value()?;
-                    Some(Member { key: Cow::Borrowed(field.key), key_span: member.key_span, value })
+                    Some(Member::new(Cow::Borrowed(field.key), member.key_span, value))
                 });
                 let kind = Kind::Object(known.chain(rest.into_values().map(Member::to_static)).collect());
                 Value { span, kind }
@@ -204,10 +203,9 @@ impl<'v> Slot<'v> {
                 Value { span, kind: Kind::Array(values.collect()) }
             }
             Self::Map { entries, span } => {
-                let members = entries.into_values().map(|(member, slot)| Member {
-                    key: Cow::Owned(member.key.clone().into_owned()),
-                    key_span: member.key_span,
-                    value: slot.into_value().unwrap_or_else(|| null(member.value.span)),
+                let members = entries.into_values().map(|(member, slot)| {
+                    let value = slot.into_value().unwrap_or_else(|| null(member.value.span));
+                    Member::new(Cow::Owned(member.key.clone().into_owned()), member.key_span, value)
                 });
                 Value { span, kind: Kind::Object(members.collect()) }
             }

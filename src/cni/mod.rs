@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 pub use config::{Config, Plugin, parse_version};
 use schema::Reading;
 
-use crate::json::{Kind, Member, Value};
+use crate::json::{KeyShape, Kind, Member, Value};
 
 /// A JSON object, with the ways in which Go programs look a key up in it.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +42,19 @@ impl<'d> Object<'d> {
     /// The member of that name, in whatever case. Of several the last in byte order is taken; a plugin's own view of its
     /// config has no two.
     pub fn get(&self, field: &str) -> Option<&'d Member<'d>> {
-        // `max_by` keeps the last of equals, as Go keeps the last of exact duplicates.
-        self.named(field).max_by(|a, b| a.key.cmp(&b.key))
+        // Of all that is done with a config this is done most often.
+        let shape = KeyShape::of_ascii(field);
+        let mut last: Option<&'d Member<'d>> = None;
+        for member in self.members {
+            if !member.shape.may_equal(shape) || !same_key(&member.key, field) {
+                continue;
+            }
+            // The last of equals is kept, as Go keeps the last of exact duplicates.
+            if last.is_none_or(|last| member.key >= last.key) {
+                last = Some(member);
+            }
+        }
+        last
     }
 
     /// The member that a string field of a struct ends up with: the last that is decoded into it and is not null.
@@ -51,15 +62,19 @@ impl<'d> Object<'d> {
         let given = |member: &&'d Member<'d>| !member.value.is_null();
         let mut named = self.named(field);
         let first = named.next()?;
+        let Some(second) = named.next() else { return Some(first).filter(given) };
         if reading == Reading::Text {
-            return self.named(field).filter(given).last();
-        }
-        if named.next().is_none() {
-            return Some(first).filter(given);
+            return [first, second].into_iter().chain(named).filter(given).last();
         }
         let sorted: BTreeMap<&str, &'d Member<'d>> =
             self.named(field).map(|member| (member.key.as_ref(), member)).collect();
         sorted.into_values().rfind(given)
+    }
+
+    /// The bits of all keys' shapes; a field whose bit is not among them is not there.
+    pub fn shapes(&self) -> u64 {
+        let bit = |member: &Member<'_>| if member.shape.is_known() { member.shape.bit() } else { u64::MAX };
+        self.members.iter().fold(0, |bits, member| bits | bit(member))
     }
 
     /// The member a map lookup finds: exact spelling only.
@@ -69,7 +84,8 @@ impl<'d> Object<'d> {
 
     /// Every member whose key a struct field of this name would accept.
     pub fn named<'f>(&self, field: &'f str) -> impl Iterator<Item = &'d Member<'d>> + use<'d, 'f> {
-        self.members.iter().filter(move |member| same_key(&member.key, field))
+        let shape = KeyShape::of_ascii(field);
+        self.members.iter().filter(move |member| member.shape.may_equal(shape) && same_key(&member.key, field))
     }
 
     /// The value a plugin reads, null counting as not there.

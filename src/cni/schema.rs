@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 
 use super::{Object, same_key};
-use crate::json::{Kind, Member, Value, integer_of_float};
+use crate::json::{KeyShape, Kind, Member, Value, integer_of_float};
 
 /// A key that a reader knows, and what it must hold.
 #[derive(Debug)]
 pub struct Field {
     /// The key, as documented.
     pub key: &'static str,
+    /// What of the key is compared first.
+    pub shape: KeyShape,
     /// What its value must be, unless it is null.
     pub holds: Type,
     /// Whether `nad/field-type` says nothing about a value of another type: another rule reports it, or only some releases of
@@ -59,13 +61,13 @@ pub const STRINGS: Type = Type::List(&Type::Str);
 
 /// Shorthand for the tables.
 pub const fn field(key: &'static str, holds: Type) -> Field {
-    Field { key, holds, is_quiet: false }
+    Field { key, shape: KeyShape::of(key), holds, is_quiet: false }
 }
 
 impl Field {
     /// The same, where `nad/field-type` says nothing about a value of another type.
     pub const fn quiet(self) -> Self {
-        Self { key: self.key, is_quiet: true, holds: self.holds }
+        Self { key: self.key, shape: self.shape, is_quiet: true, holds: self.holds }
     }
 }
 
@@ -147,7 +149,7 @@ fn check_members<'d>(
     all: bool,
 ) -> Option<Misfit<'d>> {
     first_decoded(members, reading, |member| {
-        let field = find(tables, &member.key)?.field;
+        let field = find(tables, member)?.field;
         if all || !field.is_quiet { field.holds.check(&member.value, reading, all) } else { None }
     })
 }
@@ -186,21 +188,23 @@ pub struct Found<'f> {
     pub index: usize,
 }
 
-/// The field that takes a key: the one of exactly this name, else the first that differs in case only.
-pub fn find<'f>(tables: &[&'f [Field]], key: &str) -> Option<Found<'f>> {
-    let close = first(tables, |field| same_key(key, field.key))?;
-    if close.field.key == key { Some(close) } else { first(tables, |field| key == field.key).or(Some(close)) }
-}
-
-fn first<'f>(tables: &[&'f [Field]], matches: impl Fn(&Field) -> bool) -> Option<Found<'f>> {
-    let mut before = 0;
+/// The field that takes a member: the one of exactly this name, else the first that differs in case only.
+pub fn find<'f>(tables: &[&'f [Field]], member: &Member<'_>) -> Option<Found<'f>> {
+    let (mut close, mut before) = (None, 0);
     for (table, fields) in tables.iter().enumerate() {
-        if let Some((index, field)) = fields.iter().enumerate().find(|(_, field)| matches(field)) {
-            return Some(Found { field, table, index: before + index });
+        for (index, field) in fields.iter().enumerate() {
+            if !member.shape.may_equal(field.shape) || !same_key(&member.key, field.key) {
+                continue;
+            }
+            let found = Found { field, table, index: before + index };
+            if field.key == member.key {
+                return Some(found);
+            }
+            close.get_or_insert(found);
         }
         before += fields.len();
     }
-    None
+    close
 }
 
 /// An object as a decoder goes through it: which field takes which member.
@@ -231,7 +235,7 @@ impl<'f, 'd> Decoding<'f, 'd> {
         let mut slots: Vec<Option<Taken<'f, 'd>>> = vec![None; tables.iter().map(|table| table.len()).sum()];
         let mut unknown = Vec::new();
         for member in object.members {
-            let found = find(tables, &member.key);
+            let found = find(tables, member);
             match found.and_then(|found| slots.get_mut(found.index).map(|slot| (slot, found))) {
                 Some((Some(taken), _)) => taken.second = Some(member),
                 Some((slot, Found { field, table, .. })) => {

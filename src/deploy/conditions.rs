@@ -8,7 +8,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::policy::Policy;
-use crate::resources::{LAST_NAMESPACE, MOST_OWNERS, NAD_GROUP, NADS, READ_ANNOTATIONS};
+use crate::resources::{LAST_NAMESPACE, LONGEST_OWNER, MOST_OWNERS, NAD_GROUP, NADS, READ_ANNOTATIONS};
 
 /// What an expression may cost is 1,000,000; matching a pattern costs a fortieth of the product of both lengths. Half of that is
 /// enough for every config that people write.
@@ -27,8 +27,9 @@ fn is_let_go() -> String {
     let [(new, old), (now, before)] = ["annotations", "ownerReferences"]
         .map(|part| (format!("object.metadata.{part}"), format!("oldObject.metadata.{part}")));
     let keys = READ_ANNOTATIONS.map(|key| format!("'{key}'")).join(", ");
-    let is_same = |key: &str| format!("has(o.{key}) && has(r.{key}) && o.{key} == r.{key}");
-    let same = ["apiVersion", "kind", "name", "uid"].map(is_same).join(" && ");
+    let keys_of_owner = ["apiVersion", "kind", "name", "uid"];
+    let short = keys_of_owner.map(|key| format!("has(r.{key}) && r.{key}.size() <= {LONGEST_OWNER}")).join(" && ");
+    let same = keys_of_owner.map(|key| format!("has(o.{key}) && o.{key} == r.{key}")).join(" && ");
     // What an expression may cost is limited, and to compare all references with all others takes the square of their number.
     format!(
         "request.operation == 'UPDATE' && has(oldObject.metadata.deletionTimestamp) && \
@@ -36,7 +37,7 @@ fn is_let_go() -> String {
          [{keys}].all(k, (has({new}) && k in {new}) == (has({old}) && k in {old}) && \
          (!has({new}) || !(k in {new}) || {new}[k] == {old}[k])) && \
          (!has({now}) || (has({before}) && ({now} == {before} || ({now}.size() <= {MOST_OWNERS} && {before}.size() <= {MOST_OWNERS} && \
-         {now}.all(r, {before}.exists(o, {same}))))))"
+         {now}.all(r, {short} && {before}.exists(o, {same}))))))"
     )
 }
 

@@ -7,6 +7,7 @@
 
 mod path;
 mod read;
+mod shape;
 mod skip;
 mod strings;
 mod words;
@@ -17,6 +18,7 @@ use std::sync::OnceLock;
 
 pub(crate) use path::Step;
 pub(crate) use read::Reader;
+pub use shape::KeyShape;
 
 /// The longest text that is read. Offsets are kept as `u32`, and nobody needs a network of this size.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -81,6 +83,8 @@ pub struct Member<'t> {
     pub key: Cow<'t, str>,
     /// The bytes of the key, quotes included.
     pub key_span: Span,
+    /// What of the key is compared first.
+    pub shape: KeyShape,
     /// The value.
     pub value: Value<'t>,
 }
@@ -151,14 +155,15 @@ impl<'t> Value<'t> {
     }
 }
 
-impl Member<'_> {
+impl<'t> Member<'t> {
+    /// A key, where it stands, and its value.
+    pub fn new(key: Cow<'t, str>, key_span: Span, value: Value<'t>) -> Self {
+        Self { shape: KeyShape::of(&key), key, key_span, value }
+    }
+
     /// A copy that borrows nothing.
     pub fn to_static(&self) -> Member<'static> {
-        Member {
-            key: Cow::Owned(self.key.clone().into_owned()),
-            key_span: self.key_span,
-            value: self.value.to_static(),
-        }
+        Member::new(Cow::Owned(self.key.clone().into_owned()), self.key_span, self.value.to_static())
     }
 }
 
@@ -249,6 +254,7 @@ impl<'t> Document<'t> {
         }
         let root = Reader::whole(text, |reader| {
             reader.values_left = max_values;
+            reader.is_ascii = text.is_ascii();
             reader.value(max_depth)
         })?;
         Ok(Self { text, root, views: Default::default() })

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Error, Kind, Member, Problem, Span, Value};
+use super::{Error, KeyShape, Kind, Member, Problem, Span, Value};
 
 /// A text, and how far it is read.
 pub(crate) struct Reader<'t> {
@@ -10,14 +10,21 @@ pub(crate) struct Reader<'t> {
     pub(super) at: usize,
     /// Where strings with escapes are put together: how long one gets is known only at its end.
     pub(super) scratch: Vec<u8>,
+    /// The members and elements of the objects and lists that are not at their end yet, so that each gets exactly the memory it needs: a
+    /// vector that grows takes four times that for an object with one member, and a config may have tens of thousands of those.
+    open_members: Vec<Member<'t>>,
+    open_elements: Vec<Value<'t>>,
     /// How many more values may be built.
     pub(super) values_left: usize,
+    /// Whether the text is known to be ASCII, as nearly every config is.
+    pub(super) is_ascii: bool,
 }
 
 impl<'t> Reader<'t> {
     /// Stands on the first byte of a text.
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, at: 0, scratch: Vec::new(), values_left: usize::MAX }
+        let (open_members, open_elements) = (Vec::new(), Vec::new());
+        Self { text, at: 0, scratch: Vec::new(), open_members, open_elements, values_left: usize::MAX, is_ascii: false }
     }
 
     /// Reads a text that holds nothing but blanks beside what `read` takes from it.
@@ -76,21 +83,29 @@ impl<'t> Reader<'t> {
         let kind = match self.peek() {
             Some(b'{' | b'[') if levels == 0 => return Err(self.error(Problem::TooDeep)),
             Some(b'{') => {
+                let first = self.open_members.len();
                 // The config itself has a dozen members; what is in it has few.
-                let mut members = Vec::with_capacity(if start == 0 { 16 } else { 0 });
+                if first == 0 {
+                    self.open_members.reserve(16);
+                }
                 self.members(|reader, key, key_span| {
-                    members.push(Member { key, key_span, value: reader.value(levels - 1)? });
+                    let value = reader.value(levels - 1)?;
+                    // A key with escapes may be anything.
+                    let is_ascii = reader.is_ascii && matches!(key, Cow::Borrowed(_));
+                    let shape = if is_ascii { KeyShape::of_ascii(&key) } else { KeyShape::of(&key) };
+                    reader.open_members.push(Member { key, key_span, shape, value });
                     Ok(())
                 })?;
-                Kind::Object(members)
+                Kind::Object(self.open_members.split_off(first))
             }
             Some(b'[') => {
-                let mut elements = Vec::new();
+                let first = self.open_elements.len();
                 self.elements(|reader| {
-                    elements.push(reader.value(levels - 1)?);
+                    let value = reader.value(levels - 1)?;
+                    reader.open_elements.push(value);
                     Ok(())
                 })?;
-                Kind::Array(elements)
+                Kind::Array(self.open_elements.split_off(first))
             }
             Some(b'"') => Kind::String(self.string()?),
             _ => self.scalar()?,

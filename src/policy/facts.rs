@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::{Names, Operators, Policy, Reference, Stored};
-use crate::resources::{Network, NetworkId, NetworkKind};
+use crate::resources::{Network, NetworkId, NetworkKind, name_of};
 
 /// What a look-up gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,8 +35,8 @@ impl NetworkFact {
     pub fn of(network: &Network<'_>) -> Self {
         Self {
             id: network.id(),
-            target_namespace: network.target_namespace().into_owned(),
-            resource_name: network.text("resourceName").into_owned(),
+            target_namespace: name_of(&network.target_namespace()).to_owned(),
+            resource_name: name_of(&network.text("resourceName")).to_owned(),
         }
     }
 }

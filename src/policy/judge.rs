@@ -1,6 +1,6 @@
 //! From findings to a verdict.
 
-use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation};
@@ -11,7 +11,7 @@ use super::ratchet::{Excused, Ratchet, Recorded};
 use super::{Action, Because, Facts, Finding, Mode, Policy, Rule, Wanted, rules};
 use crate::cni::edit;
 use crate::json::escape;
-use crate::resources::{Meta, Object};
+use crate::resources::{Meta, Object, RESOURCE_NAME};
 
 /// What is judged: an object on its way into the cluster.
 #[derive(Clone, Copy, Debug)]
@@ -205,17 +205,23 @@ fn repair(object: &Object<'_>, findings: &[Finding]) -> Patch {
     let patched = findings.iter().filter(|finding| finding.action == Action::Patch);
     let mut operations = Vec::new();
     let mut edits: Vec<edit::Edit> = Vec::new();
-    let mut done: HashSet<&Repair> = HashSet::new();
+    // Of annotations there are only a few to write, however many plugins ask for the same one.
+    let mut done: Vec<&Repair> = Vec::new();
     for repair in patched.flat_map(|finding| &finding.repairs) {
-        if !done.insert(repair) {
+        if let Repair::Config(edit) = repair {
+            edits.push(edit.clone());
             continue;
         }
+        if done.contains(&repair) {
+            continue;
+        }
+        done.push(repair);
         match repair {
             Repair::Annotate(key, value) => operations.push(annotate(object.meta(), key, value)),
             Repair::RemoveAnnotation(key) => {
                 operations.push(PatchOperation::Remove(RemoveOperation { path: annotation(key) }));
             }
-            Repair::Config(edit) => edits.push(edit.clone()),
+            Repair::Config(_) => {}
         }
     }
     if let (Object::Nad(nad), false) = (object, edits.is_empty()) {
@@ -238,6 +244,11 @@ fn annotate(meta: &Meta<'_>, key: &str, value: &str) -> PatchOperation {
 }
 
 fn annotation(key: &str) -> PointerBuf {
+    static OF_RESOURCE_NAME: LazyLock<PointerBuf> = LazyLock::new(|| annotation_pointer(RESOURCE_NAME));
+    if key == RESOURCE_NAME { OF_RESOURCE_NAME.clone() } else { annotation_pointer(key) }
+}
+
+fn annotation_pointer(key: &str) -> PointerBuf {
     pointer(["/metadata/annotations/", &escape(key)].concat())
 }
 

@@ -12,6 +12,8 @@ use crate::json::{Document, Kind, Value, unescape};
 /// How many owner references are compared one by one. What CEL may compute is limited, so a longer list must be equal as a whole; no object
 /// has that many.
 pub const MOST_OWNERS: usize = 32;
+/// How long a name, uid, kind or version of an owner reference is compared, in characters; the API server does not limit them.
+pub const LONGEST_OWNER: usize = 253;
 
 impl Object<'_> {
     /// Whether this object, written over `old`, leaves everything as it was that rules look at. The garbage collector may remove an owner
@@ -41,12 +43,15 @@ fn adds_owner(new: &Meta<'_>, old: &Meta<'_>) -> bool {
     if new.is_empty() {
         return false;
     }
+    if new.len() == old.len() && new.iter().zip(&old).all(|(new, old)| new.is_same(old)) {
+        return false;
+    }
     if new.len() > MOST_OWNERS || old.len() > MOST_OWNERS {
-        return new.len() != old.len() || !new.iter().zip(&old).all(|(new, old)| new.is_same(old));
+        return true;
     }
     let is_same = |new: &Fields<'_>, old: &Fields<'_>| {
         ["apiVersion", "kind", "name", "uid"].iter().all(|key| match (new.text(key), old.text(key)) {
-            (Found::Value(new), Found::Value(old)) => new == old,
+            (Found::Value(new), Found::Value(old)) => new == old && new.chars().count() <= LONGEST_OWNER,
             _ => false,
         })
     };
@@ -118,6 +123,11 @@ mod tests {
         format!(r#","ownerReferences":[{}]"#, uids.map(one).collect::<Vec<_>>().join(","))
     }
 
+    /// References whose names have so many characters.
+    fn long(uids: std::ops::Range<usize>, length: usize) -> String {
+        references(uids, "").replace(r#""p""#, &format!(r#""{}""#, "é".repeat(length)))
+    }
+
     #[test]
     fn only_what_rules_read_counts() {
         let config = r#","spec":{"config":"{}"}"#;
@@ -142,6 +152,9 @@ mod tests {
             (nad(&references(0..40, ""), config), nad(&references(0..40, ""), config), true),
             (nad(&references(0..40, ""), config), nad(&references(0..39, ""), config), false),
             (nad(&references(0..40, ""), config), nad("", config), true),
+            (nad(&long(0..2, 253), config), nad(&long(0..1, 253), config), true),
+            (nad(&long(0..2, 254), config), nad(&long(0..2, 254), config), true),
+            (nad(&long(0..2, 254), config), nad(&long(0..1, 254), config), false),
             (network("", r#","spec":{"vlan":1,"a":null}"#), network("", r#","spec":{"vlan":1}"#), true),
             (network("", r#","spec":{"vlan":1,"a":"b"}"#), network("", r#","spec":{"a":"\u0062","vlan":1}"#), true),
             (network("", r#","spec":{"vlan":1}"#), network("", r#","spec":{"vlan":2}"#), false),

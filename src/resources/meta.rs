@@ -103,6 +103,6 @@ fn references(raw: Option<&str>) -> Vec<Fields<'_>> {
 fn network_owner(owner: &Fields<'_>, namespace: &str) -> Option<NetworkId> {
     let group = owner.text("apiVersion").value()?;
     let kind = NetworkKind::from_kind(&owner.text("kind").value()?)?;
-    let name = owner.text("name").value()?.into_owned();
+    let name = owner.text("name").value().filter(|name| name.len() <= super::LONGEST_NAME)?.into_owned();
     group.starts_with(super::NETWORK_GROUP).then(|| NetworkId { kind, namespace: namespace.to_owned(), name })
 }

@@ -12,7 +12,7 @@ mod render;
 use std::borrow::Cow;
 use std::fmt;
 
-pub use change::MOST_OWNERS;
+pub use change::{LONGEST_OWNER, MOST_OWNERS};
 pub use meta::Meta;
 pub use network::{Network, NetworkKind};
 pub(crate) use render::offset_of_ink;
@@ -88,9 +88,21 @@ pub struct NetworkId {
     pub name: String,
 }
 
+/// The longest text of an object that is remembered as a name, in bytes. No name of an object, of a namespace or of a resource is that
+/// long, but the API server accepts a text of 1 MiB in its place, and what caches hold must not be chosen by whoever writes objects.
+pub const LONGEST_NAME: usize = 512;
+
+/// As much of a text as is remembered of it as a name.
+pub fn name_of(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(LONGEST_NAME)).unwrap_or_default()
+}
+
 impl NetworkId {
-    /// Reads the operator's annotation: `<Kind>.<group>/<namespace>/<name>`.
+    /// Reads the operator's annotation: `<Kind>.<group>/<namespace>/<name>`. A text that is too long to name an object names none.
     pub fn parse(text: &str) -> Option<Self> {
+        if text.len() > LONGEST_NAME {
+            return None;
+        }
         let mut parts = text.split('/');
         let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
         let kind = kind.strip_suffix(NETWORK_GROUP)?.strip_suffix('.')?;
@@ -232,6 +244,7 @@ mod tests {
             ("SriovNetwork.sriovnetwork.openshift.io/op", None),
             ("SriovNetwork.sriovnetwork.openshift.io/op/n/x", None),
             ("", None),
+            (&["SriovNetwork.sriovnetwork.openshift.io/op/", &"n".repeat(LONGEST_NAME)].concat(), None),
         ] {
             let id = NetworkId::parse(text);
             assert_eq!(id.as_ref().map(ToString::to_string).as_deref(), want, "{text}");

@@ -127,7 +127,9 @@ impl Drop for Waiting<'_> {
 /// How much memory it may take to judge a body, in bytes: its texts, and its JSON values. Each value but the first of a text follows
 /// one of these characters, also inside of a config, which is JSON in a JSON string.
 fn judging_takes(body: &[u8]) -> usize {
-    let values = body.iter().filter(|byte| matches!(byte, b',' | b':' | b'[')).count();
+    // Counted in bytes, chunk by chunk, as the processor does that with many at once.
+    let count = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(matches!(byte, b',' | b':' | b'['))).sum::<u8>();
+    let values: usize = body.chunks(usize::from(u8::MAX)).map(|chunk| usize::from(count(chunk))).sum();
     body.len().saturating_add(values.saturating_mul(VALUE))
 }
 

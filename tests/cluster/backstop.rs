@@ -76,6 +76,12 @@ fn it_denies_only_what_is_incomplete() {
         ("a device in a text of JSON", nad("a", r#"{"type":"sriov","x":"{\"deviceID\":\"x\"}"}"#), false),
         ("longer than patterns can bear", nad("a", &padded(500_000)), false),
         ("nearly as long as they can bear", nad("a", &padded(6_000)), false),
+        ("long, with a device in some other text", nad("a", &long(r#""type":"sriov","y":"deviceID""#)), false),
+        ("long, with an empty device", nad("a", &long(r#""type":"s\u0072iov","deviceID":"""#)), false),
+        ("long, with a fixed device", nad("a", &long(r#""type":"sriov","deviceID":"0000:03:02.0""#)), true),
+        ("long, of another plugin with such a name", nad("a", &long(r#""type":"macvlan","name":"sriov""#)), true),
+        ("nested deeper than patterns follow", nad("a", &nested(r#""type":"sriov""#)), false),
+        ("nested as deep, of another plugin", nad("a", &nested(r#""type":"macvlan""#)), true),
         ("another plugin", nad("a", r#"{"cniVersion":"1.0.0","type":"macvlan","master":"eth0"}"#), true),
         ("a type that is no plugin's", nad("a", r#"{"type":"macvlan","args":{"type":"sriov"}}"#), true),
         ("no config", nad("a", ""), true),
@@ -131,6 +137,16 @@ fn it_denies_only_what_is_incomplete() {
 
 fn padded(length: usize) -> String {
     format!(r#"{{"type":"sriov","pad":"{}"}}"#, "x".repeat(length))
+}
+
+/// A config with these members that is too long for the exact patterns.
+fn long(members: &str) -> String {
+    format!(r#"{{"pad":"{}",{members}}}"#, "x".repeat(20_000))
+}
+
+/// A config with these members behind a value that is nested too deeply for the exact patterns.
+fn nested(members: &str) -> String {
+    format!(r#"{{"x":{}{},{members}}}"#, "[".repeat(20), "]".repeat(20))
 }
 
 /// It denies where nadmit would, and nobody else.

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::cluster::Cluster;
+use crate::lookalikes::grant;
 use crate::objects::{Kind, LAST_NAMESPACE, nad, nad_at, nads, network};
 
 const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/team-a/sriovnetworks";
@@ -38,4 +39,28 @@ fn nobody_but_the_operator_says_where_a_network_was() {
     // Where it goes by itself it may say so.
     cluster.jane.patch(&prod, &change("team-a"));
     assert!(cluster.admin.get(&nad_at("victim", "prod")).is_some());
+}
+
+/// A network that names another namespace as its target was stored before nadmit came. Only the annotation is added now, by a service
+/// account, which changes nothing else and agrees with the target: the API server must ask nadmit all the same.
+#[test]
+fn an_annotation_that_agrees_with_a_foreign_target_is_judged() {
+    const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/tenant/sriovnetworks";
+    let mut cluster = Cluster::start();
+    cluster.namespace("tenant");
+    cluster.namespace("victim");
+    let account = json!({ "kind": "ServiceAccount", "name": "sriov-network-operator", "namespace": "tenant" });
+    grant(&cluster, &account, Some("tenant"));
+    let mut before = network(Kind::Sriov, "prod", "victim", &json!({}));
+    before["metadata"]["namespace"] = "tenant".into();
+    cluster.admin.create(NETWORKS, &before);
+    cluster.deploy();
+    let prod = format!("{NETWORKS}/prod");
+    let change = json!({ "metadata": { "annotations": { LAST_NAMESPACE: "victim" } } });
+    for user in ["jane", "lookalike"] {
+        let refused = cluster.user(user).try_patch(&prod, &change).unwrap_err();
+        assert!(refused.message.contains("network/forged-last-namespace"), "{user}: {refused:?}");
+    }
+    // The operator says so of each of its networks.
+    cluster.user("operator").patch(&prod, &change);
 }

@@ -58,6 +58,7 @@ mod forged;
 mod gitops;
 mod install;
 mod kubectl;
+mod large;
 mod leaks;
 mod lease;
 mod lookalikes;

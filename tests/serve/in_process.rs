@@ -23,7 +23,7 @@ const ANYWHERE: &str = "127.0.0.1:0";
 /// A server in this process; it runs until the process ends.
 pub struct InProcess {
     pub https: SocketAddr,
-    metrics: SocketAddr,
+    pub metrics: SocketAddr,
     pub trust: Trust,
     denials: Arc<Denials>,
 }

@@ -137,3 +137,44 @@ fn heads_and_connections_have_limits() {
         assert_eq!(other.post("/mutate", example("review")).await.unwrap().status, 200);
     });
 }
+
+/// An answer that its client does not take is held, so that streams times connections is what a client can have held.
+#[test]
+fn a_connection_has_a_bounded_number_of_streams() {
+    block_on(async {
+        let server = InProcess::within(Limits { streams: 7, ..Limits::default() }).await;
+        let mut stream = server.trust.open(server.https, Http::Two).await.unwrap();
+        // The preface and empty settings; then the server says what it allows.
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        let mut head = [0; 9];
+        timeout(PATIENCE, stream.read_exact(&mut head)).await.expect("settings").unwrap();
+        assert_eq!(head[3], 4, "a frame of settings: {head:?}");
+        let mut settings = vec![0; usize::from(head[1]) * 256 + usize::from(head[2])];
+        stream.read_exact(&mut settings).await.unwrap();
+        let streams = settings.chunks(6).find(|setting| setting[..2] == [0, 3]).map(|setting| &setting[2..]);
+        assert_eq!(streams, Some(&[0, 0, 0, 7][..]), "{settings:?}");
+    });
+}
+
+/// Whoever can reach the metrics has no other right, and takes a bounded part of nadmit's memory.
+#[test]
+fn metrics_have_few_connections_and_no_streams() {
+    block_on(async {
+        let server = InProcess::within(Limits { scrapes: 4, ..Limits::default() }).await;
+        let mut idle = Vec::new();
+        for _ in 0..20 {
+            idle.push(TcpStream::connect(server.metrics).await.unwrap());
+        }
+        // The oldest give way, so that a scrape is always possible.
+        for mut closed in idle.drain(..16) {
+            let end = timeout(PATIENCE, closed.read(&mut [0])).await.expect("an end");
+            assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
+        }
+        assert!(server.metrics().await.contains("nadmit_connections"));
+        let mut stream = TcpStream::connect(server.metrics).await.unwrap();
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        let mut answer = Vec::new();
+        let _ = timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("an end");
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
+    });
+}

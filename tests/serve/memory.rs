@@ -8,9 +8,8 @@ use super::client::{Client, Http, block_on};
 use super::corpus::worst;
 use super::harness::Server;
 
-/// What the server may hold at most. The aim is 64 MiB; with the binary of the tests, a chain of as many plugins as a config may have takes
-/// 60 MiB in some runs and 69 in others, depending on what the allocator keeps of the inputs before.
-const PEAK: usize = 80 << 20;
+/// What the server may hold at most: half of the pod's limit.
+const PEAK: usize = 64 << 20;
 /// How many reviews are asked for at once.
 const AT_ONCE: usize = 32;
 

@@ -1,7 +1,7 @@
 //! The backstop for NADs: a plugin that needs a device, and no resourceName that says which.
 //!
 //! CEL cannot parse JSON, so the plugins are taken out of the config by regular expressions that know strings and balanced brackets up to
-//! a depth. A config that is nested deeper, or malformed, is nobody's concern here: the rule that denies it needs nadmit.
+//! a depth. A config that is nested deeper, malformed, or too long for them is searched for a `type` that needs a device at any place.
 
 use serde_json::{Value, json};
 
@@ -22,6 +22,9 @@ const STRING: &str = r#""(?:[^"\\]|\\.)*""#;
 /// each matched against a config that is not longer than this allows, stay below that.
 const PATTERN_LENGTH: usize = 700;
 const MOST_LENGTHS: usize = 6_000_000;
+/// The same for the search at any place, which is one pattern at a time.
+const SEARCH_LENGTH: usize = 600;
+const MOST_SEARCHED: usize = 36_000_000;
 
 /// Incomplete NADs are denied.
 pub(super) fn denied() -> Backstop {
@@ -98,21 +101,28 @@ fn variables(object: &str, suffix: &str) -> Vec<Value> {
         plugin_type = key("type"),
         device = key("deviceID"),
     );
-    // A config that is too long for patterns is only searched for the plugins' names.
+    let is_balanced = format!("{config}.matches(r'{start}\\}}{BLANKS}$')");
+    // One that is too long for that, too, is only searched for the plugins' names; nobody has such a config.
     let names_device = format!(
-        "!{config}.contains('\"deviceID\"') && {}.exists(plugin, {config}.contains('\"' + plugin + '\"'))",
-        lines(PLUGINS)
+        "{config}.size() * ({pattern}.size() + {SEARCH_LENGTH}) < {MOST_SEARCHED} ? \
+         {config}.matches(r'{plugin_type}\"(?:' + {pattern} + r')\"') && !{config}.matches(r'{device}\"[^\"]') : \
+         {}.exists(plugin, {config}.contains('\"' + plugin + '\"'))",
+        lines(PLUGINS),
+        plugin_type = key("type"),
+        device = key("deviceID"),
     );
     let exists = if object == "object" { "true" } else { "request.operation == 'UPDATE'" };
     let has_config = format!("{exists} && has({object}.spec) && has({object}.spec.config)");
     let lacks = format!(
         "{config}.size() * ({pattern}.size() + {PATTERN_LENGTH}) < {MOST_LENGTHS} ? \
-         variables.has_device{suffix} : variables.names_device{suffix}"
+         variables.has_device{suffix} || (!variables.is_balanced{suffix} && variables.names_device{suffix}) : \
+         variables.names_device{suffix}"
     );
     vec![
         variable("config", format!("{has_config} ? {object}.spec.config : ''")),
         variable("plugins", plugins),
         variable("has_device", has_device),
+        variable("is_balanced", is_balanced),
         variable("names_device", names_device),
         variable("lacks", format!("{exists} && ({}) && ({lacks})", unnamed(object))),
     ]

@@ -1,10 +1,12 @@
 //! Plugins that work on the interface another one made: where they may stand, and what they refuse.
 
+use std::cell::LazyCell;
+
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::meta_tuning;
 use crate::cni::{Config, Plugin};
-use crate::json::Value;
+use crate::json::{Span, Value};
 
 rule! { CHAIN_ORDER = "meta/chain-order", Deny;
 "a plugin that needs the result of an earlier one, first in the chain or alone";
@@ -30,14 +32,21 @@ addresses supplied\")." }
 /// The rules on every plugin of the chain.
 pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     chain_order(config, out);
+    let version = LazyCell::new(|| Version::of(config));
+    // The device plugin whose interface is handed on, as long as nothing in between can have added another.
+    let mut device = None;
     for (index, plugin) in config.plugins.iter().enumerate() {
-        let before = config.plugins.get(..index).unwrap_or_default();
         match plugin.kind {
-            "vrf" => vrf(plugin, config, out),
-            "bandwidth" => bandwidth(plugin, before, config, out),
+            "vrf" => vrf(plugin, &version, out),
+            "bandwidth" => bandwidth(plugin, device, &version, out),
             "tuning" => meta_tuning::check(plugin, out),
-            "sbr" => sbr(plugin, before, out),
+            "sbr" => sbr(plugin, device, out),
             _ => {}
+        }
+        if index == 0 && matches!(plugin.kind, "sriov" | "ib-sriov") {
+            device = Some(plugin);
+        } else if !is_meta(plugin.kind) {
+            device = None;
         }
     }
 }
@@ -71,7 +80,7 @@ fn chain_order(config: &Config<'_>, out: &mut Findings<'_>) {
     out.config(&CHAIN_ORDER, first.type_member.value.span, message, help);
 }
 
-fn vrf(plugin: &Plugin<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
+fn vrf(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
     let help = "name the VRF in `vrfname`, with at most 15 letters, digits, `-` or `_`";
     match plugin.object.value_of("vrfname") {
         None => {
@@ -85,8 +94,7 @@ fn vrf(plugin: &Plugin<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
             }
         }
     }
-    if let Some(version) = before_version(plugin, config, &["", "0.1.0", "0.2.0", "0.3.0"]) {
-        let span = config.root.value_of("cniVersion").unwrap_or(&plugin.type_member.value).span;
+    if let Some((version, span)) = version.if_one_of(&["", "0.1.0", "0.2.0", "0.3.0"], plugin) {
         let message = format!("`vrf` does not speak CNI version {version}: every pod that uses it fails");
         out.config(&VRF, span, message, "set the `cniVersion` of the list to 0.3.1 or later");
     }
@@ -98,20 +106,37 @@ fn is_interface_name(name: &str) -> bool {
     (1..=15).contains(&name.len()) && !matches!(name, "." | "..") && name.chars().all(good)
 }
 
-/// The version the plugin is called with, where it is one of those given and nothing else can decide it.
-fn before_version<'d>(plugin: &Plugin<'d>, config: &Config<'d>, old: &[&str]) -> Option<&'d str> {
-    // libcni chooses among these where a list has them.
-    let chooses = config.is_list && !config.root.list_of("cniVersions").is_empty();
-    // A key that sorts after the one libcni writes is the one the plugin reads.
-    let overrides = |key: &str| key > "cniVersion";
-    let own = config.is_list && plugin.written.get("cniVersion").is_some_and(|member| overrides(&member.key));
-    let readable = config.root.value_of("cniVersion").is_none_or(|value| value.as_str().is_some());
-    let version = config.cni_version();
-    let is_old = !chooses && !own && readable && old.contains(&version);
-    is_old.then_some(if version.is_empty() { "0.1.0" } else { version })
+/// The CNI version that the plugins of a config are called with. It is looked up once: a config may have tens of thousands of plugins.
+struct Version<'d> {
+    /// `None` where something else than `cniVersion` can decide it.
+    value: Option<&'d str>,
+    /// Where it is written.
+    span: Option<Span>,
+    is_list: bool,
 }
 
-fn bandwidth(plugin: &Plugin<'_>, before: &[Plugin<'_>], config: &Config<'_>, out: &mut Findings<'_>) {
+impl<'d> Version<'d> {
+    fn of(config: &Config<'d>) -> Self {
+        let written = config.root.value_of("cniVersion");
+        // libcni chooses among these where a list has them.
+        let chooses = config.is_list && !config.root.list_of("cniVersions").is_empty();
+        let is_readable = written.is_none_or(|value| value.as_str().is_some());
+        let value = (!chooses && is_readable).then(|| config.cni_version());
+        Self { value, span: written.map(|value| value.span), is_list: config.is_list }
+    }
+
+    /// The version that this plugin is called with and where it is written, if it is one of those given.
+    fn if_one_of(&self, versions: &[&str], plugin: &Plugin<'_>) -> Option<(&'d str, Span)> {
+        // A key that sorts after the one libcni writes is the one the plugin reads.
+        let overrides = |key: &str| key > "cniVersion";
+        let own = self.is_list && plugin.written.get("cniVersion").is_some_and(|member| overrides(&member.key));
+        let version = self.value.filter(|version| !own && versions.contains(version))?;
+        let span = self.span.unwrap_or(plugin.type_member.value.span);
+        Some((if version.is_empty() { "0.1.0" } else { version }, span))
+    }
+}
+
+fn bandwidth(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, version: &Version<'_>, out: &mut Findings<'_>) {
     let mut limits = false;
     for (rate_key, burst_key) in [("ingressRate", "ingressBurst"), ("egressRate", "egressBurst")] {
         let (rate, burst) = (plugin.object.value_of(rate_key), plugin.object.value_of(burst_key));
@@ -134,7 +159,7 @@ fn bandwidth(plugin: &Plugin<'_>, before: &[Plugin<'_>], config: &Config<'_>, ou
             _ => {}
         }
     }
-    if limits && let Some(device) = device_of(before) {
+    if limits && let Some(device) = device {
         let message =
             format!("`bandwidth` cannot limit what `{}` made: a VF has no veth peer, and every pod fails", device.kind);
         let help = if device.kind == "sriov" {
@@ -144,22 +169,14 @@ fn bandwidth(plugin: &Plugin<'_>, before: &[Plugin<'_>], config: &Config<'_>, ou
         };
         out.config(&BANDWIDTH, plugin.type_member.value.span, message, help);
     }
-    if let Some(version) = before_version(plugin, config, &["", "0.1.0", "0.2.0"]) {
-        let span = config.root.value_of("cniVersion").unwrap_or(&plugin.type_member.value).span;
+    if let Some((version, span)) = version.if_one_of(&["", "0.1.0", "0.2.0"], plugin) {
         let message = format!("`bandwidth` does not speak CNI version {version}: every pod that uses it fails");
         out.config(&BANDWIDTH, span, message, "set the `cniVersion` of the list to 0.3.0 or later");
     }
 }
 
-/// The device plugin whose interface is handed on, if nothing in between can have added another.
-fn device_of<'a, 'd>(before: &'a [Plugin<'d>]) -> Option<&'a Plugin<'d>> {
-    let (first, between) = before.split_first()?;
-    let device = matches!(first.kind, "sriov" | "ib-sriov") && between.iter().all(|plugin| is_meta(plugin.kind));
-    device.then_some(first)
-}
-
-fn sbr(plugin: &Plugin<'_>, before: &[Plugin<'_>], out: &mut Findings<'_>) {
-    let Some(device) = device_of(before) else { return };
+fn sbr(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, out: &mut Findings<'_>) {
+    let Some(device) = device else { return };
     // One whose type cannot be decoded is another rule's business.
     let is_typed = |kind: &Value<'_>| kind.as_str() != Some("");
     if !device.object.object_of("ipam").and_then(|ipam| ipam.value_of("type")).is_some_and(is_typed) {
@@ -177,6 +194,24 @@ mod tests {
     /// What is found in a chain of these plugins, under a version that all of them speak.
     fn chain(plugins: &str) -> Vec<String> {
         found(&format!(r#"{{"cniVersion":"1.0.0","name":"net","plugins":[{plugins}]}}"#))
+    }
+
+    /// Where each plugin had all the others looked at, this would take minutes.
+    #[test]
+    fn long_chains_are_judged_in_one_pass() {
+        let many = |plugin: &str, count: usize| vec![plugin; count].join(",");
+        let keys: String = (0..20_000).map(|number| format!(r#""k{number}":0,"#)).collect();
+        for plugin in
+            [r#"{"type":"vrf"}"#, r#"{"type":"sbr"}"#, r#"{"type":"bandwidth","ingressRate":1,"ingressBurst":1}"#]
+        {
+            let plugins = many(plugin, 10_000);
+            for versions in
+                [r#""cniVersion":"0.2.0""#.to_owned(), format!(r#""cniVersions":[{}]"#, many(r#""1.0.0""#, 10_000))]
+            {
+                let config = format!(r#"{{{keys}{versions},"name":"net","plugins":[{{"type":"sriov"}},{plugins}]}}"#);
+                assert!(found(&config).len() < 100, "{plugin}");
+            }
+        }
     }
 
     #[test]

@@ -212,6 +212,11 @@ fn field_type<'o>(misfit: &Misfit<'_>, reader: &str, out: &'o mut Findings<'_>) 
 
 /// A known key that stands in another case, or twice.
 fn ambiguous(taken: &Taken<'_, '_>, tables: &[&[Field]], out: &mut Findings<'_>) {
+    let is_as_documented =
+        taken.first.key == taken.field.key && taken.field.key.starts_with(|c: char| c.is_lowercase());
+    if is_as_documented && taken.second.is_none() {
+        return;
+    }
     // A field of the reader's own that differs from a documented one in case only is not what was meant.
     let meant = tables.iter().copied().flatten().find(|field| same_key(&taken.first.key, field.key));
     let (key, first) = (meant.unwrap_or(taken.field).key, &taken.first.key);

@@ -5,10 +5,11 @@ use super::super::finding::{ConfigPlace, Findings};
 use super::super::ratchet::{Judged, Ratchet};
 use super::super::resource_name::{self, Question};
 use super::super::rule::rule;
-use super::super::{Facts, Finding};
+use super::super::{Action, Facts, Finding};
 use super::check_config;
 use super::nad_config::dotted;
 use super::nad_device::{MALFORMED, MISSING};
+use super::network::SCHEMA;
 use crate::cni::{Config, Object as CniObject, same_key};
 use crate::json::{Document, Error, Kind, Member, Value, line_column};
 use crate::resources::{Fault, Nad, Network, Object, Rendered, offset_of_ink, render};
@@ -58,10 +59,11 @@ pub(crate) fn check(network: &Network<'_>, scope: &Scope<'_>, facts: &Facts, out
     }
     let Some(json) = &rendered.nad else { return };
     let Ok(Some(Object::Nad(nad))) = Object::read(json) else { return };
+    // A denial by the schema is enough for a field; one that only warns, or is switched off, hides no other denial.
+    let schema_denies = scope.action(&SCHEMA).unwrap_or(SCHEMA.default) == Action::Deny;
     for finding in judge_nad(&nad, scope, out) {
-        // The schema's word on the same field is enough.
         let (pointer, place) = origin(network, &rendered, &finding);
-        if !out.covers(&super::network::SCHEMA, &pointer) {
+        if !(schema_denies && out.covers(&SCHEMA, &pointer)) {
             out.moved(finding, pointer, place);
         }
     }

@@ -1,0 +1,59 @@
+//! What of a key is compared first, so that nearly every pair of different keys is told apart at once.
+
+/// The length of a key and its first letter in lower case; nothing of a key that is not ASCII, as Go takes such a one for a shorter one where a
+/// letter folds into ASCII.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyShape(u32);
+
+impl KeyShape {
+    /// The shape of a key.
+    pub const fn of(key: &str) -> Self {
+        match key.as_bytes() {
+            [first, ..] if key.is_ascii() => Self((key.len() as u32) << 8 | (*first | 0x20) as u32),
+            _ => Self(0),
+        }
+    }
+
+    /// The shape of a name that is known to be ASCII.
+    #[inline]
+    pub fn of_ascii(name: &str) -> Self {
+        name.as_bytes().first().map_or(Self(0), |first| Self((name.len() as u32) << 8 | u32::from(first | 0x20)))
+    }
+
+    /// False if a key of this shape cannot be equal to an ASCII name of that shape, in whatever case.
+    #[inline]
+    pub fn may_equal(self, name: Self) -> bool {
+        self == name || self.0 == 0
+    }
+
+    /// One of 64 bits; shapes that may be equal have the same, unless one of them is not ASCII.
+    pub(crate) fn bit(self) -> u64 {
+        1 << ((self.0 ^ self.0 >> 6) & 63)
+    }
+
+    /// Whether anything is known of the key.
+    pub(crate) fn is_known(self) -> bool {
+        self.0 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_that_differ_are_told_apart() {
+        for (key, name, want) in [
+            ("VLAN", "vlan", true),
+            ("vlanQoS", "vlan", false),
+            ("mtu", "vlan", false),
+            ("trust", "vlan", false),
+            ("tru\u{17f}t", "trust", true),
+            ("\u{212a}ind", "kind", true),
+            ("", "", true),
+        ] {
+            assert_eq!(KeyShape::of(key).may_equal(KeyShape::of(name)), want, "{key} {name}");
+            assert_eq!(KeyShape::of(name), KeyShape::of_ascii(name), "{name}");
+        }
+    }
+}
