@@ -195,7 +195,7 @@ fn main() {
     }
 }
 
-/// Honest reviews beside 256 stalled ones on two connections, and beside none, in turn.
+/// Honest reviews beside 256 stalled ones on 16 connections, and beside none, in turn.
 fn attacked(runtime: &tokio::runtime::Runtime, seconds: Duration) {
     let server = Server::nadmit(runtime);
     let load = || Load { connections: CONNECTIONS, rate: Some(HONEST), length: seconds };
@@ -216,7 +216,7 @@ fn attacked(runtime: &tokio::runtime::Runtime, seconds: Duration) {
         pairs.push((undisturbed, beside));
     }
     let of = |which: &dyn Fn(&(Outcome, Outcome)) -> f64| median(pairs.iter().map(which).collect());
-    println!("\n{HONEST} reviews a second beside 256 stalled requests on two connections, median of {RUNS} pairs\n");
+    println!("\n{HONEST} reviews a second beside 256 stalled requests on 16 connections, median of {RUNS} pairs\n");
     println!("| | p50 | p99 |\n|---|---|---|");
     println!(
         "| undisturbed | {:.3} ms | {:.3} ms |",

@@ -31,12 +31,17 @@ pub struct Object<'d> {
     pub value: &'d Value<'d>,
     /// Its members.
     pub members: &'d [Member<'d>],
+    /// The bits of all keys' shapes: most fields that somebody asks for are not there.
+    shapes: u64,
 }
 
 impl<'d> Object<'d> {
     /// The object in a value, if it is one.
     pub fn of(value: &'d Value<'d>) -> Option<Self> {
-        value.members().map(|members| Self { value, members })
+        let members = value.members()?;
+        let bit = |member: &Member<'_>| if member.shape.is_known() { member.shape.bit() } else { u64::MAX };
+        let shapes = members.iter().fold(0, |bits, member| bits | bit(member));
+        Some(Self { value, members, shapes })
     }
 
     /// The member of that name, in whatever case. Of several the last in byte order is taken; a plugin's own view of its
@@ -44,6 +49,9 @@ impl<'d> Object<'d> {
     pub fn get(&self, field: &str) -> Option<&'d Member<'d>> {
         // Of all that is done with a config this is done most often.
         let shape = KeyShape::of_ascii(field);
+        if self.shapes & shape.bit() == 0 {
+            return None;
+        }
         let mut last: Option<&'d Member<'d>> = None;
         for member in self.members {
             if !member.shape.may_equal(shape) || !same_key(&member.key, field) {
@@ -69,12 +77,6 @@ impl<'d> Object<'d> {
         let sorted: BTreeMap<&str, &'d Member<'d>> =
             self.named(field).map(|member| (member.key.as_ref(), member)).collect();
         sorted.into_values().rfind(given)
-    }
-
-    /// The bits of all keys' shapes; a field whose bit is not among them is not there.
-    pub fn shapes(&self) -> u64 {
-        let bit = |member: &Member<'_>| if member.shape.is_known() { member.shape.bit() } else { u64::MAX };
-        self.members.iter().fold(0, |bits, member| bits | bit(member))
     }
 
     /// The member a map lookup finds: exact spelling only.

@@ -90,6 +90,15 @@ pub struct Misfit<'d> {
 }
 
 impl Type {
+    /// Whether it is certain at a glance that a value fits, as nearly every one does.
+    pub fn takes(&self, value: &Value<'_>) -> bool {
+        let holds = if let Self::Pointer(to) = self { to } else { self };
+        matches!(
+            (holds, &value.kind),
+            (Self::Any, _) | (Self::Str, Kind::String(_)) | (Self::Bool, Kind::Bool(_)) | (_, Kind::Null)
+        )
+    }
+
     /// The first value in here that does not fit, if any, in the fields that are not quiet.
     pub fn misfit<'d>(&self, value: &'d Value<'d>, reading: Reading) -> Option<Misfit<'d>> {
         self.check(value, reading, false)

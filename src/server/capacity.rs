@@ -127,9 +127,10 @@ impl Drop for Waiting<'_> {
 /// How much memory it may take to judge a body, in bytes: its texts, and its JSON values. Each value but the first of a text follows
 /// one of these characters, also inside of a config, which is JSON in a JSON string.
 fn judging_takes(body: &[u8]) -> usize {
-    // Counted in bytes, chunk by chunk, as the processor does that with many at once.
+    // Counted in bytes, in chunks that do not overflow one, as the processor does that with many at once.
+    const CHUNK: usize = 240;
     let count = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(matches!(byte, b',' | b':' | b'['))).sum::<u8>();
-    let values: usize = body.chunks(usize::from(u8::MAX)).map(|chunk| usize::from(count(chunk))).sum();
+    let values: usize = body.chunks(CHUNK).map(|chunk| usize::from(count(chunk))).sum();
     body.len().saturating_add(values.saturating_mul(VALUE))
 }
 

@@ -3,7 +3,6 @@
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use crate::cni::{Object, Plugin};
-use crate::json::KeyShape;
 
 rule! { HOST_FILE = "sriov/host-file", Warn;
 "a path on the node that a plugin uses as root: a log file, a directory, a socket, a kubeconfig";
@@ -77,9 +76,7 @@ pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
 
 fn look(reader: &str, known: &[(&str, &[Key])], object: Object<'_>, out: &mut Findings<'_>) {
     let keys = known.iter().find(|(kind, _)| *kind == reader).map_or(&[] as &[_], |(_, keys)| keys);
-    let shapes = object.shapes();
-    let may_be_there = |path: &[&str]| path.first().is_some_and(|first| shapes & KeyShape::of_ascii(first).bit() != 0);
-    keys.iter().filter(|(path, _)| may_be_there(path)).for_each(|path| key(reader, object, path, out));
+    keys.iter().for_each(|path| key(reader, object, path, out));
 }
 
 fn key(reader: &str, object: Object<'_>, (path, does): &Key, out: &mut Findings<'_>) {

@@ -85,7 +85,9 @@ fn section<'d>(
     let decoding = Decoding::of(object, tables);
     for taken in decoding.taken() {
         let (reader, reading) = if taken.table == 0 { (reader, Reading::Copy) } else { ("the CNI library", reading) };
-        types(taken, object, reader, reading, ceiling, out);
+        if taken.second.is_some() || !taken.field.holds.takes(&taken.first.value) {
+            types(taken, object, reader, reading, ceiling, out);
+        }
         ambiguous(taken, tables, out);
         if taken.field.key == "ipam" && taken.table > 0 {
             ipam_type(object, reading, out);
