@@ -102,7 +102,7 @@ fn show(holds: &Type, value: Option<&Node<'_>>) -> Value {
             let mut object: serde_json::Map<_, _> =
                 fields.iter().map(|field| (field.key.to_owned(), show(&field.holds, None))).collect();
             for member in members {
-                if let Some(found) = find(&[fields], &member.key) {
+                if let Some(found) = find(&[fields], member) {
                     object.insert(found.field.key.to_owned(), show(&found.field.holds, Some(&member.value)));
                 }
             }
