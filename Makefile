@@ -1,4 +1,4 @@
-# What there is to do with nadmit. `make` alone lists it.
+# Targets for nadmit. `make` lists them.
 
 CARGO ?= cargo
 FUZZ_SECONDS ?= 30
@@ -37,7 +37,7 @@ test: ## all tests, also those of `make e2e` where Go is there to build a contro
 e2e: ## the tests against a real API server and the real operator (K8S=1.34; the first time builds them)
 	tests/cluster/run $(K8S)
 
-readers: ## nadmit's reading of 100,000 generated configs beside that of Go's own decoder (NADMIT_SEED makes the same ones again)
+readers: ## compare nadmit's decoding of 100,000 generated configs with Go's decoder (NADMIT_SEED repeats a run)
 	tests/readers/run 100000
 
 lint: ## formatting and clippy, warnings are errors
@@ -53,7 +53,7 @@ deny: ## licences, bans, duplicates and sources of all dependencies (installs ca
 doc: ## the API documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
-bench: ## what it costs: time, instructions, check over thousands of files, audit-log over a large log, serve beside a bare server
+bench: ## benchmarks: time, instructions, check over thousands of files, audit-log over a large log, serve beside a bare server
 	$(CARGO) bench --locked --bench judge
 	$(CARGO) bench --locked --bench count
 	$(CARGO) bench --locked --bench check
@@ -68,7 +68,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs 
 			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 || exit 1; \
 	done
 
-generate: ## the files that are made from the code
+generate: ## generate docs, schema and manifests from the code
 	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md.new && mv docs/rules.md.new docs/rules.md
 	$(CARGO) run --locked --quiet -- schema > docs/policy.schema.json.new && mv docs/policy.schema.json.new docs/policy.schema.json
 	$(CARGO) run --locked --quiet -- install --generate deploy

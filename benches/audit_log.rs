@@ -21,9 +21,9 @@ use std::time::Instant;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nadmit::audit::log::lines::each_line;
-use nadmit::audit::log::report::Report;
-use nadmit::audit::log::{Scan, Scope};
+use nadmit::audit_log::lines::each_line;
+use nadmit::audit_log::report::Report;
+use nadmit::audit_log::{LogScan, LogScope};
 use process::run;
 
 #[global_allocator]
@@ -89,7 +89,7 @@ fn rate(text: &str, mut work: impl FnMut()) -> f64 {
 }
 
 fn scan(input: &[u8]) -> Report {
-    let mut scan = Scan::new(Scope::default());
+    let mut scan = LogScan::new(LogScope::default());
     each_line(input, |line| scan.line(line)).expect("a log");
     Report::of(&scan, Vec::new(), 10)
 }

@@ -1,6 +1,6 @@
 //! Admission control for SR-IOV networks on Kubernetes.
 //!
-//! One judgement, and doors that differ only in how they gather facts and show verdicts:
+//! One `judge` function, and entry points that differ only in how they gather facts and present verdicts:
 //!
 //! ```text
 //!  manifests ── check ──┐
@@ -8,30 +8,33 @@
 //!  reviews   ── serve ──┘    (I/O)     (pure)                (pure)
 //! ```
 //!
-//! The rooms, from the door inwards. Dependencies point downwards only; those marked pure know no clock, no network, no
-//! environment and no `async`, and a lint and a test keep it so.
+//! The modules, from the outside in. Dependencies point downwards only; those marked pure use no clock, no network, no
+//! environment and no `async`, which a lint and a test enforce. `tests/layers.rs` fails on a dependency that points upwards.
 //!
-//! | room | what is in it |
+//! | module | content |
 //! |---|---|
 //! | [`cli`] | arguments and wiring |
-//! | [`server`] | HTTPS: connections, limits, routes, files that change, the end |
-//! | [`cluster`] | everything that talks to an API server: what is known of the cluster, who owns a NAD, certificates, registration, the Lease, audits and their reports |
-//! | [`audit`] | a cluster as it is stored: what stands around an object, where a network's chain breaks, who rewrites what; the API server's audit log (pure, but for finding the files of a log) |
-//! | [`supervise`] | background tasks: none ends unnoticed |
-//! | [`tls`] | certificates: from files, made for development, or of a CA of our own that is rotated |
+//! | [`server`] | HTTPS: connections, limits, routes, reloading, shutdown |
+//! | [`cluster`] | everything that talks to an API server: [`client`](cluster::client), [`cache`](cluster::cache),
+//! [`identity`](cluster::identity), [`leader`](cluster::leader), [`doctor`](cluster::doctor) |
+//! | [`audit`] | a cluster as it is stored: what is known around an object, where a network's chain breaks, who rewrites what (pure) |
+//! | [`audit_log`] | the API server's audit log: who wrote blindly, stale, without a change or in a loop (pure) |
+//! | [`supervise`] | supervision of background tasks |
+//! | [`tls`] | certificates: from files, for development, or from a self-managed CA that is rotated |
 //! | [`telemetry`] | log lines and metrics |
-//! | [`manifests`] | files: finding and reading them, what they say about each other |
-//! | [`deploy`] | the objects that nadmit consists of in a cluster, its webhooks among them (pure) |
+//! | [`manifests`] | manifest files: finding, reading and indexing them |
+//! | [`deploy`] | the manifests of nadmit, including its webhooks (pure) |
 //! | [`output`] | verdicts as diagnostics, JSON, SARIF, JUnit; the rule reference (pure) |
-//! | [`review`] | the AdmissionReview on the wire; a verdict as its answer (pure) |
+//! | [`review`] | the AdmissionReview wire format; a verdict as its response (pure) |
 //! | [`policy`] | the policy file, the facts, `judge`, the rules (pure) |
 //! | [`resources`] | the NAD and the networks; rendering a network to its NAD (pure) |
-//! | [`cni`] | the CNI document as Go programs read it, and editing it byte by byte (pure) |
-//! | `visible` | text from outside, shown to people (pure) |
+//! | [`cni`] | the CNI config as Go programs decode it, and editing it without reformatting (pure) |
+//! | `visible` | escaping untrusted text for people (pure) |
 //! | [`yaml`] | YAML as kubectl reads it, with positions (pure) |
 //! | [`json`] | JSON as Go reads it, with positions (pure) |
 
 pub mod audit;
+pub mod audit_log;
 pub mod cli;
 pub mod cluster;
 pub mod cni;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use nadmit::cli::Cli;
 
-/// The system's allocator gives the tree of a large config back after every judgement and gets it anew, which takes longer
-/// than the judgement; this one keeps it for a while. Measured in `benches/README.md`.
+/// The system allocator returns the memory of a large config to the system after every review and gets it again, which takes
+/// longer than judging; jemalloc keeps it for a while. Measured in `benches/README.md`.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -40,7 +40,7 @@ impl Panicked {
     }
 }
 
-/// Does something that may panic. What it changes must be of no further use if it does.
+/// Runs code that may panic. State it modifies must not be used after a panic.
 pub fn contained<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Panicked::of(&*payload))
 }
@@ -50,10 +50,10 @@ pub async fn contained_async<T>(work: impl Future<Output = T>) -> Result<T, Pani
     AssertUnwindSafe(work).catch_unwind().await.map_err(|payload| Panicked::of(&*payload))
 }
 
-/// How a task ended that should not have.
+/// How a task ended unexpectedly.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum Cause {
-    #[error("it returned")]
+enum TaskEnd {
+    #[error("the task returned")]
     Returned,
     #[error("it {0}")]
     Panicked(#[from] Panicked),
@@ -64,7 +64,7 @@ enum Cause {
 #[error("background task `{task}` ended unexpectedly: {cause}")]
 pub struct Failure {
     task: &'static str,
-    cause: Cause,
+    cause: TaskEnd,
 }
 
 /// How long restarted tasks wait.
@@ -74,7 +74,7 @@ pub struct Pauses {
     pub first: Duration,
     /// At most.
     pub longest: Duration,
-    /// How long a task must run before it counts as up again, and its earlier ends are forgotten.
+    /// How long a task must run before it counts as up again and its failures are reset.
     pub steady: Duration,
 }
 
@@ -87,22 +87,22 @@ impl Default for Pauses {
 
 /// Starts background tasks and handles their end.
 #[derive(Clone, Debug, Default)]
-pub struct Supervisor(Arc<Shared>);
+pub struct Supervisor(Arc<SupervisorState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SupervisorState {
     metrics: TaskMetrics,
     pauses: Pauses,
     /// The first serving task that ended.
     failure: watch::Sender<Option<Failure>>,
-    /// From here on tasks may end.
+    /// Tasks may end from now on.
     stopping: CancellationToken,
 }
 
 impl Supervisor {
     /// With the metrics that show which tasks run.
     pub fn new(metrics: &TaskMetrics, pauses: Pauses) -> Self {
-        Self(Arc::new(Shared { metrics: metrics.clone(), pauses, ..Shared::default() }))
+        Self(Arc::new(SupervisorState { metrics: metrics.clone(), pauses, ..SupervisorState::default() }))
     }
 
     /// Starts a task whose unexpected end ends the process.
@@ -110,7 +110,7 @@ impl Supervisor {
         tokio::spawn(self.guarded(task, work));
     }
 
-    /// The same as a future, for whoever must also wait for the task's end.
+    /// The same as a future, for callers that also wait for the end of the task.
     pub fn guarded(
         &self,
         task: &'static str,
@@ -163,12 +163,12 @@ impl Supervisor {
         })
     }
 
-    /// An object made a task panic and is skipped.
+    /// Counts an object that made a task panic.
     pub fn skipped(&self, task: &'static str) {
         self.0.metrics.panicked(task);
     }
 
-    /// From here on tasks may end.
+    /// Tasks may end from now on.
     pub fn stop(&self) {
         self.0.stopping.cancel();
     }
@@ -185,18 +185,18 @@ impl Supervisor {
     }
 }
 
-impl Shared {
-    async fn end_of(&self, work: impl Future<Output = ()>) -> Cause {
+impl SupervisorState {
+    async fn end_of(&self, work: impl Future<Output = ()>) -> TaskEnd {
         match contained_async(work).await {
-            Ok(()) => Cause::Returned,
+            Ok(()) => TaskEnd::Returned,
             Err(panicked) => panicked.into(),
         }
     }
 
-    /// How a task ended, unless it may.
-    fn unexpected(&self, task: &'static str, cause: Cause) -> Option<Cause> {
+    /// How a task ended, unless it was stopped.
+    fn unexpected(&self, task: &'static str, cause: TaskEnd) -> Option<TaskEnd> {
         self.metrics.is_up(task, false);
-        if let Cause::Panicked(_) = &cause {
+        if let TaskEnd::Panicked(_) = &cause {
             self.metrics.panicked(task);
         }
         (!self.stopping.is_cancelled()).then_some(cause)
@@ -232,13 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn the_unexpected_end_of_a_serving_task_is_a_failure() {
+    fn serving_task_failure_is_recorded() {
         run(async {
             // (what it does, how it is reported)
             let table: [(fn(), &str); 3] = [
                 (|| panic!("poison {}", 7), "background task `t` ended unexpectedly: it panicked: poison 7"),
                 (|| std::panic::panic_any(5), "background task `t` ended unexpectedly: it panicked: without a message"),
-                (|| {}, "background task `t` ended unexpectedly: it returned"),
+                (|| {}, "background task `t` ended unexpectedly: the task returned"),
             ];
             for (work, want) in table {
                 let metrics = Metrics::default();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_stop_tasks_may_end() {
+    fn tasks_may_end_after_stop() {
         run(async {
             let supervisor = Supervisor::default();
             supervisor.stop();
@@ -288,7 +288,7 @@ mod tests {
             until("it is up again", || is(1)).await;
             assert_eq!(starts.load(Ordering::SeqCst), 4);
             assert!(metrics.text().contains("nadmit_task_panics_total{task=\"t\"} 3\n"), "{}", metrics.text());
-            // It returns, which it should not: it is started again.
+            // A task that returns is restarted.
             goes_on.send_replace(true);
             until("it is started again", || starts.load(Ordering::SeqCst) > 4).await;
             assert_eq!(supervisor.failure(), None, "reviews go on");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_a_value() {
+    fn contained_returns_the_panic() {
         assert_eq!(contained(|| 5), Ok(5));
         let panicked = contained(|| -> u8 { panic!("at {}", "x") }).unwrap_err();
         assert_eq!(panicked.to_string(), "panicked: at x");

@@ -1,8 +1,7 @@
-//! Text from outside, shown to people: what a terminal or a browser would obey instead of showing is escaped.
+//! Escaping of untrusted text for people: characters that a terminal or browser would interpret are escaped.
 //!
-//! Names, values and file names may hold escape sequences that repaint a terminal, characters that reverse the order of what
-//! follows, or characters that are not seen at all. Each is written as `\u{1b}`, as Rust writes it. Machine formats do not need
-//! this: they keep the data.
+//! Names, values and file names may contain escape sequences that repaint a terminal, characters that reverse the text direction,
+//! or invisible characters. Each is written as `\u{1b}`, as in Rust. Machine formats keep the data.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::borrow::Cow;
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_be_obeyed_is_shown() {
+    fn escapes_control_characters() {
         // (text, as one line, as several)
         let table = [
             ("plain é 日本 🙂", "plain é 日本 🙂", "plain é 日本 🙂"),
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same_as_before() {
+    fn json_escaping_preserves_the_data() {
         let text = "\u{1b}\u{202e}\u{e0041}\u{7f}é\"\\";
         let plain = serde_json::Value::from(text).to_string();
         let shown = json(&plain);

@@ -31,7 +31,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn the_tables_are_worth_reading() {
+fn table_output_snapshot() {
     let output = run(&["shown/audit.log"]);
     assert_eq!(output.status.code(), Some(0));
     insta::assert_snapshot!("table", text(&output.stdout));
@@ -64,7 +64,7 @@ fn exit_codes() {
 
 /// However the log comes, the same is said of it.
 #[test]
-fn plain_compressed_rotated_and_piped_are_alike() {
+fn plain_compressed_rotated_and_piped_logs_agree() {
     let whole = fs::read(log()).unwrap();
     let mut want = json(&[log().to_str().unwrap()]);
     want["log"]["sources"] = Value::Null;

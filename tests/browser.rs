@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long the browser may take for anything.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A browser with one page; both are gone when this is dropped.
 pub struct Browser {
@@ -68,7 +68,7 @@ impl Browser {
             self.told.clear();
             self.call("Page.navigate", &json!({"url": address}));
             while !self.told.iter().any(|told| told["method"] == "Page.loadEventFired") {
-                let told = self.output.recv_timeout(PATIENCE).expect("the page loads");
+                let told = self.output.recv_timeout(TIMEOUT).expect("the page loads");
                 self.told.push_back(told);
             }
         }
@@ -138,7 +138,7 @@ impl Browser {
         }
         self.input.write_all(format!("{message}\0").as_bytes()).unwrap();
         loop {
-            let answer = self.output.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no answer to {method}"));
+            let answer = self.output.recv_timeout(TIMEOUT).unwrap_or_else(|_| panic!("no answer to {method}"));
             if answer["id"] == self.number {
                 assert!(answer["error"].is_null(), "{method}: {answer}");
                 return answer["result"].clone();

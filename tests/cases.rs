@@ -10,11 +10,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nadmit::json::Lines;
-use nadmit::manifests::{Assumptions, Document, Index, Manifest, documents};
+use nadmit::json::LineIndex;
+use nadmit::manifests::{Assumptions, Index, Manifest, ManifestDocument, documents};
 use nadmit::policy::{
-    Facts, Lookup, NadFact, NamespaceState, NetworkFact, OperatorLife, Policy, Prefix, Rewrites, StatusWrite, Stored,
-    Subject, Verdict, judge, judge_status, rules,
+    Facts, Lookup, NadFact, NamespaceState, NetworkFact, OperatorHealth, Policy, Prefix, Rewrites, StatusWrite,
+    StoredState, Subject, Verdict, judge, judge_status, rules,
 };
 use nadmit::resources::{NetworkId, NetworkKind, Object};
 use nadmit::yaml::Documents;
@@ -148,9 +148,9 @@ impl Case {
 
     fn manifests(&self) -> Vec<Manifest> {
         let mut manifests = Vec::new();
-        documents(&Lines::of(&self.input), &mut |document| match document {
-            Document::Manifest(manifest) => manifests.push(manifest),
-            Document::Unreadable { line, problem } => panic!("{}: line {line}: {problem}", self.name),
+        documents(&LineIndex::of(&self.input), &mut |document| match document {
+            ManifestDocument::Manifest(manifest) => manifests.push(manifest),
+            ManifestDocument::Unreadable { line, problem } => panic!("{}: line {line}: {problem}", self.name),
         });
         manifests
     }
@@ -269,8 +269,8 @@ impl CaseFacts {
 }
 
 impl CaseStored {
-    fn fact(&self) -> Stored {
-        Stored {
+    fn fact(&self) -> StoredState {
+        StoredState {
             unchanged_for: Duration::from_secs(self.unchanged_for),
             deleting_for: self.deleting_for.map(Duration::from_secs),
             finalizers: self.finalizers.clone(),
@@ -282,10 +282,10 @@ impl CaseStored {
             condition: self.condition.clone(),
             refused: self.refused.clone(),
             operator: match self.operator.as_deref() {
-                None => OperatorLife::Unknown,
-                Some("gone") => OperatorLife::Gone,
-                Some("works") => OperatorLife::Works,
-                Some("silent") => OperatorLife::Silent,
+                None => OperatorHealth::Unknown,
+                Some("gone") => OperatorHealth::NotRunning,
+                Some("works") => OperatorHealth::Active,
+                Some("silent") => OperatorHealth::Stalled,
                 Some(other) => panic!("no such life: {other}"),
             },
             waiting: self.waiting,
@@ -362,7 +362,7 @@ fn findings(verdicts: &[(String, Verdict)]) -> Vec<Expected> {
 
 /// The judgement finds in each case exactly what the case expects.
 #[test]
-fn each_case_is_judged_as_it_says() {
+fn each_case_matches_its_expectation() {
     let mut failures = String::new();
     for case in all() {
         let verdicts = case.judge();
@@ -384,7 +384,7 @@ fn each_case_is_judged_as_it_says() {
 
 /// Judging what a patch makes yields no further patch, and the finding is gone.
 #[test]
-fn each_repair_settles() {
+fn each_repair_converges() {
     let mut repaired = 0;
     for case in all() {
         for (document, (json, verdict)) in case.judge().iter().enumerate() {
@@ -406,8 +406,8 @@ fn each_repair_settles() {
 /// The input with one of its judged documents replaced.
 fn replaced(input: &str, document: usize, json: &str) -> String {
     let mut parts = Vec::new();
-    documents(&Lines::of(input), &mut |found| {
-        if let Document::Manifest(manifest) = found {
+    documents(&LineIndex::of(input), &mut |found| {
+        if let ManifestDocument::Manifest(manifest) = found {
             parts.push(manifest.node.to_json());
         }
     });
@@ -426,7 +426,7 @@ fn reread(case: &Case) -> Case {
 
 /// Every rule has a case that it finds and one near it that it does not.
 #[test]
-fn every_rule_has_its_cases() {
+fn every_rule_has_cases() {
     let mut by_rule: BTreeMap<String, Vec<Case>> = BTreeMap::new();
     for case in all() {
         let rule = case.name.rsplit_once('/').unwrap().0.to_owned();

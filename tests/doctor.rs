@@ -16,7 +16,7 @@ fn doctor(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn what_cannot_be_asked_ends_with_2_and_says_why() {
+fn unreachable_cluster_exits_with_2() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("config");
     // Nobody listens on the port of the discard service any more.
@@ -30,19 +30,19 @@ fn what_cannot_be_asked_ends_with_2_and_says_why() {
     let config = format!("--kubeconfig={}", file.display());
     let missing = format!("--kubeconfig={}/none", directory.path().display());
     for (arguments, words) in [
-        (&["net"] as &[&str], "there is no cluster: no kubeconfig, and this is no pod"),
-        (&["net", "--context", "it"], "--context: there is no kubeconfig"),
-        (&["net", &missing], "no usable kubeconfig"),
+        (&["net"] as &[&str], "no cluster: no kubeconfig found and not running in a pod"),
+        (&["net", "--context", "it"], "--context: no kubeconfig found"),
+        (&["net", &missing], "cannot use the kubeconfig"),
         (&["net", &config, "--context", "other"], "other"),
-        (&["net", &config], "the API server cannot be asked"),
-        (&["op/net", &config, "--wait", "60s"], "the API server cannot be asked"),
-        (&["--canary", "--yes", &config], "the API server cannot be asked"),
+        (&["net", &config], "request to the API server failed"),
+        (&["op/net", &config, "--wait", "60s"], "request to the API server failed"),
+        (&["--canary", "--yes", &config], "request to the API server failed"),
         (&[], "NETWORK"),
         (&["net", "--canary"], "cannot be used with"),
         (&["net", "--yes"], "cannot be used with"),
         (&["net", "--resource-name", "cx7"], "cannot be used with"),
         (&["--yes"], "--canary"),
-        (&["Pod/a/b"], "is no kind of network: write SriovNetwork, SriovIBNetwork or OVSNetwork"),
+        (&["Pod/a/b"], "use SriovNetwork, SriovIBNetwork or OVSNetwork"),
         (&["a/b/c/d"], "write KIND/NAMESPACE/NAME, NAMESPACE/NAME or NAME"),
         (&["net", "--wait", "soon"], "write 5s or 500ms"),
         (&["net", "--policy", "nowhere.yaml"], "nowhere.yaml"),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use nadmit::json::Lines;
+use nadmit::json::LineIndex;
 use nadmit::manifests::documents;
 use nadmit::yaml::Documents;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ fn manifest(directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn what_comes_from_outside_stays_text_in_every_output_for_people() {
+fn untrusted_text_is_escaped_in_every_human_output() {
     let directory = tempfile::tempdir().unwrap();
     let file = manifest(directory.path());
     let file = file.to_str().unwrap();
@@ -110,7 +110,7 @@ fn machine_formats_keep_the_data() {
 }
 
 #[test]
-fn complaints_about_a_file_stay_one_line() {
+fn file_errors_stay_on_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(format!("a{NASTY}\nerror: forged.yaml"));
     fs::write(&file, "a: [").unwrap();
@@ -128,7 +128,7 @@ fn complaints_about_a_file_stay_one_line() {
 }
 
 #[test]
-fn the_tables_of_an_audit_log_stay_tables() {
+fn audit_log_tables_escape_untrusted_text() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("audit.log");
     let event = json!({
@@ -160,7 +160,7 @@ fn the_tables_of_an_audit_log_stay_tables() {
 }
 
 #[test]
-fn answers_and_logs_of_the_server_stay_text() {
+fn server_responses_and_logs_escape_untrusted_text() {
     let server = Server::start(&["--log-format", "text"]);
     let mut review: Value = serde_json::from_str(&fs::read_to_string("examples/review-good.json").unwrap()).unwrap();
     let config = json!({"cniVersion": "1.0.0", "type": "sriov", "link_state": NASTY, "vlan": NASTY, NASTY: 1});
@@ -189,7 +189,7 @@ fn answers_and_logs_of_the_server_stay_text() {
 }
 
 #[test]
-fn the_page_runs_its_own_script_and_no_other() {
+fn page_runs_only_its_own_script() {
     let Some(mut browser) = Browser::start() else { return };
     let directory = tempfile::tempdir().unwrap();
     let file = manifest(directory.path());
@@ -212,7 +212,7 @@ fn hostile() -> PathBuf {
 
 /// Each is an error of its own file, and the others are judged.
 #[test]
-fn a_file_that_breaks_the_parser_is_reported_and_the_others_are_judged() {
+fn parser_panic_is_reported_and_other_files_are_checked() {
     let output = run(&["check", "--output", "json", hostile().to_str().unwrap(), "tests/shown/good.yaml"]);
     assert_eq!(output.status.code(), Some(2));
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -239,7 +239,7 @@ impl Numbers {
 
 /// Real manifests and the hostile texts, cut, doubled and joined at random: every text ends as documents, whatever is in it.
 #[test]
-fn no_text_stops_the_parser() {
+fn parser_never_panics() {
     const PIECES: [&str; 30] = [
         "[", "]", "{", "}", ",", ":", ": ", "- ", "? ", "&a ", "*a", "!", "!a", "!!", "|", ">", "'", "\"", "\\", "#",
         "%", "@", "\n", "\n ", "\t", "---\n", "...", "<<: *a", "\u{feff}", "\u{85}",
@@ -269,7 +269,7 @@ fn no_text_stops_the_parser() {
                 _ => text += piece,
             }
         }
-        let lines = Lines::of(&text);
+        let lines = LineIndex::of(&text);
         documents(&lines, &mut |_| {});
         for document in Documents::small(&text) {
             if let Ok(node) = document.node {

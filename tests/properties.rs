@@ -1,10 +1,10 @@
 //! What must hold for every input.
 
 use nadmit::cni::edit::{apply, set_string};
-use nadmit::cni::{Config, Object as JsonObject};
-use nadmit::json::{Document as JsonDocument, Lines};
-use nadmit::manifests::{Document, Index, documents};
-use nadmit::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, ResourceName, Subject, Verdict, Write, judge};
+use nadmit::cni::{CniObject as JsonObject, Config};
+use nadmit::json::{Document as JsonDocument, LineIndex};
+use nadmit::manifests::{Index, ManifestDocument, documents};
+use nadmit::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, ResourceName, Subject, Verdict, WriteTarget, judge};
 use nadmit::resources::{NetworkId, NetworkKind, OWNER_REF, Object, RESOURCE_NAME, render};
 use proptest::collection::vec;
 use proptest::option;
@@ -104,7 +104,7 @@ fn resource_name() -> impl Strategy<Value = &'static str> {
 }
 
 fn policy() -> impl Strategy<Value = Policy> {
-    let write = select(vec![Write::Auto, Write::Both, Write::Annotation]);
+    let write = select(vec![WriteTarget::Auto, WriteTarget::Both, WriteTarget::Annotation]);
     (write, option::of(select(vec!["openshift.io", "nvidia.com"]))).prop_map(|(write, prefix)| Policy {
         resource_name: ResourceName { write, prefix: prefix.map(ToOwned::to_owned) },
         device_plugins: vec!["macvlan".to_owned()],
@@ -213,7 +213,7 @@ proptest! {
 
     /// The edit changes one member and not a byte besides.
     #[test]
-    fn an_edit_touches_its_member_only(text in object(vec!["sriov", "ovs"]), value in ".{0,12}") {
+    fn edit_changes_only_its_member(text in object(vec!["sriov", "ovs"]), value in ".{0,12}") {
         let document = JsonDocument::parse(&text).unwrap();
         let object = JsonObject::of(&document.root).unwrap();
         let anchor = object.get_exact("type").unwrap();
@@ -234,7 +234,7 @@ proptest! {
 
     /// It settles: a repaired object needs no repair, and equal input gives equal bytes.
     #[test]
-    fn a_repair_settles(json in nad(), facts in facts(), policy in policy(), operator in any::<bool>()) {
+    fn repair_converges(json in nad(), facts in facts(), policy in policy(), operator in any::<bool>()) {
         let writer = operator.then_some(OPERATOR);
         let verdict = judged(&json, writer, &facts, &policy);
         let same = judged(&json, writer, &facts, &policy);
@@ -261,7 +261,7 @@ proptest! {
 
     /// An update that changes nothing is never refused, whatever the object.
     #[test]
-    fn nobody_is_locked_out(json in nad(), facts in facts(), policy in policy()) {
+    fn unchanged_objects_are_never_denied(json in nad(), facts in facts(), policy in policy()) {
         let object = Object::read(&json).unwrap().unwrap();
         let subject = Subject { old: Some(&object), object: &object, writer: Some("jane"), is_final: false };
         prop_assert!(!judge(&subject, &facts, &policy).denies());
@@ -293,13 +293,13 @@ proptest! {
 
     /// No text makes the readers fall over.
     #[test]
-    fn nothing_panics(text in any_text(), facts in facts()) {
+    fn judging_never_panics(text in any_text(), facts in facts()) {
         if let Ok(document) = JsonDocument::parse(&text) {
             let _ = Config::of(&document);
         }
         let mut index = Index::default();
-        documents(&Lines::of(&text), &mut |document| {
-            if let Document::Manifest(manifest) = document {
+        documents(&LineIndex::of(&text), &mut |document| {
+            if let ManifestDocument::Manifest(manifest) = document {
                 index.add(&manifest);
                 if let Ok(Some(object)) = Object::read(&manifest.node.to_json()) {
                     let _ = judge(&Subject::manifest(&object), &facts, &Policy::default());

@@ -30,7 +30,7 @@ fn every_flag_is_explained() {
 
 /// Each row of the table of attacks names at least one test or case, and all of them exist.
 #[test]
-fn every_attack_has_its_test() {
+fn every_attack_has_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let security = fs::read_to_string(root.join("SECURITY.md")).unwrap();
     let (_, table) = security.split_once("| attack | what stops it | test |\n|---|---|---|\n").unwrap();

@@ -74,7 +74,7 @@ fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
 }
 
 #[test]
-fn licences_are_read_as_they_are_written() {
+fn license_expressions_are_parsed() {
     let allowed = BTreeSet::from(["MIT".to_owned(), "ISC".to_owned()]);
     for (expression, want) in [
         ("MIT", true),
@@ -91,7 +91,7 @@ fn licences_are_read_as_they_are_written() {
 }
 
 #[test]
-fn every_dependency_may_be_one() {
+fn every_dependency_is_allowed() {
     let (licences, banned, twice) = (listed("allow"), listed("deny"), listed("skip"));
     let deny = fs::read_to_string(root().join("deny.toml")).unwrap();
     for Package { name, version, licence, elsewhere } in packages("normal,build,dev") {

@@ -15,6 +15,7 @@ mod cases;
 mod check;
 mod doctor;
 mod hostile;
+mod layers;
 mod properties;
 mod purity;
 mod readme;

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nadmit::audit::log::Scope;
-use nadmit::audit::log::running::{Batch, Running};
+use nadmit::audit_log::LogScope;
+use nadmit::audit_log::running::{Batch, EventCounter};
 
 fuzz_target!(|bytes: &[u8]| {
     take(bytes);
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
 fn take(body: &[u8]) {
     let Ok(batch) = Batch::read(body) else { return };
     let most = body.iter().filter(|byte| matches!(byte, b'[' | b',')).count() as u64;
-    let mut running = Running::new(Scope::of_groups(vec!["*".to_owned()]), 2);
+    let mut running = EventCounter::new(LogScope::of_groups(vec!["*".to_owned()]), 2);
     for _ in 0..2 {
         let mut written = 0;
         running.take(batch, |_, _| written += 1);
@@ -23,6 +23,6 @@ fn take(body: &[u8]) {
         let log = &report.current.log;
         assert!(written <= log.lines && log.lines <= most && log.unreadable <= log.lines);
         serde_json::from_str::<serde_json::Value>(&report.json()).expect("JSON");
-        running.turn();
+        running.rotate();
     }
 }

@@ -2,12 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nadmit::audit::log::lines::each_line;
-use nadmit::audit::log::report::Report;
-use nadmit::audit::log::{Scan, Scope};
+use nadmit::audit_log::lines::each_line;
+use nadmit::audit_log::report::Report;
+use nadmit::audit_log::{LogScan, LogScope};
 
 fuzz_target!(|bytes: &[u8]| {
-    let mut scan = Scan::new(Scope::of_groups(vec!["*".to_owned()]));
+    let mut scan = LogScan::new(LogScope::of_groups(vec!["*".to_owned()]));
     let _ = each_line(bytes, |line| scan.line(line));
     let report = Report::of(&scan, vec!["fuzz".to_owned()], 2);
     let totals = &report.totals;

@@ -4,9 +4,9 @@
 use std::sync::Once;
 
 use libfuzzer_sys::fuzz_target;
-use nadmit::json::Lines;
-use nadmit::manifests::{Assumptions, Document, Index, documents};
-use nadmit::output::place;
+use nadmit::json::LineIndex;
+use nadmit::manifests::{Assumptions, ManifestDocument, Index, documents};
+use nadmit::output::locate;
 use nadmit::policy::{Policy, Prefix, Subject, judge};
 use nadmit::resources::Object;
 
@@ -30,22 +30,22 @@ fuzz_target!(|text: &str| {
         operator_namespace: None,
         today: "2026-11-01".parse().expect("a date"),
     };
-    let lines = Lines::of(text);
+    let lines = LineIndex::of(text);
     let mut index = Index::default();
     documents(&lines, &mut |document| {
-        if let Document::Manifest(manifest) = document {
+        if let ManifestDocument::Manifest(manifest) = document {
             index.add(&manifest);
         }
     });
     let index = index.finish();
     documents(&lines, &mut |document| {
-        let Document::Manifest(manifest) = document else { return };
+        let ManifestDocument::Manifest(manifest) = document else { return };
         let json = manifest.node.to_json();
         let Ok(Some(object)) = Object::read(&json) else { return };
         let facts = index.facts(&object, &assume);
         let verdict = judge(&Subject::manifest(&object), &facts, &Policy::default());
         for finding in &verdict.findings {
-            let placed = place(finding, &manifest.node, &lines);
+            let placed = locate(finding, &manifest.node, &lines);
             assert!(text.get(placed.span.clone()).is_some(), "{:?} is no place in the text", placed.span);
         }
     });

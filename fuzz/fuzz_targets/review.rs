@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nadmit::policy::{Facts, Mode, Policy, judge, judge_status};
-use nadmit::review::{Endpoint, NoSubject, Outcome, Review, answer};
+use nadmit::review::{Endpoint, SkipReason, Outcome, Review, answer};
 
 fuzz_target!(|body: &[u8]| {
     let Ok(review) = Review::read(body) else { return };
@@ -13,7 +13,7 @@ fuzz_target!(|body: &[u8]| {
         let outcome = match review.request.subject(endpoint) {
             _ if endpoint == Endpoint::Status => write
                 .and_then(|write| judge_status(&write, &Facts::default(), &Policy::default()))
-                .map_or(Outcome::Nothing(NoSubject::NotJudged, Mode::Enforce), Outcome::Status),
+                .map_or(Outcome::Nothing(SkipReason::NotJudged, Mode::Enforce), Outcome::Status),
             Ok(subject) => Outcome::Judged(judge(&subject, &Facts::default(), &Policy::default())),
             Err(nothing) => Outcome::Nothing(nothing, Mode::Enforce),
         };

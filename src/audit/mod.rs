@@ -1,14 +1,13 @@
-//! What is true of a cluster as it is stored: what stands around an object ([`around`]), when it was written ([`moments`]) and whether by the
-//! operator ([`operator`]), the chain from a network to a pod's device ([`chain`]), objects that are written again and again ([`rewrites`]),
-//! and what was found so far ([`standing`]); and what the API server's audit log tells of writes ([`log`]).
+//! A cluster as it is stored: what is known around an object ([`context`]), the object and when it was written ([`stored_object`]), who writes
+//! NADs ([`nad_writers`]), the chain from a network to a pod's device ([`chain`]), objects that are written again and again ([`rewrites`]), and
+//! the findings so far ([`finding_index`]).
 //!
-//! Nothing here asks anybody: [`crate::cluster`] gathers, and [`crate::policy`] has the rules.
+//! Nothing here talks to a cluster: [`crate::cluster`] gathers, and [`crate::policy`] has the rules.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-pub mod around;
 pub mod chain;
-pub mod log;
-pub mod moments;
-pub mod operator;
+pub mod context;
+pub mod finding_index;
+pub mod nad_writers;
 pub mod rewrites;
-pub mod standing;
+pub mod stored_object;

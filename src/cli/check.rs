@@ -8,53 +8,53 @@ use std::thread;
 
 use clap::Args;
 
-use super::complain;
+use super::output_args::{OutputArgs, judged, read_policy};
+use super::print_error;
 use super::progress::Progress;
-use super::showing::{Showing, judged, read_policy};
-use crate::json::Lines;
-use crate::manifests::{Assumptions, Document, Index, Input, Manifest, documents, inputs};
+use crate::json::LineIndex;
+use crate::manifests::{Assumptions, Index, Input, Manifest, ManifestDocument, documents, inputs};
 use crate::output::{Format, Summary};
 use crate::policy::{Policy, Prefix, Subject, judge};
 use crate::resources::Object;
 use crate::supervise::contained;
 
-/// How many files are held at once: enough to keep every core busy, few enough to stay small.
+/// How many files are processed at once: enough to keep every core busy, few enough to use little memory.
 const BATCH: usize = 256;
 
 /// Judge manifests in files, offline
 ///
-/// Reads YAML and JSON, many documents and lists included. Manifests given together know of each other: a NAD finds the network
-/// that owns it, two networks that claim one NAD are found. Objects of other kinds are counted and left alone.
+/// Reads YAML and JSON, including multiple documents and lists. Manifests given together are judged together: a NAD finds the
+/// network that owns it, and two networks that render the same NAD are reported. Objects of other kinds are counted and ignored.
 ///
-/// Exit code 0: nothing denied. 1: something denied. 2: wrong arguments, or an input that could not be read (the others are judged
-/// all the same).
+/// Exit code 0: nothing denied. 1: something denied. 2: wrong arguments, or an input that could not be read (the others are
+/// judged).
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// Files and directories; - is standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    showing: Showing,
+    output_args: OutputArgs,
     /// The policy file
     #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
     policy: Option<PathBuf>,
     /// The namespace the SR-IOV operator runs in
     #[arg(long, env = "NADMIT_OPERATOR_NAMESPACE", value_name = "NAME")]
     operator_namespace: Option<String>,
-    /// The domain the operator puts in front of resource names [default: openshift.io]
+    /// The domain the operator prepends to resource names [default: openshift.io]
     #[arg(long, env = "NADMIT_RESOURCE_PREFIX", value_name = "DOMAIN")]
     resource_prefix: Option<String>,
 }
 
 impl Check {
     pub(super) fn run(&self) -> anyhow::Result<u8> {
-        self.showing.check()?;
+        self.output_args.check()?;
         let policy = read_policy(self.policy.as_deref())?;
         let (inputs, errors) = inputs(&self.paths);
         let mut run = Run {
             policy: &policy,
             assume: self.assumptions(),
-            format: self.showing.format("nadmit check"),
+            format: self.output_args.format("nadmit check"),
             progress: Progress::new("checking", inputs.len() * 2, 500),
             summary: Summary::default(),
             out: BufWriter::new(Box::new(io::stdout().lock())),
@@ -66,7 +66,7 @@ impl Check {
         run.all(&inputs)?;
         let summary = run.summary;
         drop(run);
-        Ok(self.showing.exit_code(&summary))
+        Ok(self.output_args.exit_code(&summary))
     }
 
     fn assumptions(&self) -> Assumptions {
@@ -90,9 +90,9 @@ struct Run<'r> {
     is_first: bool,
 }
 
-/// What came of one input.
+/// The result of one input.
 #[derive(Default)]
-struct Outcome {
+struct InputOutcome {
     chunks: Vec<String>,
     problems: Vec<String>,
     summary: Summary,
@@ -105,7 +105,7 @@ impl Run<'_> {
         self.out.write_all(begin.as_bytes())?;
         for batch in inputs.chunks(BATCH) {
             let judge =
-                Judge { policy: self.policy, assume: &self.assume, format: self.format.as_ref(), index: &index };
+                InputJudge { policy: self.policy, assume: &self.assume, format: self.format.as_ref(), index: &index };
             let outcomes = in_parallel(batch, |input| judge.input(input));
             for outcome in &outcomes {
                 self.write(outcome)?;
@@ -118,16 +118,16 @@ impl Run<'_> {
         Ok(self.out.flush()?)
     }
 
-    /// The first reading: who is there. What cannot be read is reported by the second.
+    /// The first pass: indexes the manifests. Errors are reported by the second pass.
     fn index(&mut self, inputs: &[Input]) -> Index {
         let mut index = Index::default();
         for batch in inputs.chunks(BATCH) {
             let parts = in_parallel(batch, |input| {
                 let mut part = Index::default();
                 if let Ok(text) = input.text() {
-                    documents(&Lines::of(&text), &mut |document| {
-                        if let Document::Manifest(manifest) = document {
-                            // One that cannot be read is reported when it is judged.
+                    documents(&LineIndex::of(&text), &mut |document| {
+                        if let ManifestDocument::Manifest(manifest) = document {
+                            // Read errors are reported when the input is judged.
                             let _ = contained(|| part.add(&manifest));
                         }
                     });
@@ -140,7 +140,7 @@ impl Run<'_> {
         index.finish()
     }
 
-    fn write(&mut self, outcome: &Outcome) -> anyhow::Result<()> {
+    fn write(&mut self, outcome: &InputOutcome) -> anyhow::Result<()> {
         for problem in &outcome.problems {
             self.unreadable(problem);
         }
@@ -159,21 +159,21 @@ impl Run<'_> {
     fn unreadable(&mut self, problem: &str) {
         self.progress.clear();
         self.summary.unreadable += 1;
-        complain(format_args!("error: {problem}"));
+        print_error(format_args!("error: {problem}"));
     }
 }
 
 /// What is needed to judge one input.
-struct Judge<'j> {
+struct InputJudge<'j> {
     policy: &'j Policy,
     assume: &'j Assumptions,
     format: &'j dyn Format,
     index: &'j Index,
 }
 
-impl Judge<'_> {
-    fn input(&self, input: &Input) -> Outcome {
-        let mut outcome = Outcome::default();
+impl InputJudge<'_> {
+    fn input(&self, input: &Input) -> InputOutcome {
+        let mut outcome = InputOutcome::default();
         let text = match input.text() {
             Ok(text) => text,
             Err(error) => {
@@ -182,21 +182,23 @@ impl Judge<'_> {
             }
         };
         let name = input.name();
-        let lines = Lines::of(&text);
+        let lines = LineIndex::of(&text);
         documents(&lines, &mut |document| match document {
-            // What one manifest does to the judgement must not hide the others.
-            Document::Manifest(manifest) => {
+            // A panic on one manifest must not hide the others.
+            ManifestDocument::Manifest(manifest) => {
                 if let Err(panicked) = contained(|| self.manifest(&manifest, &name, &lines, &mut outcome)) {
                     let line = manifest.line;
-                    outcome.problems.push(format!("{name}: line {line}: it could not be judged: nadmit {panicked}"));
+                    outcome.problems.push(format!("{name}: line {line}: cannot judge it: nadmit {panicked}"));
                 }
             }
-            Document::Unreadable { line, problem } => outcome.problems.push(format!("{name}: line {line}: {problem}")),
+            ManifestDocument::Unreadable { line, problem } => {
+                outcome.problems.push(format!("{name}: line {line}: {problem}"));
+            }
         });
         outcome
     }
 
-    fn manifest(&self, manifest: &Manifest, source: &str, lines: &Lines<'_>, outcome: &mut Outcome) {
+    fn manifest(&self, manifest: &Manifest, source: &str, lines: &LineIndex<'_>, outcome: &mut InputOutcome) {
         let json = manifest.node.to_json();
         let Ok(Some(object)) = Object::read(&json) else {
             outcome.summary.skipped += 1;
@@ -210,7 +212,7 @@ impl Judge<'_> {
     }
 }
 
-/// Does something with every item on all cores; the results come in the order of the items.
+/// Processes items on all cores; results are in the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(items.len());
     if workers <= 1 {
@@ -242,7 +244,7 @@ mod tests {
     struct Poisoned;
 
     impl Format for Poisoned {
-        fn document(&self, judged: &crate::output::Judged<'_>) -> String {
+        fn document(&self, judged: &crate::output::JudgedDocument<'_>) -> String {
             assert_ne!(judged.name, "poison", "it is poison");
             judged.name.to_owned()
         }
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_cannot_be_judged_is_reported_and_the_next_one_judged() {
+    fn panic_on_one_manifest_does_not_skip_the_next() {
         let one = |name: &str| {
             format!("apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {{name: {name}}}\n")
         };
@@ -262,12 +264,10 @@ mod tests {
         let prefix = Prefix { value: "p".to_owned(), assumed: true };
         let assume = Assumptions { prefix, operator_namespace: None, today: "2026-01-01".parse().unwrap() };
         let index = Index::default().finish();
-        let judge = Judge { policy: &Policy::default(), assume: &assume, format: &Poisoned, index: &index };
+        let judge = InputJudge { policy: &Policy::default(), assume: &assume, format: &Poisoned, index: &index };
         let outcome = judge.input(&Input::File(file.path().into()));
         assert_eq!(outcome.chunks, ["a", "b"]);
         let [problem] = outcome.problems.as_slice() else { panic!("{:?}", outcome.problems) };
-        assert!(
-            problem.contains("line 5: it could not be judged: nadmit panicked: ") && problem.contains("it is poison")
-        );
+        assert!(problem.contains("line 5: cannot judge it: nadmit panicked: ") && problem.contains("it is poison"));
     }
 }

@@ -1,4 +1,4 @@
-//! How a command that a person runs reaches a cluster: as kubectl does.
+//! Connects interactive commands to a cluster, like kubectl.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use crate::cluster::Cluster;
+use crate::cluster::client::Cluster;
 
 /// Which cluster.
 #[derive(Debug, Args)]
@@ -20,22 +20,26 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// The cluster. Nobody has been asked yet.
+    /// Creates the client without sending a request.
     pub(super) async fn connect(&self) -> anyhow::Result<Cluster> {
         let (file, context) = (self.kubeconfig.as_deref(), self.context.as_deref());
         if let Some(cluster) = Cluster::by_kubeconfigs(file, context).await? {
             return Ok(cluster);
         }
         if context.is_some() {
-            anyhow::bail!("--context: there is no kubeconfig; --kubeconfig names one");
+            anyhow::bail!("--context: no kubeconfig found; pass --kubeconfig");
         }
-        Cluster::by_pod()?.context("there is no cluster: no kubeconfig, and this is no pod; --kubeconfig names one")
+        Cluster::by_pod()?.context("no cluster: no kubeconfig found and not running in a pod; pass --kubeconfig")
     }
 }
 
-/// Runs what waits for a cluster to its end, on this thread.
-pub(super) fn wait_for<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    // The only provider there is, and nobody has set one before.
+/// Runs a future to completion on this thread.
+pub(super) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    // Only one crypto provider is linked, and it is installed only here.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    tokio::runtime::Builder::new_current_thread().enable_all().build().context("no threads")?.block_on(work)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?
+        .block_on(work)
 }

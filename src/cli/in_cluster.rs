@@ -1,4 +1,4 @@
-//! What `serve` does in a cluster besides answering: arguments and wiring.
+//! Arguments and wiring of `serve` in a cluster: caches, registration, leader tasks.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,70 +13,71 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::secret::Secret;
-use crate::cluster::auditor::Auditor;
-use crate::cluster::certificates::Settings;
-use crate::cluster::complete::Completer;
-use crate::cluster::denied::DenialKeeper;
-use crate::cluster::facts::Source;
-use crate::cluster::lease::{Candidate, Claim, Timing};
-use crate::cluster::registration::{Registration, follow};
-use crate::cluster::token::TokenKeeper;
-use crate::cluster::{Caches, Cluster, Home, Informed};
+use crate::cluster::cache::facts::FactSource;
+use crate::cluster::cache::{CachedCluster, Caches};
+use crate::cluster::client::{Cluster, ServiceRef};
+use crate::cluster::identity::certificates::Settings;
+use crate::cluster::identity::lease::{Candidate, Claim, Timing};
+use crate::cluster::identity::registration::{Registration, follow};
+use crate::cluster::identity::token::TokenKeeper;
+use crate::cluster::leader::audit::Auditor;
+use crate::cluster::leader::completion::Completer;
+use crate::cluster::leader::denial_reports::DenialReporter;
 use crate::deploy::webhooks::Address;
 use crate::server::{Readiness, Server};
 use crate::supervise::Supervisor;
 use crate::telemetry::Metrics;
 
-/// The Lease of the replica that does what only one may do.
+/// The Lease of the leader.
 const LEASE: &str = "nadmit";
-/// How long giving up the lead may take at the end.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// The timeout for releasing the Lease at shutdown.
+const LEASE_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the first lists of the cluster may take before it is ready without them.
+/// The timeout of the initial lists, after which the replica becomes ready without them.
 const FIRST_LISTS: Duration = Duration::from_secs(30);
 
 /// Why `--register` cannot be done.
-const NO_CLUSTER: &str = "--register: there is no cluster; --kubeconfig names one outside of a pod";
-const NO_BUNDLE: &str = "--register: --ca-bundle or --tls-secret says which CA the API server is to trust";
+const NO_CLUSTER: &str = "--register needs a cluster: run in a pod, or pass --kubeconfig";
+const NO_BUNDLE: &str = "--register needs a CA bundle: pass --ca-bundle or --tls-secret";
 
-/// Whether there is a cluster to ask.
+/// Whether to connect to a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum WhenAsked {
-    /// With a kubeconfig or in a pod; elsewhere nobody is asked
+enum ClusterMode {
+    /// With a kubeconfig or in a pod; otherwise without a cluster
     Auto,
-    /// Always: without one it does not start
+    /// Always: without a cluster it does not start
     Require,
     /// Never, not even in a pod
     Off,
 }
 
-/// Where nadmit is, and what it keeps there.
+/// Arguments for running in a cluster.
 #[derive(Debug, Args)]
 pub(super) struct InCluster {
-    /// Whether a cluster is asked for what the object itself does not say
+    /// Whether to read facts from a cluster
     #[arg(long, env = "NADMIT_CLUSTER", value_enum, default_value = "auto", value_name = "WHEN")]
-    cluster: WhenAsked,
-    /// The kubeconfig of the cluster that is asked [default: in a pod, its service account]
+    cluster: ClusterMode,
+    /// The kubeconfig of the cluster [default: in a pod, its service account]
     #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The namespace that nadmit runs in [default: the pod's own]
     #[arg(long, env = "NADMIT_NAMESPACE", value_name = "NAME")]
     namespace: Option<String>,
-    /// The Service in that namespace that leads to nadmit
+    /// The Service of nadmit in that namespace
     #[arg(long, env = "NADMIT_SERVICE", default_value = "nadmit", value_name = "NAME")]
     service: String,
     #[command(flatten)]
     secret: Secret,
-    /// Register with the API server, and stay registered: both webhook configurations, which come with the manifests, are filled when
-    /// nadmit is ready and can be reached through the Service, and restored when somebody changes them. One replica also completes
-    /// what was stored without nadmit, and audits the cluster. The registered paths carry a token, which the replicas keep in the
-    /// Secret nadmit-token
+    /// Register with the API server and stay registered: fill in both webhook configurations, which the manifests create, once
+    /// nadmit is ready and reachable through the Service, and restore them when they change. One replica also completes objects
+    /// stored without nadmit, and audits the cluster. The registered paths contain a token, which the replicas keep in the Secret
+    /// nadmit-token
     #[arg(long, env = "NADMIT_REGISTER")]
     register: bool,
-    /// The CA certificates, PEM, that the API server is to trust; read again when they change [default: those of --tls-secret]
+    /// The CA certificates (PEM) that the API server trusts; reloaded on change [default: those of --tls-secret]
     #[arg(long, env = "NADMIT_CA_BUNDLE", value_name = "FILE")]
     ca_bundle: Option<PathBuf>,
-    /// Where the Service leads: the tests have no Service network
+    /// The address behind the Service, for tests without a Service network
     #[arg(long, hide = true, value_name = "ADDRESS")]
     service_address: Option<SocketAddr>,
 }
@@ -84,30 +85,33 @@ pub(super) struct InCluster {
 impl InCluster {
     /// The cluster, if there is one.
     pub(super) async fn connect(&self) -> anyhow::Result<Option<Cluster>> {
-        if self.cluster == WhenAsked::Off {
+        if self.cluster == ClusterMode::Off {
             return Ok(None);
         }
         let cluster = match &self.kubeconfig {
             Some(path) => Some(Cluster::by_kubeconfig(path).await?),
             None => Cluster::by_pod()?,
         };
-        if cluster.is_none() && self.cluster == WhenAsked::Require {
-            anyhow::bail!("--cluster require: this is no pod, and --kubeconfig names no cluster");
+        if cluster.is_none() && self.cluster == ClusterMode::Require {
+            anyhow::bail!("--cluster require: not running in a pod, and no --kubeconfig");
         }
         Ok(cluster)
     }
 
-    /// Where the API server finds nadmit.
-    fn home(&self) -> Home {
-        Home { namespace: self.namespace.clone().unwrap_or_else(Home::pods_namespace), service: self.service.clone() }
+    /// The Service of nadmit.
+    fn home(&self) -> ServiceRef {
+        ServiceRef {
+            namespace: self.namespace.clone().unwrap_or_else(ServiceRef::pod_namespace),
+            service: self.service.clone(),
+        }
     }
 
-    /// How the certificate is kept in a Secret, if it is.
+    /// The settings of the certificate Secret, if any.
     pub(super) fn secret(&self, client_ca: Option<PathBuf>) -> Option<Settings> {
         self.secret.settings(self.home(), client_ca)
     }
 
-    /// The tokens of the paths that are registered, if any are. Waits until the Secret with them is there.
+    /// The tokens of the registered paths, if any. Waits for the token Secret.
     pub(super) async fn tokens(&self, cluster: Option<&Cluster>) -> anyhow::Result<Option<TokenKeeper>> {
         if !self.register {
             return Ok(None);
@@ -119,19 +123,19 @@ impl InCluster {
         Ok(Some(TokenKeeper::start(cluster.clone(), self.home().namespace, self.secret.token_schedule()).await))
     }
 
-    /// Registers, if that is wanted, and stands for the lead. `bundle` vouches for the certificate, where it is kept in a Secret.
+    /// Starts registration and leader election, if enabled. `bundle` is the CA bundle of a certificate Secret.
     pub(super) fn register(
         &self,
-        informed: Option<Arc<Informed>>,
+        cached: Option<Arc<CachedCluster>>,
         bundle: Option<watch::Receiver<String>>,
         tokens: Option<TokenKeeper>,
         registered: watch::Sender<Option<String>>,
         server: &Server,
-    ) -> anyhow::Result<Option<Lead>> {
+    ) -> anyhow::Result<Option<LeaderHandle>> {
         let Some(keeper) = tokens else { return Ok(None) };
         let (readiness, supervisor) = (server.readiness(), server.supervisor());
-        let informed = informed.context(NO_CLUSTER)?;
-        let cluster = &informed.cluster;
+        let cached = cached.context(NO_CLUSTER)?;
+        let cluster = &cached.cluster;
         let bundle = match (&self.ca_bundle, bundle) {
             (Some(file), _) => {
                 let (sender, bundle) = watch::channel(String::new());
@@ -145,13 +149,13 @@ impl InCluster {
         let (is_registered, policy) = (registered.subscribe(), server.policy());
         let metric = server.registered();
         let tokens = keeper.paths();
-        let caches = Arc::clone(&informed.caches);
+        let caches = Arc::clone(&cached.caches);
         let registration =
             Registration { cluster: cluster.clone(), address, bundle, registered, tokens, metric, caches };
-        supervisor.serving("token", keeper.keep());
+        supervisor.serving("token", keeper.run());
         let in_force = Arc::clone(&policy);
         supervisor
-            .serving("registration", registration.keep(move || readiness.is_ready(), move || in_force.load_full()));
+            .serving("registration", registration.run(move || readiness.is_ready(), move || in_force.load_full()));
 
         let stop = CancellationToken::new();
         let candidate = Candidate {
@@ -161,12 +165,12 @@ impl InCluster {
             identity: identity(),
             timing: Timing::default(),
         };
-        // The Lease is kept while a leader task is restarted: what stops it here would stop it in any other replica.
+        // The Lease is kept while a leader task restarts: what stops it here would stop it in any other replica.
         let (standing, claims) = watch::channel(Claim::default());
         let stopped = stop.clone();
-        let ended = supervisor.restarted("lease", move || candidate.clone().stand(standing.clone(), stopped.clone()));
+        let ended = supervisor.restarted("lease", move || candidate.clone().run(standing.clone(), stopped.clone()));
         let auditor = Auditor {
-            informed: Arc::clone(&informed),
+            cached: Arc::clone(&cached),
             policy: Arc::clone(&policy),
             metrics: server.audit(),
             identity: identity(),
@@ -178,60 +182,57 @@ impl InCluster {
         let (reports, in_force, led) = (server.audit().reports, server.policy(), claims.clone());
         supervisor.restarted("reports", move || {
             let (cluster, denials) = (cluster.clone(), Arc::clone(&denials));
-            let keeper = DenialKeeper::new(cluster, home.clone(), &identity(), denials, reports.clone());
+            let keeper = DenialReporter::new(cluster, home.clone(), &identity(), denials, reports.clone());
             keeper.run(Arc::clone(&in_force), led.clone())
         });
-        let source = Arc::clone(&informed) as Arc<dyn Source>;
+        let source = Arc::clone(&cached) as Arc<dyn FactSource>;
         let (completions, supervised) = (server.completions(), supervisor.clone());
-        let completer = Completer { informed, source, policy, completions, supervisor: supervised };
+        let completer = Completer { cached, source, policy, completions, supervisor: supervised };
         supervisor.restarted("completion", move || completer.clone().run(claims.clone(), is_registered.clone()));
-        Ok(Some(Lead { stop, ended }))
+        Ok(Some(LeaderHandle { stop, ended }))
     }
 }
 
-/// A cluster of which some things are known at once. It is ready when they are, but does not wait for ever: a review without them
-/// has fewer warnings, a review that nobody answers has none.
-pub(super) fn informed(
+/// Starts the caches. The replica becomes ready when they are synced, or after a timeout: a review without them has fewer
+/// warnings, a failed review has none.
+pub(super) fn cached_cluster(
     cluster: Cluster,
     metrics: &Metrics,
     readiness: &Arc<Readiness>,
     supervisor: &Supervisor,
-) -> Informed {
-    const WHAT: &str = "the caches";
-    readiness.waits_for(WHAT);
+) -> CachedCluster {
+    const READINESS_CHECK: &str = "the caches";
+    readiness.waits_for(READINESS_CHECK);
     let caches = Caches::start(&cluster, &metrics.caches, supervisor);
     let (watched, readiness) = (Arc::clone(&caches), Arc::clone(readiness));
-    // It ends by itself. Should it fail, this replica never becomes ready, which is seen.
+    // This task ends by itself. If it fails, the replica never becomes ready, which is noticed.
     tokio::spawn(async move {
         let unknown = watched.listed(FIRST_LISTS).await;
         if !unknown.is_empty() {
             let unknown = unknown.join(", ");
-            tracing::warn!(
-                unknown,
-                "ready without all that should be known of the cluster: it is unknown until it comes"
-            );
+            tracing::warn!(unknown, "caches not synced in time; becoming ready without them");
         }
-        readiness.has(WHAT);
+        readiness.has(READINESS_CHECK);
     });
-    Informed { cluster, caches }
+    CachedCluster { cluster, caches }
 }
 
-/// Who this replica is among the others: a pod's host name is its own.
+/// The identity of this replica: a pod's host name is unique.
 fn identity() -> String {
     let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "nadmit".to_owned());
     format!("{host}_{}", std::process::id())
 }
 
-/// The lead, or the hope for it.
-pub(super) struct Lead {
+/// The running leader election.
+pub(super) struct LeaderHandle {
     stop: CancellationToken,
     ended: JoinHandle<()>,
 }
 
-impl Lead {
-    /// Gives it up, so that another replica need not wait until it lapses.
-    pub(super) async fn give_up(self) {
+impl LeaderHandle {
+    /// Releases the Lease, so that another replica need not wait until it expires.
+    pub(super) async fn release(self) {
         self.stop.cancel();
-        let _ = timeout(FAREWELL, self.ended).await;
+        let _ = timeout(LEASE_RELEASE_TIMEOUT, self.ended).await;
     }
 }

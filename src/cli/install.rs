@@ -7,66 +7,67 @@ use anyhow::Context;
 use clap::Args;
 use clap::builder::PossibleValue;
 
-use super::connection::{Connection, wait_for};
-use super::{CLEAN, complain, print};
+use super::connection::{Connection, block_on};
+use super::{EXIT_CLEAN, print, print_error};
 use crate::deploy::clients::{Clients, admission_files};
-use crate::deploy::{Certificates, Home, Options, audit_only, files, objects, yaml};
+use crate::deploy::{CertificateSource, Options, ServiceRef, audit_only, files, objects};
 use crate::policy::Policy;
 use crate::tls::check_client_ca;
+use crate::yaml::emit;
 
-impl clap::ValueEnum for Certificates {
+impl clap::ValueEnum for CertificateSource {
     fn value_variants<'a>() -> &'a [Self] {
         &Self::ALL
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self {
-            Self::Own => "nadmit makes it, and keeps it in a Secret",
-            Self::CertManager => "cert-manager makes it",
-            Self::OpenShift => "OpenShift's service CA makes it",
-            Self::Secret => "the Secret nadmit-tls has it: tls.crt, tls.key and ca.crt",
+            Self::Own => "nadmit creates it and stores it in a Secret",
+            Self::CertManager => "cert-manager creates it",
+            Self::OpenShift => "OpenShift's service CA creates it",
+            Self::Secret => "the Secret nadmit-tls contains it: tls.crt, tls.key and ca.crt",
         };
         Some(PossibleValue::new(self.name()).help(help))
     }
 }
 
-/// Where nadmit is, or goes.
+/// The namespace and Service of nadmit.
 #[derive(Debug, Args)]
-struct Place {
+struct InstallTarget {
     /// The namespace that nadmit runs in
     #[arg(long, default_value = "nadmit", value_name = "NAME")]
     namespace: String,
-    /// The Service in that namespace that leads to nadmit
+    /// The Service of nadmit in that namespace
     #[arg(long, default_value = "nadmit", value_name = "NAME")]
     service: String,
 }
 
-impl Place {
-    fn home(&self) -> Home {
-        Home { namespace: self.namespace.clone(), service: self.service.clone() }
+impl InstallTarget {
+    fn home(&self) -> ServiceRef {
+        ServiceRef { namespace: self.namespace.clone(), service: self.service.clone() }
     }
 }
 
-/// Print the objects that nadmit consists of in a cluster
+/// Print the manifests of nadmit
 ///
 /// nadmit install | kubectl apply -f -
 #[derive(Debug, Args)]
 pub(super) struct Install {
     #[command(flatten)]
-    place: Place,
+    place: InstallTarget,
     /// The image [default: the one of this version]
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// How many replicas
+    /// The number of replicas
     #[arg(long, default_value_t = 2, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     replicas: u32,
-    /// Who makes the serving certificate
+    /// Where the serving certificate comes from
     #[arg(long, value_enum, default_value_t, value_name = "WHO")]
-    certificates: Certificates,
+    certificates: CertificateSource,
     /// The policy file
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Also a ServiceMonitor and a PrometheusRule, for clusters that have these kinds, and a Grafana dashboard
+    /// Also print a ServiceMonitor, a PrometheusRule and a Grafana dashboard, for clusters with these kinds
     #[arg(long)]
     monitoring: bool,
     /// Whether the API server itself denies incomplete NADs and template injection while nadmit is down, by ValidatingAdmissionPolicies
@@ -80,22 +81,22 @@ pub(super) struct Install {
         value_name = "BOOL"
     )]
     backstop: bool,
-    /// Also the right to create NADs, which nadmit uses for dry runs alone: to report who denies a NAD that does not come
+    /// Also grant the permission to create NADs, used only for dry runs that show who denies a missing NAD
     #[arg(long)]
     dry_runs: bool,
-    /// The CA, PEM, whose client certificates callers must show; the API server needs the files of --admission-files then
+    /// The CA (PEM) of required client certificates; the API server then needs the files of --admission-files
     #[arg(long, value_name = "FILE")]
     client_ca: Option<PathBuf>,
     /// The name that must be in the client certificate
     #[arg(long, value_name = "NAME", requires = "client_ca")]
     client_name: Option<String>,
-    /// Only write the files with which an API server shows a client certificate, for that directory on each control-plane node
+    /// Only write the files an API server needs to present a client certificate, for that directory on each control-plane node
     #[arg(long, value_name = "DIR")]
     admission_files: Option<PathBuf>,
-    /// Only the rights that `nadmit audit` and `nadmit doctor` need, which are all to read, and a ServiceAccount that has them
+    /// Only print a ServiceAccount with the read-only permissions that `nadmit audit` and `nadmit doctor` need
     #[arg(long, conflicts_with_all = ["image", "replicas", "certificates", "policy", "monitoring", "backstop", "dry_runs", "client_ca"])]
     audit_only: bool,
-    /// Writes the files that are made from the objects into this directory instead
+    /// Write the generated files into this directory instead
     #[arg(long, hide = true, value_name = "DIR")]
     generate: Option<PathBuf>,
 }
@@ -108,7 +109,7 @@ impl Install {
                 fs::create_dir_all(path.parent().unwrap_or(directory))?;
                 fs::write(&path, text).with_context(|| path.display().to_string())?;
             }
-            return Ok(CLEAN);
+            return Ok(EXIT_CLEAN);
         }
         if let Some(directory) = &self.admission_files {
             return write_admission_files(&self.place.home(), directory);
@@ -118,10 +119,10 @@ impl Install {
         let policy = match &self.policy {
             Some(path) => {
                 let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-                // A broken one would keep every replica from starting.
+                // A broken policy would keep every replica from starting.
                 let policy = Policy::parse(&text).with_context(|| path.display().to_string())?;
                 for warning in policy.warnings() {
-                    complain(format_args!("nadmit: {}: {warning}", path.display()));
+                    print_error(format_args!("nadmit: {}: {warning}", path.display()));
                 }
                 text
             }
@@ -138,11 +139,11 @@ impl Install {
             dry_runs: self.dry_runs,
             clients,
         };
-        print(&yaml::stream(&if self.audit_only { audit_only(&options) } else { objects(&options) }))
+        print(&emit::stream(&if self.audit_only { audit_only(&options) } else { objects(&options) }))
     }
 }
 
-/// The CA of the callers. One that is no use would keep every replica from starting.
+/// Reads the client CA. An invalid one would keep every replica from starting.
 fn read_clients(path: &Path, name: Option<String>) -> anyhow::Result<Clients> {
     let mut ca = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     check_client_ca(ca.as_bytes()).with_context(|| path.display().to_string())?;
@@ -152,9 +153,9 @@ fn read_clients(path: &Path, name: Option<String>) -> anyhow::Result<Clients> {
     Ok(Clients { ca, name })
 }
 
-fn write_admission_files(home: &Home, directory: &Path) -> anyhow::Result<u8> {
+fn write_admission_files(home: &ServiceRef, directory: &Path) -> anyhow::Result<u8> {
     let there = directory.to_str().filter(|_| directory.is_absolute());
-    let there = there.context("--admission-files: the API server takes absolute paths only")?;
+    let there = there.context("--admission-files: the API server accepts only absolute paths")?;
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     let mut written = String::new();
     for (name, text) in admission_files(home, there) {
@@ -165,32 +166,32 @@ fn write_admission_files(home: &Home, directory: &Path) -> anyhow::Result<u8> {
     print(&written)
 }
 
-/// Take nadmit out of a cluster
+/// Remove nadmit from a cluster
 ///
-/// First the webhook configurations, so that no write waits for what is going away, then everything that `nadmit install` prints.
+/// First the webhook configurations, so that no write waits for a stopped server, then everything that `nadmit install` prints.
 #[derive(Debug, Args)]
 pub(super) struct Uninstall {
     #[command(flatten)]
-    place: Place,
+    place: InstallTarget,
     #[command(flatten)]
     connection: Connection,
-    /// Only the webhook configurations, which no replica can create again; the rest is left to whoever made it
+    /// Only delete the webhook configurations, which no replica can recreate; keep everything else
     #[arg(long)]
     registration_only: bool,
 }
 
 impl Uninstall {
     pub(super) fn run(self) -> anyhow::Result<u8> {
-        wait_for(self.uninstall())
+        block_on(self.uninstall())
     }
 
     async fn uninstall(self) -> anyhow::Result<u8> {
         let cluster = self.connection.connect().await?;
         if self.registration_only {
             cluster.unregister().await?;
-            return print("nadmit is not registered any more\n");
+            return print("webhook configurations deleted\n");
         }
         cluster.uninstall(self.place.home()).await?;
-        print("nadmit is gone\n")
+        print("nadmit removed\n")
     }
 }

@@ -1,18 +1,18 @@
-//! Arguments and wiring, nothing else.
+//! Command-line arguments and wiring only.
 
 mod audit;
 mod audit_log;
 mod check;
-mod colour;
+mod color;
 mod connection;
 mod doctor;
 mod in_cluster;
 mod install;
+mod output_args;
 mod progress;
 mod rules;
 mod secret;
 mod serve;
-mod showing;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -23,18 +23,18 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::visible;
 
 /// Nothing was denied.
-const CLEAN: u8 = 0;
+const EXIT_CLEAN: u8 = 0;
 /// Something was denied.
-const DENIED: u8 = 1;
+const EXIT_DENIED: u8 = 1;
 /// The arguments or an input are not what they should be.
-const UNUSABLE: u8 = 2;
-/// What was waited for did not come.
-const TOO_LATE: u8 = 3;
+const EXIT_UNUSABLE: u8 = 2;
+/// The timeout expired.
+const EXIT_TIMEOUT: u8 = 3;
 
 /// Admission control for SR-IOV networks on Kubernetes.
 ///
 /// nadmit judges NetworkAttachmentDefinitions and the SR-IOV operator's networks (SriovNetwork, SriovIBNetwork, OVSNetwork): it
-/// says what will fail when a pod starts, and repairs what it can, above all a missing resourceName.
+/// reports what will fail when a pod starts, and repairs what it can, above all a missing resourceName.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 pub struct Cli {
@@ -43,7 +43,7 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-#[allow(clippy::large_enum_variant, reason = "there is one, for as long as the process lives")]
+#[allow(clippy::large_enum_variant, reason = "there is only one value in the process")]
 enum Command {
     Serve(Box<serve::Serve>),
     Check(check::Check),
@@ -65,7 +65,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Runs the command and tells how it went.
+    /// Runs the command and returns the exit code.
     pub fn run(self) -> ExitCode {
         let result = match self.command {
             Command::Serve(serve) => serve.run(),
@@ -85,11 +85,11 @@ impl Cli {
         };
         match result {
             Ok(code) => ExitCode::from(code),
-            // Whoever closed the pipe has read enough.
-            Err(error) if is_closed_pipe(&error) => ExitCode::from(CLEAN),
+            // A closed pipe is no error.
+            Err(error) if is_closed_pipe(&error) => ExitCode::from(EXIT_CLEAN),
             Err(error) => {
-                complain(format_args!("error: {error:#}"));
-                ExitCode::from(UNUSABLE)
+                print_error(format_args!("error: {error:#}"));
+                ExitCode::from(EXIT_UNUSABLE)
             }
         }
     }
@@ -97,11 +97,11 @@ impl Cli {
 
 fn print(text: &str) -> anyhow::Result<u8> {
     io::stdout().lock().write_all(text.as_bytes())?;
-    Ok(CLEAN)
+    Ok(EXIT_CLEAN)
 }
 
-/// A line on the standard error. What it quotes, such as a file's name, may hold anything.
-fn complain(line: impl Display) {
+/// Prints a line to standard error, escaped: it may quote untrusted text such as a file name.
+fn print_error(line: impl Display) {
     let _ = writeln!(io::stderr(), "{}", visible::line(&line.to_string()));
 }
 

@@ -1,10 +1,10 @@
-//! A bar for those who wait.
+//! A progress bar.
 
 use std::io::{self, IsTerminal, Write};
 
 const WIDTH: usize = 30;
 
-/// A progress bar on standard error. It shows itself only to a person, and only where there is much to do.
+/// A progress bar on standard error, shown only on a terminal and for large tasks.
 pub(super) struct Progress {
     what: &'static str,
     total: usize,
@@ -14,13 +14,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// A bar for so many steps; hidden if they are fewer than is worth one, or if nobody watches.
+    /// A bar for a number of steps; hidden below a threshold, or without a terminal.
     pub(super) fn new(what: &'static str, total: usize, worth_it: usize) -> Self {
         let visible = total >= worth_it && io::stderr().is_terminal();
         Self { what, total: if visible { total } else { 0 }, done: 0, shown: None, is_open: false }
     }
 
-    /// A bar for nobody knows how many steps yet; hidden if nobody watches.
+    /// A bar with an unknown number of steps; hidden without a terminal.
     pub(super) fn open(what: &'static str) -> Self {
         Self { is_open: io::stderr().is_terminal(), ..Self::new(what, 0, 1) }
     }
@@ -42,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// Makes room for other output; the next step shows the bar again.
+    /// Clears the bar for other output; the next step shows it again.
     pub(super) fn clear(&mut self) {
         if self.shown.take().is_some() {
             let _ = write!(io::stderr(), "\r{}\r", " ".repeat(WIDTH + 20));
@@ -64,7 +64,7 @@ fn bar(what: &str, percent: usize) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_bar_fills() {
+    fn progress_bar_fills() {
         assert_eq!(super::bar("checking", 0), format!("checking [{}]   0 %", " ".repeat(30)));
         assert_eq!(super::bar("checking", 50), format!("checking [{}{}]  50 %", "#".repeat(15), " ".repeat(15)));
         assert_eq!(super::bar("reading", 100), format!("reading [{}] 100 %", "#".repeat(30)));

@@ -3,14 +3,14 @@
 use anyhow::bail;
 use clap::Args;
 
-use super::{CLEAN, print};
+use super::{EXIT_CLEAN, print};
 use crate::output::reference;
 use crate::policy::rules;
 
 /// List the rules, or explain one
 #[derive(Debug, Args)]
 pub(super) struct Rules {
-    /// The rule to explain, for instance nad/resource-name-missing
+    /// The rule to explain, for example nad/resource-name-missing
     id: Option<String>,
     /// Print the whole reference as Markdown
     #[arg(long, conflicts_with = "id")]
@@ -25,11 +25,11 @@ impl Rules {
             Some(id) => match rules::find(id) {
                 Some(rule) => print(&reference::explain(rule)),
                 None => match rules::closest(id) {
-                    Some(close) => bail!("there is no rule `{id}`; did you mean `{}`?", close.id),
-                    None => bail!("there is no rule `{id}`; `nadmit rules` lists them all"),
+                    Some(close) => bail!("unknown rule `{id}`; did you mean `{}`?", close.id),
+                    None => bail!("unknown rule `{id}`; `nadmit rules` lists all rules"),
                 },
             },
         }
-        .map(|_| CLEAN)
+        .map(|_| EXIT_CLEAN)
     }
 }

@@ -1,4 +1,4 @@
-//! The certificate that is kept in a Secret: arguments.
+//! Arguments of the certificate Secret.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use clap::Args;
 
 use super::serve::duration;
-use crate::cluster::Home;
-use crate::cluster::certificates::Settings;
+use crate::cluster::client::ServiceRef;
+use crate::cluster::identity::certificates::Settings;
 use crate::tls::Lifetimes;
 use crate::tls::token::Schedule;
 
-/// Where the certificate is kept; the rest is for tests.
+/// The certificate Secret; the hidden arguments are for tests.
 #[derive(Debug, Args)]
 pub(super) struct Secret {
-    /// The Secret, in nadmit's namespace, in which all replicas keep a CA and a certificate that they make and renew themselves
+    /// The Secret in nadmit's namespace with a CA and a certificate, which the replicas create and renew themselves
     #[arg(long, env = "NADMIT_TLS_SECRET", value_name = "NAME", conflicts_with_all = ["tls_cert", "tls_key", "cert_dir"])]
     tls_secret: Option<String>,
     #[arg(long, hide = true, value_name = "TIME", value_parser = duration)]
@@ -36,8 +36,8 @@ impl Secret {
         self.tls_secret.is_some()
     }
 
-    /// How long tokens last: as long as certificates, whoever makes those, but a few hours at most. While nadmit cannot be reached, the API
-    /// server shows the path to whoever writes a NAD.
+    /// The lifetime of tokens: as long as certificates, but at most a few hours. While nadmit is unreachable, the API server
+    /// shows the path to whoever writes a NAD.
     pub(super) fn token_schedule(&self) -> Schedule {
         let Lifetimes { leaf, settle, .. } = self.lifetimes();
         Schedule { lifetime: leaf.min(TOKEN_LIFETIME), settle }
@@ -53,7 +53,7 @@ impl Secret {
     }
 
     /// How certificates are kept in the Secret, if there is one.
-    pub(super) fn settings(&self, home: Home, client_ca: Option<PathBuf>) -> Option<Settings> {
+    pub(super) fn settings(&self, home: ServiceRef, client_ca: Option<PathBuf>) -> Option<Settings> {
         let lifetimes = self.lifetimes();
         let clock_offset = self.clock_offset.unwrap_or_default().as_secs();
         self.tls_secret.clone().map(|secret| Settings { home, secret, lifetimes, client_ca, clock_offset })

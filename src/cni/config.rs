@@ -1,30 +1,30 @@
-//! The chain of plugins in a config, and what each of them makes of its part.
+//! The chain of plugins in a config, with the values each of them decodes.
 
 use super::schema::{Field, Reading};
-use super::{Object, fold, readers};
+use super::{CniObject, fold, readers};
 use crate::json::{Document, Member, Value};
 
 /// One plugin of the chain.
 #[derive(Clone, Copy, Debug)]
 pub struct Plugin<'d> {
-    /// Its part of the config as its struct holds it: each key once, the last word on it.
-    pub object: Object<'d>,
+    /// Its part of the config as decoded by the plugin: each key once, with its final value.
+    pub object: CniObject<'d>,
     /// Its part of the config as it is written.
-    pub written: Object<'d>,
+    pub written: CniObject<'d>,
     /// The member that holds its type.
     pub type_member: &'d Member<'d>,
-    /// The binary that runs, as the plugin's own copy says it.
+    /// The plugin type according to the plugin's own copy.
     pub kind: &'d str,
     /// The type as Multus reads it from the text, where that is another one.
     pub kind_in_text: Option<&'d str>,
-    /// The IPAM section as the IPAM plugin holds it, and the type of it.
-    ipam: Option<(Object<'d>, &'d str)>,
+    /// The IPAM section as decoded by the IPAM plugin, and its type.
+    ipam: Option<(CniObject<'d>, &'d str)>,
 }
 
 impl<'d> Plugin<'d> {
     /// A plugin that reads what is written; `None` without a type. `folds`: whether the config has a key more than once.
     fn of(value: &'d Value<'d>, folds: bool) -> Option<Self> {
-        let written = Object::of(value)?;
+        let written = CniObject::of(value)?;
         let type_member = written.get_string("type", Reading::Copy)?;
         let kind = type_member.value.as_str().filter(|kind| !kind.is_empty())?;
         let in_text = if folds { written.get_string("type", Reading::Text) } else { None };
@@ -35,19 +35,19 @@ impl<'d> Plugin<'d> {
 
     /// The same config for the program that its text names, if its copy names another one.
     fn in_text(value: &'d Value<'d>) -> Option<Self> {
-        let written = Object::of(value)?;
+        let written = CniObject::of(value)?;
         let type_member = written.get_string("type", Reading::Text)?;
         let kind = type_member.value.as_str().filter(|kind| !kind.is_empty())?;
         Some(Self { object: written, written, type_member, kind, kind_in_text: None, ipam: ipam_of(written) })
     }
 
-    /// Whether either reader takes this for a plugin of that type.
+    /// Whether either reader sees this plugin type.
     pub fn is(&self, kind: &str) -> bool {
         self.kind == kind || self.kind_in_text == Some(kind)
     }
 
     /// The IPAM section, if there is one with a type.
-    pub fn ipam(&self) -> Option<(Object<'d>, &'d str)> {
+    pub fn ipam(&self) -> Option<(CniObject<'d>, &'d str)> {
         self.ipam
     }
 
@@ -59,7 +59,7 @@ impl<'d> Plugin<'d> {
     /// The two values it reads where keys are repeated: its part of the config, and its IPAM section.
     fn views(&self) -> [Value<'static>; 2] {
         let object = fold::object(&self.tables(), self.written.value, Reading::Copy);
-        let kind = Object::of(&object).and_then(|object| object.object_of("ipam")?.str_of("type"));
+        let kind = CniObject::of(&object).and_then(|object| object.object_of("ipam")?.str_of("type"));
         let ipam =
             fold::field("ipam", readers::ipam_type(kind.unwrap_or_default()), self.written.members, Reading::Copy);
         let place = || self.written.get("ipam").map_or(self.written.value.span, |member| member.value.span);
@@ -69,13 +69,13 @@ impl<'d> Plugin<'d> {
 
     /// The same plugin with those two values.
     fn reading(self, object: &'d Value<'d>, section: &'d Value<'d>) -> Self {
-        let object = Object::of(object).unwrap_or(self.object);
+        let object = CniObject::of(object).unwrap_or(self.object);
         let kind = ipam_of(object).map(|(_, kind)| kind);
-        Self { object, ipam: Object::of(section).zip(kind), ..self }
+        Self { object, ipam: CniObject::of(section).zip(kind), ..self }
     }
 }
 
-fn ipam_of(object: Object<'_>) -> Option<(Object<'_>, &str)> {
+fn ipam_of(object: CniObject<'_>) -> Option<(CniObject<'_>, &str)> {
     let ipam = object.object_of("ipam")?;
     let kind = ipam.str_of("type").filter(|kind| !kind.is_empty())?;
     Some((ipam, kind))
@@ -87,25 +87,23 @@ pub struct Config<'d> {
     /// The text and its tree.
     pub document: &'d Document<'d>,
     /// The whole document.
-    pub root: Object<'d>,
+    pub root: CniObject<'d>,
     /// How Multus reads it.
     pub reading: Reading,
     /// Whether Multus reads it as a list of plugins.
     pub is_list: bool,
     /// The plugins that have a type; one for a single config.
     pub plugins: Vec<Plugin<'d>>,
-    /// What else is run because of it: the same text as the other program that one of its types names, and the delegates of
-    /// a `multus`.
+    /// Other configs that are run: the same text as the program that another of its types names, and the delegates of a `multus`.
     pub others: Vec<Self>,
-    /// A delegate of a delegate, which is not looked at.
-    pub too_deep: Option<Object<'d>>,
+    /// A nested delegate, which is not judged.
+    pub nested_delegate: Option<CniObject<'d>>,
 }
 
 impl<'d> Config<'d> {
-    /// Finds the chain as Multus does: a top-level `type` makes it a single config, whatever stands beside it.
-    /// `None` if the document is no object.
+    /// Finds the chain like Multus: a top-level `type` makes it a single config. `None` if the document is not an object.
     pub fn of(document: &'d Document<'d>) -> Option<Self> {
-        let root = Object::of(&document.root)?;
+        let root = CniObject::of(&document.root)?;
         let is_named = root.get_exact("name").is_some_and(|member| member.value.as_str() != Some(""));
         let reading = if is_named { Reading::Text } else { Reading::Copy };
         let folds = fold::repeats(root.value);
@@ -113,11 +111,11 @@ impl<'d> Config<'d> {
         let delegates = Self::read(std::slice::from_mut(&mut first), document, 0, folds);
         let of_delegate = |root| Self::of_root(document, root, Reading::Copy, folds);
         first.others = first.in_other_type().into_iter().chain(delegates.into_iter().map(of_delegate)).collect();
-        first.too_deep = Self::read(&mut first.others, document, 1, folds).into_iter().next();
+        first.nested_delegate = Self::read(&mut first.others, document, 1, folds).into_iter().next();
         Some(first)
     }
 
-    fn of_root(document: &'d Document<'d>, root: Object<'d>, reading: Reading, folds: bool) -> Self {
+    fn of_root(document: &'d Document<'d>, root: CniObject<'d>, reading: Reading, folds: bool) -> Self {
         let kind = root.get_string("type", reading);
         let is_list = kind.is_none_or(|member| member.value.as_str().is_none_or(str::is_empty));
         let plugins = if is_list {
@@ -127,7 +125,7 @@ impl<'d> Config<'d> {
             // Multus found a type; the plugin's copy may hold another, or an empty one.
             Plugin::of(root.value, folds).or_else(|| Plugin::in_text(root.value)).into_iter().collect()
         };
-        Self { document, root, reading, is_list, plugins, others: Vec::new(), too_deep: None }
+        Self { document, root, reading, is_list, plugins, others: Vec::new(), nested_delegate: None }
     }
 
     /// A single config whose types disagree may run as either program: which one depends on whether Multus writes a device
@@ -141,8 +139,8 @@ impl<'d> Config<'d> {
         Some(Self { plugins: vec![plugin], ..self.clone() })
     }
 
-    /// Gives the plugins of these configs what they read where keys are repeated, and returns the delegates among them.
-    fn read(level: &mut [Self], document: &'d Document<'d>, depth: usize, folds: bool) -> Vec<Object<'d>> {
+    /// Sets the decoded values of plugins with repeated keys, and returns their delegates.
+    fn read(level: &mut [Self], document: &'d Document<'d>, depth: usize, folds: bool) -> Vec<CniObject<'d>> {
         if folds {
             let all = || level.iter().flat_map(|config| &config.plugins);
             let views = document.views(depth, || all().flat_map(Plugin::views).collect()).unwrap_or_default();
@@ -178,12 +176,12 @@ impl<'d> Config<'d> {
     }
 }
 
-/// The configs that a `multus` runs itself; with a `clusterNetwork` it does not look at them.
-fn delegates<'d>(plugin: &Plugin<'d>) -> impl Iterator<Item = Object<'d>> {
+/// The delegates of a `multus`; with a `clusterNetwork` it ignores them.
+fn delegates<'d>(plugin: &Plugin<'d>) -> impl Iterator<Item = CniObject<'d>> {
     let is_multus = matches!(plugin.kind, "multus" | "multus-shim");
     let reads = is_multus && plugin.object.str_of("clusterNetwork").is_none_or(str::is_empty);
     let list = if reads { plugin.object.list_of("delegates") } else { &[] };
-    list.iter().filter_map(Object::of)
+    list.iter().filter_map(CniObject::of)
 }
 
 /// The newest CNI version there is a library for.

@@ -1,9 +1,9 @@
-//! Writing one member into a JSON object while every other byte stays where it is.
+//! Sets one member of a JSON object without changing any other byte.
 //!
-//! `spec.config` is text that people diff and that the operator compares byte by byte, so it is never printed anew: the
-//! new member copies the separators of its neighbours.
+//! `spec.config` is text that people diff and that the operator compares byte by byte, so it is never reformatted: the new member
+//! copies the separators of its neighbours.
 
-use super::Object;
+use super::CniObject;
 use crate::json::{Document, Member, Span, Value};
 
 /// One replacement of a range of the text.
@@ -19,7 +19,7 @@ pub struct Edit {
 /// value, otherwise a new member is written after `anchor`. `None` if the object has that value already.
 pub fn set_string(
     document: &Document<'_>,
-    object: Object<'_>,
+    object: CniObject<'_>,
     key: &str,
     value: &str,
     anchor: &Member<'_>,
@@ -53,9 +53,8 @@ pub fn apply(text: &str, edits: &[Edit]) -> String {
     result
 }
 
-/// What stands between the comma and the key of the member beside `anchor`: after it, else before it, else (it is alone)
-/// what stands between the opening bracket and it.
-fn separator_beside<'t>(text: &'t str, object: Object<'_>, anchor: &Member<'_>) -> &'t str {
+/// The separator between comma and key of the member after `anchor`, else before it, else the text after the opening bracket.
+fn separator_beside<'t>(text: &'t str, object: CniObject<'_>, anchor: &Member<'_>) -> &'t str {
     let index = object.members.iter().position(|member| member.key_span == anchor.key_span).unwrap_or_default();
     let gap_before = |member: &Member<'_>, previous: &Value<'_>| {
         let gap = between(text, previous.span.end, member.key_span.start);
@@ -130,7 +129,7 @@ mod tests {
             (r#"{"type":"sriov","resourceName":"a.io\/b"}"#, r#"{"type":"sriov","resourceName":"a.io\/b"}"#),
         ] {
             assert_eq!(edited(text), want, "{text}");
-            assert_eq!(edited(want), want, "it settles");
+            assert_eq!(edited(want), want, "it converges");
         }
     }
 

@@ -22,8 +22,8 @@ use super::schema::{Field, Reading, Type, decoded, find};
 use super::{fold as fold_char, same_key};
 use crate::json::{Kind, Member, Span, Value};
 
-/// An object as its reader ends up with it: each field once, under its documented key. What nobody reads is left out, so that
-/// a large config is not copied for nothing.
+/// An object as its reader decodes it: each field once, under its documented key. Unread members are left out, so that a large
+/// config is not copied unnecessarily.
 pub fn object(tables: &[&'static [Field]], value: &Value<'_>, reading: Reading) -> Value<'static> {
     let Kind::Object(members) = &value.kind else { return value.to_static() };
     let mut slot = Slot::Zero;
@@ -31,7 +31,7 @@ pub fn object(tables: &[&'static [Field]], value: &Value<'_>, reading: Reading) 
     slot.into_value().unwrap_or_else(|| empty(value.span))
 }
 
-/// What one field of that type ends up with; `None` where it is as if it were not there.
+/// The final value of one field; `None` if absent.
 pub fn field(key: &str, holds: &'static Type, members: &[Member<'_>], reading: Reading) -> Option<Value<'static>> {
     let mut slot = Slot::Zero;
     for member in decoded(members, reading).into_iter().filter(|member| same_key(&member.key, key)) {
@@ -45,7 +45,7 @@ pub fn empty(span: Span) -> Value<'static> {
     Value { span, kind: Kind::Object(Vec::new()) }
 }
 
-/// Whether a key stands in an object of this value more than once, in whatever case.
+/// Whether any object in this value repeats a key, in any case.
 pub fn repeats(value: &Value<'_>) -> bool {
     match &value.kind {
         Kind::Array(elements) => elements.iter().any(repeats),
@@ -182,7 +182,7 @@ impl<'v> Slot<'v> {
         }
     }
 
-    /// What the variable holds, as JSON that stands where it was last written; `None` if it is zero.
+    /// The value as JSON, with the span of the last write; `None` if it is the zero value.
     fn into_value(self) -> Option<Value<'static>> {
         let null = |span| Value { span, kind: Kind::Null };
         Some(match self {
@@ -274,7 +274,7 @@ mod tests {
 
     /// Work must stay in proportion to the text, whoever wrote it.
     #[test]
-    fn many_spellings_are_folded_in_time() {
+    fn folds_many_spellings_in_linear_time() {
         let key = "enable_overlapping_ranges";
         let spelled = |number: usize| -> String {
             let letter = |(index, letter): (usize, char)| {

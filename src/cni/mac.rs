@@ -45,7 +45,7 @@ mod tests {
 
     /// Each row was run through Go's parser.
     #[test]
-    fn reads_what_go_reads() {
+    fn accepts_what_go_accepts() {
         for (text, want) in [
             ("02:00:00:00:00:01", Some((6, false, false, false))),
             ("02-00-00-00-00-01", Some((6, false, false, false))),

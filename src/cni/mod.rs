@@ -1,13 +1,13 @@
 //! The CNI document in `spec.config`, read as the Go programs read it and edited without touching any other byte.
 //!
-//! Two kinds of reader matter, and they do not agree (measured with the real programs, see `tests/readers`):
+//! There are two kinds of readers, which decode differently (measured with the real programs, see `tests/readers`):
 //! - **Multus** decodes the *text* into a struct: keys match in any case, and each member is decoded into its field in the
 //!   order of the text. (Where the config has no name, its helper library first passes it through a map, and the second kind
 //!   of reading applies.)
 //! - **The plugin** gets a copy that went through a Go map: of equal keys the last is left, and the keys come out sorted, so
 //!   that of those that differ only in case the lower-case one is decoded last.
 //!
-//! What comes of a key that is decoded twice is in [`mod@fold`].
+//! [`mod@fold`] describes what happens to a key that is decoded twice.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod config;
@@ -26,7 +26,7 @@ use crate::json::{KeyShape, Kind, Member, Value};
 
 /// A JSON object, with the ways in which Go programs look a key up in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Object<'d> {
+pub struct CniObject<'d> {
     /// The value itself, for its place.
     pub value: &'d Value<'d>,
     /// Its members.
@@ -35,7 +35,7 @@ pub struct Object<'d> {
     shapes: u64,
 }
 
-impl<'d> Object<'d> {
+impl<'d> CniObject<'d> {
     /// The object in a value, if it is one.
     pub fn of(value: &'d Value<'d>) -> Option<Self> {
         let members = value.members()?;
@@ -121,11 +121,11 @@ impl<'d> Object<'d> {
     }
 }
 
-/// Whether Go's JSON decoder takes `key` for the struct field `field`: equal but for case, where the Kelvin sign is a `k`
-/// and the long s an `s`.
+/// Whether Go's JSON decoder matches `key` to the struct field `field`: equal except for case, where the Kelvin sign is a `k` and
+/// the long s an `s`.
 #[inline]
 pub fn same_key(key: &str, field: &str) -> bool {
-    // Those two make a key longer than the field it stands for. Nearly every pair is told apart by length or first letter.
+    // Those two make a key longer than its field. Nearly every pair differs in length or first letter.
     key.len() >= field.len() && begins_alike(key, field) && (key == field || is_same_folded(key, field))
 }
 
@@ -172,9 +172,9 @@ mod tests {
             (r#"{"v-lan":1}"#, None),
         ] {
             let document = Document::parse(text).unwrap();
-            assert_eq!(Object::of(&document.root).unwrap().int_of("vlan"), want, "{text}");
+            assert_eq!(CniObject::of(&document.root).unwrap().int_of("vlan"), want, "{text}");
         }
         let document = Document::parse("{\"\u{17f}poofch\u{212a}\":\"on\"}").unwrap();
-        assert_eq!(Object::of(&document.root).unwrap().str_of("spoofchk"), Some("on"));
+        assert_eq!(CniObject::of(&document.root).unwrap().str_of("spoofchk"), Some("on"));
     }
 }

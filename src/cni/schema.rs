@@ -1,14 +1,14 @@
-//! What each reader of a config decodes: its keys, and the types that make its decoder give up.
+//! What each reader of a config decodes: its keys and their types.
 //!
-//! The tables name what the plugins' Go structs hold. A key that is in no table is ignored by the reader, which is why a
-//! near miss deserves a warning; a value of another type stops the pod.
+//! The tables mirror the plugins' Go structs. A key in no table is ignored by the reader, so a near miss deserves a warning; a
+//! value of another type fails the pod.
 
 use std::collections::BTreeMap;
 
-use super::{Object, same_key};
+use super::{CniObject, same_key};
 use crate::json::{KeyShape, Kind, Member, Value, integer_of_float};
 
-/// A key that a reader knows, and what it must hold.
+/// A key that a reader decodes, and its type.
 #[derive(Debug)]
 pub struct Field {
     /// The key, as documented.
@@ -26,7 +26,7 @@ pub struct Field {
 /// first one: see [`fold`](mod@super::fold).
 #[derive(Clone, Copy, Debug)]
 pub enum Type {
-    /// Whatever it is: nobody decodes it, or into an `interface{}`.
+    /// Any value: not decoded, or decoded into an `interface{}`.
     Any,
     /// A string.
     Str,
@@ -71,10 +71,10 @@ impl Field {
     }
 }
 
-/// In which order a reader meets the members of an object.
+/// The order in which a reader decodes the members of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// As they stand in the text, duplicates included: Multus.
+    /// In text order, including duplicates: Multus.
     Text,
     /// From a copy that went through a Go map, which keeps the last of equal keys and sorts: the plugin.
     Copy,
@@ -85,7 +85,7 @@ pub enum Reading {
 pub struct Misfit<'d> {
     /// The value.
     pub value: &'d Value<'d>,
-    /// What the reader wants: "an integer".
+    /// The expected type: "an integer".
     pub wanted: String,
 }
 
@@ -141,12 +141,12 @@ impl Type {
     }
 }
 
-/// The first value of an object that does not fit the field which takes it, in the fields that are not quiet.
+/// The first value that does not fit its field, ignoring quiet fields.
 pub fn first_misfit<'d>(tables: &[&[Field]], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
     check_members(tables, members, reading, false)
 }
 
-/// The first value of an object that makes its reader give up, quiet fields included.
+/// The first value that its reader cannot decode, including quiet fields.
 pub fn first_error<'d>(tables: &[&[Field]], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
     check_members(tables, members, reading, true)
 }
@@ -163,15 +163,15 @@ fn check_members<'d>(
     })
 }
 
-/// The first that `look` finds in the members that are decoded.
+/// The first that `visit` finds in the members that are decoded.
 fn first_decoded<'d, T>(
     members: &'d [Member<'d>],
     reading: Reading,
-    mut look: impl FnMut(&'d Member<'d>) -> Option<T>,
+    mut visit: impl FnMut(&'d Member<'d>) -> Option<T>,
 ) -> Option<T> {
     // Nearly always nothing is found, and then it does not matter which of equal keys is left.
-    let found = members.iter().find_map(&mut look)?;
-    if reading == Reading::Text { Some(found) } else { decoded(members, reading).into_iter().find_map(look) }
+    let found = members.iter().find_map(&mut visit)?;
+    if reading == Reading::Text { Some(found) } else { decoded(members, reading).into_iter().find_map(visit) }
 }
 
 /// The members in the order in which they are decoded.
@@ -186,9 +186,9 @@ pub fn decoded<'v, 't>(members: &'v [Member<'t>], reading: Reading) -> Vec<&'v M
     }
 }
 
-/// A field that takes a key.
+/// The field that matches a key.
 #[derive(Debug)]
-pub struct Found<'f> {
+pub struct FieldMatch<'f> {
     /// The field.
     pub field: &'f Field,
     /// The table it is in, counted from 0.
@@ -198,14 +198,14 @@ pub struct Found<'f> {
 }
 
 /// The field that takes a member: the one of exactly this name, else the first that differs in case only.
-pub fn find<'f>(tables: &[&'f [Field]], member: &Member<'_>) -> Option<Found<'f>> {
+pub fn find<'f>(tables: &[&'f [Field]], member: &Member<'_>) -> Option<FieldMatch<'f>> {
     let (mut close, mut before) = (None, 0);
     for (table, fields) in tables.iter().enumerate() {
         for (index, field) in fields.iter().enumerate() {
             if !member.shape.may_equal(field.shape) || !same_key(&member.key, field.key) {
                 continue;
             }
-            let found = Found { field, table, index: before + index };
+            let found = FieldMatch { field, table, index: before + index };
             if field.key == member.key {
                 return Some(found);
             }
@@ -216,18 +216,18 @@ pub fn find<'f>(tables: &[&'f [Field]], member: &Member<'_>) -> Option<Found<'f>
     close
 }
 
-/// An object as a decoder goes through it: which field takes which member.
+/// How a decoder assigns the members of an object to fields.
 #[derive(Debug)]
 pub struct Decoding<'f, 'd> {
     /// A place for each field, in the order of the tables.
-    slots: Vec<Option<Taken<'f, 'd>>>,
-    /// The members that no field takes.
+    slots: Vec<Option<DecodedField<'f, 'd>>>,
+    /// The members without a field.
     pub unknown: Vec<&'d Member<'d>>,
 }
 
 /// A field and what it is given.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken<'f, 'd> {
+pub struct DecodedField<'f, 'd> {
     /// The field.
     pub field: &'f Field,
     /// The table it is in, counted from 0.
@@ -240,15 +240,15 @@ pub struct Taken<'f, 'd> {
 
 impl<'f, 'd> Decoding<'f, 'd> {
     /// Gives each member to the field that takes its key.
-    pub fn of(object: Object<'d>, tables: &[&'f [Field]]) -> Self {
-        let mut slots: Vec<Option<Taken<'f, 'd>>> = vec![None; tables.iter().map(|table| table.len()).sum()];
+    pub fn of(object: CniObject<'d>, tables: &[&'f [Field]]) -> Self {
+        let mut slots: Vec<Option<DecodedField<'f, 'd>>> = vec![None; tables.iter().map(|table| table.len()).sum()];
         let mut unknown = Vec::new();
         for member in object.members {
             let found = find(tables, member);
             match found.and_then(|found| slots.get_mut(found.index).map(|slot| (slot, found))) {
                 Some((Some(taken), _)) => taken.second = Some(member),
-                Some((slot, Found { field, table, .. })) => {
-                    *slot = Some(Taken { field, table, first: member, second: None });
+                Some((slot, FieldMatch { field, table, .. })) => {
+                    *slot = Some(DecodedField { field, table, first: member, second: None });
                 }
                 None => unknown.push(member),
             }
@@ -257,15 +257,15 @@ impl<'f, 'd> Decoding<'f, 'd> {
     }
 
     /// The fields that get a value, in the order of the tables.
-    pub fn taken(&self) -> impl Iterator<Item = &Taken<'f, 'd>> {
+    pub fn decoded_fields(&self) -> impl Iterator<Item = &DecodedField<'f, 'd>> {
         self.slots.iter().flatten()
     }
 }
 
-impl<'d> Taken<'_, 'd> {
+impl<'d> DecodedField<'_, 'd> {
     /// The values that do not fit the field. Every spelling of a key is decoded, also where a later one replaces it; of exact
     /// duplicates only the last is left in the copy that the plugin reads.
-    pub fn misfits(&self, object: Object<'d>, reading: Reading) -> Vec<Misfit<'d>> {
+    pub fn misfits(&self, object: CniObject<'d>, reading: Reading) -> Vec<Misfit<'d>> {
         if self.second.is_none() {
             return self.field.holds.misfit(&self.first.value, reading).into_iter().collect();
         }

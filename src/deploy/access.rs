@@ -1,22 +1,22 @@
-//! What nadmit may do, and that the API server finds time for it.
+//! The permissions of nadmit, and its priority at the API server.
 
 use serde_json::{Value, json};
 
 use super::webhooks::CONFIGURATIONS;
-use super::{CERTIFICATE, NAME, Options, TOKEN, anywhere, here, named, set};
+use super::{CERTIFICATE, NAME, Options, TOKEN, cluster_metadata, named, namespaced_metadata, set};
 
-/// What is done with reports; they are read one by one and in pages, and nobody watches them.
+/// The verbs on reports; they are not watched.
 const REPORTS: &[&str] = &["get", "list", "create", "update", "delete"];
 
-/// The ServiceAccount, its rights, and its place in the API server's queues.
+/// The ServiceAccount, its permissions, and its priority level.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
     vec![
-        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": here(options, NAME) }),
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": namespaced_metadata(options, NAME) }),
         cluster_role(),
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",
-            "metadata": anywhere(),
+            "metadata": cluster_metadata(),
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME },
             "subjects": [account(options)],
         }),
@@ -24,7 +24,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
-            "metadata": here(options, NAME),
+            "metadata": namespaced_metadata(options, NAME),
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": NAME },
             "subjects": [account(options)],
         }),
@@ -45,14 +45,14 @@ fn rule(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> Valu
     rule
 }
 
-/// What can be bound to names is. A right to create cannot: the name is not known when it is asked for.
+/// Permissions are bound to names where possible. `create` cannot be: the name is not known at authorization.
 fn cluster_role() -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
-        "metadata": anywhere(),
+        "metadata": cluster_metadata(),
         "rules": [
-            // What slipped by while nadmit was away is written once more.
+            // NADs and networks stored while nadmit was unavailable are completed.
             rule(
                 "sriovnetwork.openshift.io",
                 &["sriovnetworks", "sriovibnetworks", "ovsnetworks"],
@@ -62,30 +62,30 @@ fn cluster_role() -> Value {
             rule("sriovnetwork.openshift.io", &["sriovnetworknodepolicies"], &[], &["list", "watch"]),
             rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &["get", "list", "watch", "update"]),
             rule("", &["namespaces"], &[], &["get", "list", "watch"]),
-            // Where an operator may be, which is watched by name; and, in those namespaces only, which Deployments and accounts there are,
-            // whatever they are called: the prefix is in the operator's Deployment, which Helm names after the release.
+            // Candidate namespaces of an operator, watched by name; and, only in those, all Deployments and accounts: the prefix
+            // is in the operator's Deployment, which Helm names after the release.
             rule("sriovnetwork.openshift.io", &["sriovoperatorconfigs"], &["default"], &["list", "watch"]),
             rule("apps", &["deployments"], &["sriov-network-operator"], &["watch"]),
             rule("apps", &["deployments"], &[], &["get", "list"]),
             rule("", &["serviceaccounts"], &[], &["list"]),
-            // Which of those accounts is the operator, and what a writer may read: the API server is asked, and nothing is stored.
+            // To identify the operator's account, and what a writer may read; access reviews store nothing.
             rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"]),
-            // What the audit finds is kept beside each object, and its author is told. An Event is never changed.
+            // Audit findings are written as reports and Events. Events are never changed.
             rule("openreports.io", &["reports"], &[], REPORTS),
             rule("wgpolicyk8s.io", &["policyreports"], &[], REPORTS),
             rule("", &["events"], &[], &["create"]),
-            // Both configurations come with the manifests; nadmit fills them.
+            // The manifests create both configurations; nadmit fills them in.
             rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[NAME], &["get", "update"]),
-            // Where an SR-IOV DRA driver offers devices, the backstop only warns about NADs without a resourceName.
+            // With an SR-IOV DRA driver, the backstop only warns about NADs without a resourceName.
             rule("resource.k8s.io", &["deviceclasses"], &[], &["list", "watch"]),
         ],
     })
 }
 
-/// The name of the right to ask by a dry run.
+/// The name of the dry-run permission.
 const DRY_RUNS: &str = "nadmit-dry-runs";
 
-/// The right to create NADs. nadmit creates none: it asks by a dry run who denies the one that a network waits for.
+/// The permission to create NADs, used only for dry runs that show who denies a missing NAD.
 pub(super) fn dry_runs(options: &Options) -> Vec<Value> {
     vec![
         json!({
@@ -104,13 +104,13 @@ pub(super) fn dry_runs(options: &Options) -> Vec<Value> {
     ]
 }
 
-/// The name of what `nadmit audit` and `nadmit doctor` need.
+/// The name of the read-only role of `nadmit audit` and `nadmit doctor`.
 const READER: &str = "nadmit-audit";
 
-/// A ServiceAccount that may read what an audit reads, and nothing else; a person may be bound to the same role.
+/// A ServiceAccount with the read-only permissions of an audit; users may be bound to the same role.
 pub(super) fn reader(options: &Options) -> Vec<Value> {
-    let anywhere = || {
-        let mut meta = anywhere();
+    let cluster_metadata = || {
+        let mut meta = cluster_metadata();
         set(&mut meta, "name", READER.into());
         meta
     };
@@ -118,16 +118,16 @@ pub(super) fn reader(options: &Options) -> Vec<Value> {
         ["sriovnetworks", "sriovibnetworks", "ovsnetworks", "sriovnetworknodepolicies", "sriovnetworknodestates"];
     let read = ["get", "list", "watch"];
     vec![
-        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": here(options, READER) }),
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": namespaced_metadata(options, READER) }),
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
-            "metadata": anywhere(),
+            "metadata": cluster_metadata(),
             "rules": [
                 rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &read),
                 rule("sriovnetwork.openshift.io", &networks, &[], &read),
                 rule("", &["namespaces", "nodes"], &[], &read),
-                // Who is the operator: its Deployment, its account, and what that may do. Nothing is stored by such a review.
+                // To identify the operator: its Deployment, its account, and its permissions. Access reviews store nothing.
                 rule("apps", &["deployments"], &[], &["get", "list"]),
                 rule("", &["serviceaccounts"], &[], &["list"]),
                 rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"]),
@@ -139,7 +139,7 @@ pub(super) fn reader(options: &Options) -> Vec<Value> {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",
-            "metadata": anywhere(),
+            "metadata": cluster_metadata(),
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": READER },
             "subjects": [{ "kind": "ServiceAccount", "name": READER, "namespace": options.home.namespace }],
         }),
@@ -150,7 +150,7 @@ fn role(options: &Options) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
-        "metadata": here(options, NAME),
+        "metadata": namespaced_metadata(options, NAME),
         "rules": [
             rule("", &["secrets"], &[], &["create"]),
             rule("", &["secrets"], &[CERTIFICATE, TOKEN], &["get", "update"]),
@@ -165,7 +165,7 @@ fn priority_level() -> Value {
     json!({
         "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
         "kind": "PriorityLevelConfiguration",
-        "metadata": anywhere(),
+        "metadata": cluster_metadata(),
         "spec": {
             "type": "Limited",
             "limited": {
@@ -184,10 +184,10 @@ fn flow_schema(options: &Options) -> Value {
     json!({
         "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
         "kind": "FlowSchema",
-        "metadata": anywhere(),
+        "metadata": cluster_metadata(),
         "spec": {
             "priorityLevelConfiguration": { "name": NAME },
-            // Before `service-accounts`, which is 9000, and after all that keeps the cluster alive.
+            // Before `service-accounts` (9000), and after all essential flows of the cluster.
             "matchingPrecedence": 1000,
             "distinguisherMethod": { "type": "ByUser" },
             "rules": [{

@@ -11,8 +11,8 @@ mod parameters;
 
 use serde_json::{Value, json};
 
-use super::conditions::stays;
-use super::webhooks::{Phase, everywhere_else};
+use super::conditions::not_deletion_progress;
+use super::webhooks::{Phase, namespace_selector};
 use super::{NAME, named};
 pub use parameters::Parameters;
 use parameters::{EXCEPTIONS, USERS};
@@ -22,13 +22,13 @@ pub(super) fn objects() -> Vec<Value> {
     [nads::denied(), nads::warned(), networks::denied()].into_iter().flat_map(Backstop::objects).collect()
 }
 
-/// One policy and its binding.
+/// A ValidatingAdmissionPolicy and its binding.
 struct Backstop {
     /// The name of both.
     name: String,
-    /// What it is asked about.
+    /// The matched resources.
     rule: Value,
-    /// The parameter with its verdicts by namespace.
+    /// The parameter with the verdicts by namespace.
     verdicts: &'static str,
     /// The verdicts with which it applies, as a list in CEL.
     applies_to: String,
@@ -36,7 +36,7 @@ struct Backstop {
     conditions: Vec<Value>,
     variables: Vec<Value>,
     validations: Vec<Value>,
-    /// What is done.
+    /// The validation actions.
     actions: &'static [&'static str],
 }
 
@@ -44,7 +44,7 @@ impl Backstop {
     fn objects(self) -> [Value; 2] {
         let applies = format!("{} && {} in {}", given(self.verdicts), verdict(self.verdicts), self.applies_to);
         let mut conditions = vec![
-            stays(),
+            not_deletion_progress(),
             json!({ "name": "applies", "expression": applies }),
             json!({ "name": "no-exempt-user", "expression": no_exempt_user() }),
             json!({ "name": "no-exception", "expression": no_exception() }),
@@ -57,7 +57,7 @@ impl Backstop {
             "spec": {
                 "failurePolicy": "Ignore",
                 "paramKind": { "apiVersion": "admissionregistration.k8s.io/v1", "kind": Phase::Validating.kind() },
-                "matchConstraints": { "namespaceSelector": everywhere_else(), "resourceRules": [self.rule] },
+                "matchConstraints": { "namespaceSelector": namespace_selector(), "resourceRules": [self.rule] },
                 "matchConditions": conditions,
                 "validations": self.validations,
             },
@@ -84,7 +84,7 @@ fn lines(parameter: &str) -> String {
     format!("params.metadata.annotations['{parameter}'].split('\\n')")
 }
 
-/// Whether a parameter is there, in CEL.
+/// Whether a parameter exists, in CEL.
 fn given(parameter: &str) -> String {
     format!("has(params.metadata.annotations) && '{parameter}' in params.metadata.annotations")
 }

@@ -1,38 +1,39 @@
-//! Client certificates: nadmit answers only callers that show a certificate of a CA, and the API server has one to show.
+//! Client certificates: nadmit accepts only clients with a certificate of a CA, and the API server presents one.
 //!
-//! nadmit's side is a ConfigMap with the CA, a volume and two arguments. The API server's side are two files that an administrator gives
-//! it: an AdmissionConfiguration, and a kubeconfig that says which certificate to show to which webhook.
+//! On nadmit's side this is a ConfigMap with the CA, a volume and two arguments. On the API server's side an administrator adds
+//! two files: an AdmissionConfiguration, and a kubeconfig with the certificate for each webhook.
 
 use serde_json::{Value, json};
 
-use super::{Home, Options, here, yaml};
+use super::{Options, ServiceRef, namespaced_metadata};
+use crate::yaml::emit;
 
 /// The ConfigMap with the CA.
 const CONFIG_MAP: &str = "nadmit-client-ca";
 /// Its key.
 const KEY: &str = "ca.crt";
-/// Where the CA is in the pod.
+/// The mount path of the CA.
 const FILES: &str = "/etc/nadmit/client-ca";
-/// Where the API server's files are on a control-plane node, unless somebody chooses another directory.
+/// The default directory of the API server's files on a control-plane node.
 pub const DIRECTORY: &str = "/etc/kubernetes/nadmit";
 /// The AdmissionConfiguration.
 const ADMISSION: &str = "admission.yaml";
 /// The kubeconfig for the webhooks.
 const KUBECONFIG: &str = "webhooks.kubeconfig";
 
-/// Whose certificates callers must show.
+/// Required client certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clients {
     /// The CA, PEM.
     pub ca: String,
-    /// The name that must be in the certificate; `None`: any that the CA vouches for.
+    /// The required name in the certificate; `None` for any name.
     pub name: Option<String>,
 }
 
 impl Clients {
     /// The ConfigMap with the CA.
     pub(super) fn object(&self, options: &Options) -> Value {
-        let metadata = here(options, CONFIG_MAP);
+        let metadata = namespaced_metadata(options, CONFIG_MAP);
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { KEY: self.ca } })
     }
 
@@ -51,7 +52,7 @@ pub(super) fn volume() -> (Value, &'static str) {
 
 /// The files that the API server needs, by name, as they belong into a directory on each control-plane node. Beside them are the
 /// certificate, `client.crt`, and its key, `client.key`.
-pub fn admission_files(home: &Home, directory: &str) -> Vec<(&'static str, String)> {
+pub fn admission_files(home: &ServiceRef, directory: &str) -> Vec<(&'static str, String)> {
     let directory = directory.trim_end_matches('/');
     let plugin = |name: &str| {
         json!({
@@ -75,8 +76,8 @@ pub fn admission_files(home: &Home, directory: &str) -> Vec<(&'static str, Strin
     let kubeconfig = json!({
         "apiVersion": "v1",
         "kind": "Config",
-        // The name says for which webhooks the certificate is: those of this Service.
+        // The user name selects the webhooks of this Service.
         "users": [{ "name": format!("{}.{}.svc", home.service, home.namespace), "user": certificate }],
     });
-    vec![(ADMISSION, yaml::stream(&[admission])), (KUBECONFIG, yaml::stream(&[kubeconfig]))]
+    vec![(ADMISSION, emit::stream(&[admission])), (KUBECONFIG, emit::stream(&[kubeconfig]))]
 }

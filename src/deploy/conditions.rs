@@ -1,62 +1,61 @@
-//! What the API server asks itself before it asks nadmit, in CEL.
+//! The matchConditions (CEL) of the webhooks.
 //!
-//! A condition that cannot be evaluated counts as a failure of the webhook, so each of them looks before it leaps: a NAD may come
-//! without a spec, and, as repairs are made before the schema is checked, with a spec of any type.
+//! A condition that fails to evaluate counts as a webhook failure, so each checks before it accesses a field: a NAD may have no
+//! spec, and, because mutation precedes schema validation, a spec of any type.
 
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
 use crate::policy::Policy;
-use crate::resources::{LAST_NAMESPACE, LONGEST_OWNER, MOST_OWNERS, NAD_GROUP, NADS, READ_ANNOTATIONS};
+use crate::resources::{LAST_NAMESPACE, LONGEST_OWNER, MAX_OWNERS, NAD_GROUP, NADS, READ_ANNOTATIONS};
 
-/// What an expression may cost is 1,000,000; matching a pattern costs a fortieth of the product of both lengths. Half of that is
-/// enough for every config that people write.
-const MOST_LENGTHS: usize = 20_000_000;
-/// How many searches of up to ten letters a config of the largest size allows.
-const MOST_SEARCHES: usize = 4;
+/// The CEL cost limit is 1,000,000; matching a pattern costs 1/40 of the product of both lengths. Half of that is enough for
+/// every realistic config.
+const MAX_MATCH_COST: usize = 20_000_000;
+/// How many substring searches the cost limit allows for the largest config.
+const MAX_SEARCHES: usize = 4;
 
-/// Not the update of an object that is being deleted already and of which nothing changes that is judged: finalizers and the garbage
-/// collector must get through, also while nadmit is down. A deletionTimestamp in the object that is sent proves nothing. It is
-/// `Subject::is_let_go` in CEL, and a test compares the two.
-pub(super) fn stays() -> Value {
-    json!({ "name": "stays", "expression": format!("!({})", is_let_go()) })
+/// Excludes updates of an object that is already being deleted and that change nothing judged: finalizers and the garbage
+/// collector must get through, also while nadmit is down. A deletionTimestamp in the request proves nothing. This is
+/// `Subject::is_deletion_progress` in CEL; a test compares the two.
+pub(super) fn not_deletion_progress() -> Value {
+    json!({ "name": "stays", "expression": format!("!({})", is_deletion_progress()) })
 }
 
-fn is_let_go() -> String {
+fn is_deletion_progress() -> String {
     let [(new, old), (now, before)] = ["annotations", "ownerReferences"]
         .map(|part| (format!("object.metadata.{part}"), format!("oldObject.metadata.{part}")));
     let keys = READ_ANNOTATIONS.map(|key| format!("'{key}'")).join(", ");
     let keys_of_owner = ["apiVersion", "kind", "name", "uid"];
     let short = keys_of_owner.map(|key| format!("has(r.{key}) && r.{key}.size() <= {LONGEST_OWNER}")).join(" && ");
     let same = keys_of_owner.map(|key| format!("has(o.{key}) && o.{key} == r.{key}")).join(" && ");
-    // What an expression may cost is limited, and to compare all references with all others takes the square of their number.
+    // The CEL cost is limited, and comparing all references with each other is quadratic.
     format!(
         "request.operation == 'UPDATE' && has(oldObject.metadata.deletionTimestamp) && \
          has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec) && \
          [{keys}].all(k, (has({new}) && k in {new}) == (has({old}) && k in {old}) && \
          (!has({new}) || !(k in {new}) || {new}[k] == {old}[k])) && \
-         (!has({now}) || (has({before}) && ({now} == {before} || ({now}.size() <= {MOST_OWNERS} && {before}.size() <= {MOST_OWNERS} && \
+         (!has({now}) || (has({before}) && ({now} == {before} || ({now}.size() <= {MAX_OWNERS} && {before}.size() <= {MAX_OWNERS} && \
          {now}.all(r, {short} && {before}.exists(o, {same}))))))"
     )
 }
 
-/// Not a write to the status of what is being deleted.
-pub(super) fn status_stays() -> Value {
+/// Excludes status writes of objects that are being deleted.
+pub(super) fn not_deleting_status() -> Value {
     json!({ "name": "stays", "expression": "!has(oldObject.metadata.deletionTimestamp)" })
 }
 
-/// A write that changes something of what is judged, or is a person's, who is told again what was wrong before. Controllers write
-/// the rest all the time, the operator with each of its reconciles: nothing could be said of it that was not said, and nobody would
-/// read it.
+/// Writes that change something judged, or are by a person, who gets the warnings again. Controllers write unchanged objects all
+/// the time, the operator with each reconcile: nothing new could be reported.
 pub(super) fn changes(parts: &[&str]) -> Value {
     json!({ "name": "changes", "expression": changed(parts) })
 }
 
-/// The same for a network, and whatever is written to one that goes elsewhere than it went: of all that the operator notes on a network only
-/// that is judged.
+/// The same for a network, and every write to one whose `last-network-namespace` differs from its target: of the operator's
+/// annotations only that one is judged.
 pub(super) fn changes_or_wedged() -> Value {
-    let expression = format!("{} || ({}) || ({})", changed(&["spec"]), is_wedged(), is_annotated_anew());
+    let expression = format!("{} || ({}) || ({})", changed(&["spec"]), is_wedged(), sets_last_namespace());
     json!({ "name": "changes", "expression": expression })
 }
 
@@ -70,22 +69,22 @@ fn changed(parts: &[&str]) -> String {
     expression
 }
 
-/// A writer who might have patched. One who may only update has sent a PUT, which the API server compares by itself.
+/// A writer that may patch. One that may only update has sent a PUT, which the API server compares by itself.
 pub(super) fn may_patch() -> Value {
     json!({ "name": "may-patch", "expression": "authorizer.requestResource.check('patch').allowed()" })
 }
 
-/// A NAD that has a plugin that needs a device.
+/// NADs with a device plugin.
 pub(super) fn device(policy: &Policy) -> Value {
     json!({ "name": "device", "expression": has_device(policy) })
 }
 
-/// A NAD that has none.
+/// NADs without a device plugin.
 pub(super) fn no_device(policy: &Policy) -> Value {
     json!({ "name": "no-device", "expression": format!("!({})", has_device(policy)) })
 }
 
-/// A network of which the operator noted another namespace than the one it goes to.
+/// Networks whose `last-network-namespace` differs from their target.
 pub(super) fn wedged() -> Value {
     json!({ "name": "wedged", "expression": is_wedged() })
 }
@@ -99,9 +98,9 @@ fn is_wedged() -> String {
     )
 }
 
-/// An update in which somebody who is no operator says where the network was. The operator, who may create NADs in all namespaces, does so
-/// with each network, and is not asked about.
-fn is_annotated_anew() -> String {
+/// An update in which someone other than an operator sets `last-network-namespace`. The operator, who may create NADs in all
+/// namespaces, sets it on each network and is skipped.
+fn sets_last_namespace() -> String {
     let said = |object: &str| {
         format!("has({object}.metadata.annotations) && '{LAST_NAMESPACE}' in {object}.metadata.annotations")
     };
@@ -112,19 +111,19 @@ fn is_annotated_anew() -> String {
     )
 }
 
-/// Whether the config has a member `type` with the name of such a plugin, in any spelling that JSON and Go allow. It looks
-/// everywhere in the text: of what it finds too much nadmit has nothing to repair.
+/// Whether the config has a member `type` with such a plugin, in any spelling that JSON and Go allow. It searches the whole text;
+/// false positives only mean that nadmit is asked unnecessarily.
 pub(super) fn has_device(policy: &Policy) -> String {
     let kinds: Vec<&str> = policy.device_kinds().collect();
     let names: Vec<String> = kinds.iter().map(|kind| spelled(kind, false)).collect();
     let space = r"[ \t\r\n]*";
     let pattern = format!(r#""{}"{space}:{space}"(?:{})""#, spelled("type", true), names.join("|"));
-    let most = MOST_LENGTHS / pattern.len();
-    // A config that is too long to be matched is only looked through for the names, and for escapes that may hide one.
+    let most = MAX_MATCH_COST / pattern.len();
+    // A config that is too long to match is only searched for the names, and for escapes that may hide one.
     let mut roughly = r"object.spec.config.contains('\\')".to_owned();
-    // Each search costs a tenth of the text for every ten letters; of more than these the API server would give up, so nadmit is asked.
+    // Each search costs a tenth of the text per ten letters; beyond this limit nadmit is always asked.
     let searches: usize = kinds.iter().map(|kind| kind.len().div_ceil(10)).sum();
-    if searches > MOST_SEARCHES {
+    if searches > MAX_SEARCHES {
         roughly = "true".to_owned();
     } else {
         for kind in kinds {
@@ -137,7 +136,7 @@ pub(super) fn has_device(policy: &Policy) -> String {
     )
 }
 
-/// A pattern for a text as it may stand between the quotes of JSON: any letter may be written by its number.
+/// A pattern for a JSON string: any character may be a unicode escape.
 pub(super) fn spelled(text: &str, in_any_case: bool) -> String {
     let mut pattern = String::new();
     for character in text.chars() {
@@ -173,7 +172,7 @@ fn ways(character: char) -> String {
     ways
 }
 
-/// A text of CEL, in which nothing is left that could end it.
+/// A CEL string literal, fully escaped.
 fn quoted(text: &str) -> String {
     let mut quoted = "'".to_owned();
     for character in text.chars() {
@@ -192,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_may_be_its_number() {
+    fn matches_unicode_escapes() {
         assert_eq!(spelled("io", false), r"(?:i|\\u0069)(?:o|\\u006[fF])");
         assert_eq!(spelled("t-", true), r"(?:t|\\u0074|T|\\u0054)(?:\x{2d}|\\u002[dD])");
         assert_eq!(spelled("/", false), r"(?:\x{2f}|\\\x{2f}|\\u002[fF])");
@@ -200,16 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn no_name_can_end_the_expression() {
+    fn plugin_names_cannot_escape_the_expression() {
         let policy = Policy { device_plugins: vec![r"a'b\) || true".to_owned()], ..Policy::default() };
         let expression = has_device(&policy);
         assert!(!expression.contains("a'b") && !expression.contains(") || true"), "{expression}");
         assert_eq!(quoted("a'b-1"), r"'a\U00000027b-1'");
     }
 
-    /// Many searches in a config of the largest size would cost more than the API server allows, and an error lets the write pass.
+    /// Many searches in the largest config would exceed the cost limit, and an error lets the write pass.
     #[test]
-    fn with_many_plugins_nadmit_is_asked_about_every_long_config() {
+    fn many_plugins_fall_back_to_asking_nadmit() {
         let with = |names: &[&str]| Policy {
             device_plugins: names.iter().map(|name| (*name).to_owned()).collect(),
             ..Policy::default()
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_says_where_a_network_was_is_judged_unless_it_may_be_the_operator() {
+    fn last_namespace_changes_are_judged_except_for_operators() {
         let expression = changes_or_wedged().to_string();
         assert!(
             expression.contains("resource('network-attachment-definitions').check('create').allowed()"),
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn more_plugins_are_looked_for() {
+    fn extra_device_plugins_are_matched() {
         let policy = Policy { device_plugins: vec!["my-sriov".to_owned()], ..Policy::default() };
         assert_ne!(has_device(&policy), has_device(&Policy::default()));
         // However many there are, the pattern stays affordable.

@@ -1,8 +1,8 @@
-//! The Grafana dashboard: what nadmit decides, how fast, and whether it can do its work.
+//! The Grafana dashboard: decisions, latency, and health of nadmit.
 
 use serde_json::{Value, json};
 
-use super::{NAME, Options, here, set};
+use super::{NAME, Options, namespaced_metadata, set};
 
 /// The ConfigMap with the dashboard.
 const DASHBOARD: &str = "nadmit-dashboard";
@@ -13,7 +13,7 @@ const HEIGHTS: (usize, usize) = (8, 4);
 
 /// The ConfigMap in which Grafana's sidecar finds the dashboard.
 pub(super) fn object(options: &Options) -> Value {
-    let mut metadata = here(options, DASHBOARD);
+    let mut metadata = namespaced_metadata(options, DASHBOARD);
     if let Some(labels) = metadata.get_mut("labels") {
         set(labels, "grafana_dashboard", "1".into());
     }
@@ -28,46 +28,46 @@ pub(super) fn text() -> String {
 /// A query and how its curves are called.
 type Query = (&'static str, &'static str);
 
-/// What is shown as one number now.
-const NUMBERS: [(&str, &str, &str, &str); 6] = [
+/// The stat panels.
+const STAT_PANELS: [(&str, &str, &str, &str); 6] = [
     (
         "Registered",
-        "1: the API server asks nadmit. 0: a webhook configuration is missing or wrong, or a replica cannot tell",
+        "1: webhooks registered. 0: a webhook configuration is missing or wrong, or a replica cannot check it",
         "min(nadmit_registered{job=~\"$job\"})",
         "short",
     ),
-    ("Replicas", "Those that Prometheus can reach", "count(nadmit_build_info{job=~\"$job\"})", "short"),
+    ("Replicas", "Replicas that Prometheus can reach", "count(nadmit_build_info{job=~\"$job\"})", "short"),
     (
         "Certificate expires in",
-        "Of the replica whose certificate is the oldest",
+        "For the replica with the oldest certificate",
         "min(nadmit_certificate_expiry_timestamp_seconds{job=~\"$job\"}) - time()",
         "s",
     ),
     (
         "Policy file in force",
-        "0: the file is broken, and the last good policy is in force",
+        "0: the policy file is invalid, and the last good policy is in force",
         "min(nadmit_policy_current{job=~\"$job\"})",
         "short",
     ),
     (
-        "Refused in an hour",
-        "Writes that were denied; dry runs do not count",
+        "Denied in the last hour",
+        "Denied writes, without dry runs",
         "sum(increase(nadmit_reviews_total{job=~\"$job\",decision=\"deny\",dry_run=\"false\"}[1h])) or vector(0)",
         "short",
     ),
     (
-        "Unanswered in an hour",
-        "Reviews that got an HTTP error, so that failurePolicy decided",
+        "Failed reviews in the last hour",
+        "Reviews that got an HTTP error, so failurePolicy decided",
         "sum(increase(nadmit_reviews_unanswered_total{job=~\"$job\"}[1h])) or vector(0)",
         "short",
     ),
 ];
 
-/// What is shown over time.
-const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
+/// The graph panels.
+const GRAPH_PANELS: [(&str, &str, &[Query], &str); 14] = [
     (
         "Reviews by decision",
-        "What became of the writes that nadmit was asked about",
+        "Decisions on reviewed writes",
         &[(
             "sum by (endpoint, decision) (rate(nadmit_reviews_total{job=~\"$job\"}[$__rate_interval]))",
             "{{endpoint}} {{decision}}",
@@ -76,7 +76,7 @@ const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
     ),
     (
         "Findings by rule",
-        "What was found, and what was done about it; docs/rules.md explains each rule",
+        "Findings and their actions; docs/rules.md explains each rule",
         &[(
             "topk(15, sum by (rule, action) (increase(nadmit_findings_total{job=~\"$job\"}[$__rate_interval])))",
             "{{rule}} {{action}}",
@@ -84,8 +84,8 @@ const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
         "short",
     ),
     (
-        "Time for an answer",
-        "From the last byte of a review to its answer. The API server waits for it",
+        "Review latency",
+        "From the last byte of a review to its response",
         &[
             (
                 "histogram_quantile(0.5, sum by (le, endpoint) (rate(nadmit_review_duration_seconds_bucket{job=~\"$job\"}[$__rate_interval])))",
@@ -99,8 +99,8 @@ const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
         "s",
     ),
     (
-        "Unanswered reviews",
-        "Reviews that got an HTTP error, so that failurePolicy decided, and panics, which deny",
+        "Failed reviews",
+        "Reviews that got an HTTP error, so failurePolicy decided, and panics, which deny",
         &[
             ("sum by (reason) (rate(nadmit_reviews_unanswered_total{job=~\"$job\"}[$__rate_interval]))", "{{reason}}"),
             (
@@ -112,19 +112,19 @@ const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
     ),
     (
         "Completions",
-        "NADs and networks that were stored without nadmit, and what became of them",
+        "NADs and networks that were stored without nadmit, by result of their completion",
         &[("sum by (result) (increase(nadmit_completions_total{job=~\"$job\"}[$__rate_interval]))", "{{result}}")],
         "short",
     ),
     (
-        "Found in the cluster",
-        "What is wrong with NADs and networks as they are; reports and Events say with which",
+        "Audit findings",
+        "Findings on stored NADs and networks; reports and Events name the objects",
         &[("topk(15, max by (rule, action) (nadmit_audit_findings{job=~\"$job\"}))", "{{rule}} {{action}}")],
         "short",
     ),
     (
         "Audit",
-        "How long it took to look at everything, how long ago that was, and what became of the reports",
+        "Duration and age of the last full scan, and report writes",
         &[
             ("max(nadmit_audit_scan_duration_seconds{job=~\"$job\"})", "duration, seconds"),
             ("(time() - max(nadmit_audit_last_scan_timestamp_seconds{job=~\"$job\"})) / 60", "age, minutes"),
@@ -137,7 +137,7 @@ const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
     ),
     (
         "Registration",
-        "1 for each replica that finds nadmit registered as it should be, and for each webhook configuration that is there; and how many \
+        "1 for each replica with a correct registration and for each existing webhook configuration; and how many \
          namespaces are exempt by their label",
         &[
             ("nadmit_registered{job=~\"$job\"}", "{{pod}}"),
@@ -148,7 +148,7 @@ const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
     ),
     (
         "Background tasks",
-        "Tasks that do not run in a replica, and panics. A task that ended is restarted, or ends its replica",
+        "Tasks that are down in a replica, and panics. A task that ends is restarted, or shuts down its replica",
         &[
             ("sum by (task) (1 - nadmit_task_up{job=~\"$job\"}) > 0", "{{task}} down"),
             ("sum by (task) (increase(nadmit_task_panics_total{job=~\"$job\"}[$__rate_interval]))", "{{task}} panics"),
@@ -156,14 +156,14 @@ const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
         "short",
     ),
     (
-        "Objects that are known",
-        "What warnings about the rest of the cluster rest on",
+        "Cached objects",
+        "Objects in the informer caches, which warnings depend on",
         &[("max by (kind) (nadmit_cache_objects{job=~\"$job\"})", "{{kind}}")],
         "short",
     ),
     (
         "Caches: unknown, missed and skipped",
-        "Replicas that know nothing of a kind; networks that were judged without it; objects that could not be read",
+        "Replicas without a synced cache of a kind; reviews judged without it; objects that could not be read",
         &[
             ("sum by (kind) (1 - nadmit_cache_ready{job=~\"$job\"}) > 0", "{{kind}} unknown"),
             ("sum by (kind) (increase(nadmit_cache_missed_total{job=~\"$job\"}[$__rate_interval]))", "{{kind}} missed"),
@@ -176,21 +176,21 @@ const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
     ),
     (
         "Connections and reviews in flight",
-        "Each replica takes 1024 connections and judges 256 complete reviews at once; others wait",
+        "Each replica accepts 1024 connections and judges 256 complete reviews at once; others wait",
         &[
             ("sum(nadmit_connections{job=~\"$job\"})", "connections"),
             ("sum(nadmit_reviews_in_flight{job=~\"$job\"})", "reviews"),
-            ("sum(nadmit_requests_unfinished{job=~\"$job\"})", "requests without their whole body"),
+            ("sum(nadmit_requests_unfinished{job=~\"$job\"})", "requests with incomplete body"),
             (
                 "sum by (reason) (rate(nadmit_connections_refused_total{job=~\"$job\"}[$__rate_interval]))",
-                "refused per second: {{reason}}",
+                "rejected per second: {{reason}}",
             ),
         ],
         "short",
     ),
     (
-        "New certificates and policies",
-        "Whether a new file or a new certificate was taken",
+        "Certificate and policy reloads",
+        "Whether a new certificate or policy was accepted",
         &[
             (
                 "sum by (result) (increase(nadmit_certificate_reloads_total{job=~\"$job\"}[$__rate_interval]))",
@@ -204,8 +204,8 @@ const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
         "short",
     ),
     (
-        "Writes by the audit events",
-        "Only where the API server sends them: status writes without proof, what came of writes, objects in a loop, batches not taken",
+        "Writes in audit events",
+        "Only if the API server sends audit events: blind status writes, outcomes of writes, objects in a loop, rejected batches",
         &[
             (
                 "sum by (way) (increase(nadmit_audit_blind_writes_total{job=~\"$job\"}[$__rate_interval]))",
@@ -225,12 +225,12 @@ const GRAPHS: [(&str, &str, &[Query], &str); 14] = [
 fn dashboard() -> Value {
     let source = json!({ "type": "prometheus", "uid": "${datasource}" });
     let mut panels = Vec::new();
-    let width = WIDTH / NUMBERS.len();
-    for (index, (title, description, query, unit)) in NUMBERS.into_iter().enumerate() {
+    let width = WIDTH / STAT_PANELS.len();
+    for (index, (title, description, query, unit)) in STAT_PANELS.into_iter().enumerate() {
         let place = json!({ "x": index * width, "y": 0, "w": width, "h": HEIGHTS.1 });
         panels.push(panel("stat", title, description, &[(query, "")], unit, &place));
     }
-    for (index, (title, description, queries, unit)) in GRAPHS.into_iter().enumerate() {
+    for (index, (title, description, queries, unit)) in GRAPH_PANELS.into_iter().enumerate() {
         let (column, row) = (index % 2, index / 2);
         let (width, height) = (WIDTH / 2, HEIGHTS.0);
         let place = json!({ "x": column * width, "y": HEIGHTS.1 + row * height, "w": width, "h": height });

@@ -1,5 +1,5 @@
-//! Who may exempt a namespace: the label switches nadmit off for everything in it, so only somebody who may change nadmit's policy may
-//! add it. Whoever may label their own namespace for other reasons is not affected.
+//! Protects the exempt label: it disables nadmit for a whole namespace, so only users who may change nadmit's policy may add it.
+//! Other label changes are not affected.
 
 use serde_json::{Value, json};
 
@@ -15,14 +15,14 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
             "has({object}.metadata.labels) && '{EXEMPT}' in {object}.metadata.labels && {object}.metadata.labels['{EXEMPT}'] == 'true'"
         )
     };
-    // Every other write to a namespace passes without a look at the writer's rights.
+    // Other writes to a namespace are accepted without a permission check.
     let begins = format!("({}) && !(request.operation == 'UPDATE' && {})", exempts("object"), exempts("oldObject"));
     let may = format!(
         "authorizer.group('').resource('configmaps').namespace('{}').name('{POLICY}').check('update').allowed()",
         options.home.namespace
     );
     let message = format!(
-        "the label {EXEMPT}=true switches nadmit off for this namespace; only somebody who may update nadmit's policy (the ConfigMap \
+        "the label {EXEMPT}=true disables nadmit for this namespace; only users who may update nadmit's policy (the ConfigMap \
          {POLICY}) may add it"
     );
     vec![
@@ -36,7 +36,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
                     "apiGroups": [""],
                     "apiVersions": ["v1"],
                     "operations": ["CREATE", "UPDATE"],
-                    // Labels can be written through each of them.
+                    // Labels can be changed through each of these resources.
                     "resources": ["namespaces", "namespaces/status", "namespaces/finalize"],
                 }] },
                 "matchConditions": [{ "name": "begins-to-exempt", "expression": begins }],

@@ -1,7 +1,7 @@
-//! What the chart has for `helm uninstall`: a Job that deletes the webhook configurations before anything else goes.
+//! The pre-delete hook of the chart: a Job that deletes the webhook configurations before anything else.
 //!
-//! Not every version of Helm deletes them before the Service and the Deployment: until they are gone, a webhook that fails closed would
-//! deny every NAD with a device plugin. nadmit itself may not delete them, so the Job has an account of its own.
+//! Not every version of Helm deletes them before the Service and the Deployment: until they are deleted, a webhook that fails
+//! closed would deny every NAD with a device plugin. nadmit itself may not delete them, so the Job has its own account.
 
 use serde_json::{Value, json};
 
@@ -9,12 +9,12 @@ use super::webhooks::CONFIGURATIONS;
 use super::workload::hardened;
 use super::{NAME, Options, labels, set};
 
-/// The name of everything that is there only for this.
-const LEAVING: &str = "nadmit-uninstall";
-/// How long the Job may take before `helm uninstall` hears that it has failed.
+/// The name of the hook's objects.
+const UNINSTALL: &str = "nadmit-uninstall";
+/// The deadline of the Job, after which `helm uninstall` fails.
 const SECONDS: u32 = 120;
 
-/// The Job, and what it needs; all of it is gone when the Job has done its work.
+/// The Job and its objects; all are deleted when the Job has succeeded.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
     let namespace = &options.home.namespace;
     let group = "rbac.authorization.k8s.io";
@@ -35,8 +35,8 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",
             "metadata": head(None, -1),
-            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": LEAVING },
-            "subjects": [{ "kind": "ServiceAccount", "name": LEAVING, "namespace": namespace }],
+            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": UNINSTALL },
+            "subjects": [{ "kind": "ServiceAccount", "name": UNINSTALL, "namespace": namespace }],
         }),
         job(options),
     ]
@@ -58,23 +58,23 @@ fn job(options: &Options) -> Value {
             "activeDeadlineSeconds": SECONDS,
             "template": {
                 "metadata": { "labels": own_labels() },
-                "spec": hardened(LEAVING, container, json!({ "restartPolicy": "Never" })),
+                "spec": hardened(UNINSTALL, container, json!({ "restartPolicy": "Never" })),
             },
         },
     })
 }
 
-/// Not those by which the Service finds its pods.
+/// Labels without the Service's selector.
 fn own_labels() -> Value {
     let mut all = labels();
-    set(&mut all, "app.kubernetes.io/name", LEAVING.into());
+    set(&mut all, "app.kubernetes.io/name", UNINSTALL.into());
     all
 }
 
-/// A failed Job stays, so that its log can be read, until the next attempt.
+/// A failed Job is kept for its log until the next attempt.
 fn head(namespace: Option<&str>, weight: i32) -> Value {
     let mut head = json!({
-        "name": LEAVING,
+        "name": UNINSTALL,
         "labels": own_labels(),
         "annotations": {
             "helm.sh/hook": "pre-delete",

@@ -1,5 +1,4 @@
-//! The objects that nadmit consists of in a cluster. `nadmit install` prints them, and the manifests and the chart under `deploy/`
-//! are made from them: there is one source.
+//! The manifests of nadmit. `nadmit install` prints them, and the files under `deploy/` are generated from them.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod access;
@@ -14,44 +13,43 @@ mod hook;
 mod monitoring;
 pub mod webhooks;
 mod workload;
-pub mod yaml;
 
 use serde_json::{Value, json};
 
-/// The name of everything that is there once.
+/// The name of all singleton objects.
 pub const NAME: &str = "nadmit";
-/// The ValidatingAdmissionPolicy that warns about incomplete NADs where claims may bring devices; the one that denies them has the
-/// name of everything.
-const WARNINGS: &str = "nadmit-incomplete-nads-warn";
+/// The ValidatingAdmissionPolicy that warns about incomplete NADs if devices may come from claims; the denying one is called
+/// `nadmit`.
+const WARN_POLICY: &str = "nadmit-incomplete-nads-warn";
 /// The ValidatingAdmissionPolicy that denies template injection.
-const INJECTION: &str = "nadmit-template-injection";
-/// The namespace that nadmit is never asked about.
-pub const SPARED_NAMESPACE: &str = "kube-system";
-/// The label that, with the value "true", keeps a namespace away from nadmit: for emergencies.
+const INJECTION_POLICY: &str = "nadmit-template-injection";
+/// The namespace that is excluded from the webhooks.
+pub const EXCLUDED_NAMESPACE: &str = "kube-system";
+/// The label that, with the value "true", exempts a namespace from nadmit, for emergencies.
 pub const EXEMPT: &str = "nadmit.io/exempt";
 /// The Secret with the serving certificate.
 pub const CERTIFICATE: &str = "nadmit-tls";
-/// The Secret with the token of the paths that are registered.
+/// The Secret with the token of the registered paths.
 pub const TOKEN: &str = "nadmit-token";
 /// The ConfigMap with the policy.
 const POLICY: &str = "nadmit-policy";
-/// Where reviews are answered in the pod.
+/// The HTTPS port of the pod.
 const HTTPS_PORT: u16 = 8443;
-/// Where metrics are.
+/// The metrics port of the pod.
 const METRICS_PORT: u16 = 9443;
 
-/// Where the API server finds nadmit.
+/// The Service of nadmit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct ServiceRef {
     /// The namespace that nadmit runs in.
     pub namespace: String,
-    /// The Service that leads to it.
+    /// The Service name.
     pub service: String,
 }
 
-/// Who makes the serving certificate.
+/// Where the serving certificate comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Certificates {
+pub enum CertificateSource {
     /// nadmit itself.
     #[default]
     Own,
@@ -59,15 +57,15 @@ pub enum Certificates {
     CertManager,
     /// OpenShift's service CA.
     OpenShift,
-    /// Somebody else: the Secret has `tls.crt`, `tls.key` and `ca.crt`.
+    /// Provided: the Secret has `tls.crt`, `tls.key` and `ca.crt`.
     Secret,
 }
 
-impl Certificates {
+impl CertificateSource {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Own, Self::CertManager, Self::OpenShift, Self::Secret];
 
-    /// As flags and values of the chart spell it.
+    /// The name in flags and chart values.
     pub fn name(self) -> &'static str {
         match self {
             Self::Own => "own",
@@ -78,36 +76,36 @@ impl Certificates {
     }
 }
 
-/// What can be chosen.
+/// The install options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where it goes.
-    pub home: Home,
+    /// The namespace and Service.
+    pub home: ServiceRef,
     /// The image.
     pub image: String,
-    /// How many replicas.
+    /// The number of replicas.
     pub replicas: u32,
-    /// Who makes the certificate.
-    pub certificates: Certificates,
+    /// Where the certificate comes from.
+    pub certificates: CertificateSource,
     /// The policy file.
     pub policy: String,
-    /// Whether the Prometheus operator's kinds are there, and Grafana.
+    /// Whether to include monitoring objects.
     pub monitoring: bool,
     /// Whether the API server itself denies incomplete NADs and template injection while nadmit is down.
     pub backstop: bool,
-    /// Whether nadmit may create NADs, which it does by dry runs alone, to learn who denies one that does not come.
+    /// Whether nadmit may create NADs, only in dry runs, to find who denies a missing one.
     pub dry_runs: bool,
-    /// Whose client certificates callers must show; `None`: nobody's.
+    /// Required client certificates, if any.
     pub clients: Option<clients::Clients>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            home: Home { namespace: NAME.to_owned(), service: NAME.to_owned() },
+            home: ServiceRef { namespace: NAME.to_owned(), service: NAME.to_owned() },
             image: format!("nadmit:{}", env!("CARGO_PKG_VERSION")),
             replicas: 2,
-            certificates: Certificates::default(),
+            certificates: CertificateSource::default(),
             policy: "# The default policy: every key is optional.\n{}\n".to_owned(),
             monitoring: false,
             backstop: true,
@@ -124,7 +122,7 @@ pub fn objects(options: &Options) -> Vec<Value> {
     objects.extend(certificates::objects(options));
     objects.extend(options.clients.iter().map(|clients| clients.object(options)));
     objects.extend(workload::objects(options));
-    objects.extend(webhooks::Phase::ALL.map(webhooks::unfilled));
+    objects.extend(webhooks::Phase::ALL.map(webhooks::empty_configuration));
     objects.extend(exempt_label::objects(options));
     if options.monitoring {
         objects.extend(monitoring::objects(options));
@@ -138,7 +136,7 @@ pub fn objects(options: &Options) -> Vec<Value> {
     objects
 }
 
-/// What an audit of the cluster needs, and nothing that judges writes: a namespace, and who may read.
+/// The objects for `nadmit audit` only: a namespace and read-only permissions.
 pub fn audit_only(options: &Options) -> Vec<Value> {
     let mut objects = vec![namespace(options)];
     objects.extend(access::reader(options));
@@ -160,7 +158,7 @@ pub(crate) fn set(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// What every object of ours carries.
+/// The labels of all our objects.
 fn labels() -> Value {
     json!({ "app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": NAME })
 }
@@ -170,17 +168,17 @@ fn selector() -> Value {
     json!({ "app.kubernetes.io/name": NAME })
 }
 
-/// The head of an object in nadmit's namespace.
-fn here(options: &Options, name: &str) -> Value {
+/// The metadata of an object in nadmit's namespace.
+fn namespaced_metadata(options: &Options, name: &str) -> Value {
     json!({ "name": name, "namespace": options.home.namespace, "labels": labels() })
 }
 
-/// The head of an object that is in no namespace.
-fn anywhere() -> Value {
+/// The metadata of a cluster-scoped object.
+fn cluster_metadata() -> Value {
     named(NAME)
 }
 
-/// The head of an object of that name that is in no namespace.
+/// The metadata of a cluster-scoped object with that name.
 fn named(name: &str) -> Value {
     json!({ "name": name, "labels": labels() })
 }

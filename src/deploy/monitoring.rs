@@ -1,8 +1,8 @@
-//! What Prometheus is told: where the metrics are, and what in them is worth waking somebody. And what Grafana shows of them.
+//! The ServiceMonitor, the alerts and the Grafana dashboard.
 
 use serde_json::{Value, json};
 
-use super::{NAME, Options, dashboard, here, selector};
+use super::{NAME, Options, dashboard, namespaced_metadata, selector};
 
 /// The ServiceMonitor, the alerts and the dashboard.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
@@ -10,13 +10,13 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
         json!({
             "apiVersion": "monitoring.coreos.com/v1",
             "kind": "ServiceMonitor",
-            "metadata": here(options, NAME),
+            "metadata": namespaced_metadata(options, NAME),
             "spec": { "selector": { "matchLabels": selector() }, "endpoints": [{ "port": "metrics", "interval": "30s" }] },
         }),
         json!({
             "apiVersion": "monitoring.coreos.com/v1",
             "kind": "PrometheusRule",
-            "metadata": here(options, NAME),
+            "metadata": namespaced_metadata(options, NAME),
             "spec": { "groups": [{ "name": NAME, "rules": alerts() }] },
         }),
         dashboard::object(options),
@@ -39,21 +39,21 @@ fn alerts() -> Vec<Value> {
             "absent(nadmit_build_info)",
             "5m",
             "critical",
-            "No nadmit is running: NADs with a device plugin cannot be written",
+            "nadmit is not running: NADs with a device plugin cannot be written",
         ),
         alert(
             "NadmitNotRegistered",
             "min(nadmit_registered) == 0",
             "5m",
             "critical",
-            "The API server does not ask nadmit as it should: broken networks are stored as they come. The log says why",
+            "nadmit is not registered correctly: invalid networks are stored. See the log",
         ),
         alert(
             "NadmitConfigurationDeleted",
             "min by (kind) (nadmit_webhook_configurations) == 0",
             "1m",
             "critical",
-            "Somebody has deleted the {{ $labels.kind }} of nadmit, and it is not restored by itself: apply nadmit's manifests again",
+            "The {{ $labels.kind }} of nadmit was deleted and is not restored automatically: apply nadmit's manifests again",
         ),
         alert(
             "NadmitExemptNamespaces",
@@ -67,21 +67,21 @@ fn alerts() -> Vec<Value> {
             "sum by (reason) (rate(nadmit_reviews_unanswered_total{reason!~\"unknown_.*\"}[5m])) > 0",
             "5m",
             "warning",
-            "nadmit answers reviews with errors ({{ $labels.reason }}), and failurePolicy decides instead",
+            "Reviews fail ({{ $labels.reason }}), and failurePolicy decides instead",
         ),
         alert(
             "NadmitUnexpectedCallers",
             "sum by (reason) (rate(nadmit_reviews_unanswered_total{reason=~\"unknown_.*\"}[5m])) > 0",
             "5m",
             "warning",
-            "Somebody other than the API server sends reviews to nadmit ({{ $labels.reason }}), or the API server calls a path that nadmit did not register",
+            "A client other than the API server sends reviews to nadmit ({{ $labels.reason }}), or the API server calls a path that nadmit did not register",
         ),
         alert(
             "NadmitPanics",
             "sum by (endpoint) (increase(nadmit_review_panics_total[15m])) > 0",
             "0m",
             "critical",
-            "A defect of nadmit: judging a write panicked, and the write was denied. The log says where, and which object it was",
+            "Bug in nadmit: judging a write panicked, and the write was denied. The log has the location and the object",
         ),
         alert(
             "NadmitSlow",
@@ -95,36 +95,36 @@ fn alerts() -> Vec<Value> {
             "min by (certificate) (nadmit_certificate_expiry_timestamp_seconds) - time() < 3 * 24 * 3600",
             "10m",
             "critical",
-            "A certificate of nadmit expires within three days and was not renewed; after that no review is answered",
+            "A certificate of nadmit expires within three days and was not renewed; after that all reviews fail",
         ),
         alert(
             "NadmitPolicyRefused",
             "min(nadmit_policy_current) == 0",
             "5m",
             "warning",
-            "The policy file is broken; the last good policy is in force",
+            "The policy file is invalid; the last good policy is in force",
         ),
         alert(
             "NadmitCacheUnknown",
             "min by (kind) (nadmit_cache_ready) == 0",
             "15m",
             "warning",
-            "Nothing is known of the cluster's {{ $labels.kind }} objects: warnings that need them are missing",
+            "The cache of {{ $labels.kind }} objects is not synced: warnings that need them are missing",
         ),
         alert(
             "NadmitTaskDown",
-            // A task that keeps ending is up for moments in between.
+            // A task that keeps ending is briefly up in between.
             "min by (task) (min_over_time(nadmit_task_up[15m])) == 0",
             "1m",
             "warning",
-            "The background task {{ $labels.task }} ended unexpectedly and is restarted. Reviews are answered; the log says why it ended",
+            "The background task {{ $labels.task }} ended unexpectedly and is restarted. Reviews are not affected; see the log",
         ),
         alert(
             "NadmitTaskPanics",
             "sum by (task) (increase(nadmit_task_panics_total[30m])) > 0",
             "1m",
             "warning",
-            "The background task {{ $labels.task }} panicked; an object that caused it is skipped. The log names it",
+            "The background task {{ $labels.task }} panicked; the object that caused it is skipped. The log names it",
         ),
         alert(
             "NadmitCompletionsFail",
@@ -135,86 +135,86 @@ fn alerts() -> Vec<Value> {
         ),
         alert(
             "NadmitAuditStopped",
-            // The leader alone has it; while none leads nobody does.
+            // Only the leader exposes this metric.
             "time() - max(nadmit_audit_last_scan_timestamp_seconds) > 3600",
             "15m",
             "warning",
-            "Nobody has looked at all NADs and networks for an hour: reports and the alerts that rest on them are old",
+            "No full scan for an hour: reports and the alerts based on them are outdated",
         ),
         alert(
             "NadmitReportsFail",
             "sum(increase(nadmit_audit_report_writes_total{result=\"failed\"}[30m])) > 0",
             "30m",
             "warning",
-            "Reports of what is wrong with NADs and networks cannot be written. The log says why",
+            "Audit reports cannot be written. See the log",
         ),
         alert(
             "NadmitAuditEventsRefused",
             "sum by (result) (rate(nadmit_audit_batches_total{result!=\"taken\"}[15m])) > 0",
             "15m",
             "warning",
-            "Audit events are not taken ({{ $labels.result }}): what is told of status writes and loops is incomplete",
+            "Audit events are rejected ({{ $labels.result }}): metrics on status writes and loops are incomplete",
         ),
     ]
     .into_iter()
-    .chain(AUDITED.map(|(rule, name, lasting, severity, summary)| {
+    .chain(AUDIT_ALERTS.map(|(rule, name, lasting, severity, summary)| {
         let expression = format!("sum(max by (action) (nadmit_audit_findings{{rule=\"{rule}\"}})) > 0");
         alert(name, &expression, lasting, severity, summary)
     }))
     .collect()
 }
 
-/// What the audit finds in the cluster and somebody should know of: the rule, the name of the alert, how long it lasts before
-/// it is told, how bad it is, and what it means. The reports say which objects it is about.
-const AUDITED: [(&str, &str, &str, &str, &str); 7] = [
+/// Alerts on audit findings: the rule, the alert name, how long it must last, the severity, and the summary. The reports name the
+/// objects.
+const AUDIT_ALERTS: [(&str, &str, &str, &str, &str); 7] = [
     (
         "audit/nad-absent",
         "NadmitNadAbsent",
         "10m",
         "critical",
-        "{{ $value }} networks have no NAD: pods that ask for them do not start",
+        "{{ $value }} networks have no NAD: pods that use them do not start",
     ),
     (
         "audit/nad-drift",
         "NadmitNadDrift",
         "15m",
         "warning",
-        "{{ $value }} NADs are not what their networks render: new pods get something else than the network says",
+        "{{ $value }} NADs drifted from their networks: new pods get other settings than the network has",
     ),
     (
         "audit/nad-incomplete",
         "NadmitNadIncomplete",
         "15m",
         "critical",
-        "{{ $value }} NADs are stored without what pods need of them: pods that use them hang in ContainerCreating",
+        "{{ $value }} NADs are incomplete: pods that use them hang in ContainerCreating",
     ),
     (
         "audit/stuck-deletion",
         "NadmitStuckDeletion",
         "30m",
         "warning",
-        "{{ $value }} NADs or networks wait to be deleted, and whoever holds a finalizer on them does not let go",
+        "{{ $value }} NADs or networks are stuck in deletion: a finalizer is not removed",
     ),
     (
         "audit/orphan",
         "NadmitOrphan",
         "1h",
         "info",
-        "{{ $value }} NADs belong to networks that are gone: nobody keeps them up to date",
+        "{{ $value }} NADs belong to networks that no longer exist: no controller updates them",
     ),
     (
         "audit/hot-object",
         "NadmitHotObject",
         "10m",
         "warning",
-        "{{ $value }} objects are written again and again: two controllers undo each other's work",
+        "{{ $value }} objects are in a write loop: controllers undo each other's work",
     ),
     (
         "audit/operator-silent",
         "NadmitOperatorSilent",
         "10m",
         "critical",
-        "The SR-IOV operator runs and does nothing: {{ $value }} networks wait for it. Restarting it usually helps",
+        "The SR-IOV operator stopped reconciling: {{ $value }} networks wait for it. A restart usually helps",
     ),
 ];
 
@@ -223,12 +223,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::telemetry::metrics::{Answered, CacheState, Metrics, Reload};
+    use crate::telemetry::metrics::{CacheSize, Metrics, Reload, ReviewLabels};
 
     /// The names of all series that a server may show.
     fn shown() -> BTreeSet<String> {
         let metrics = Metrics::default();
-        let review = Answered { endpoint: "m", kind: "n", operation: "c", decision: "allow", dry_run: "no" };
+        let review = ReviewLabels { endpoint: "m", kind: "n", operation: "c", decision: "allow", dry_run: "no" };
         metrics.answered(&review, 0.001);
         metrics.found("rule", "warn");
         metrics.unanswered("x");
@@ -245,7 +245,7 @@ mod tests {
         metrics.audit.found([(("rule", "warn"), 1)]);
         metrics.audit.scanned(1.0, 0.1);
         metrics.audit.reports.count("created");
-        metrics.caches.is("n", CacheState::Known(1));
+        metrics.caches.is("n", CacheSize::Known(1));
         metrics.caches.missed("n");
         metrics.caches.skipped("n");
         metrics.audit_events.batch("taken");
@@ -264,7 +264,7 @@ mod tests {
 
     /// Each name in an alert and on the dashboard is one that the server shows.
     #[test]
-    fn alerts_and_dashboard_are_about_real_metrics() {
+    fn alerts_and_dashboard_use_existing_metrics() {
         let shown = shown();
         let alerts = alerts();
         let mut expressions: Vec<String> =

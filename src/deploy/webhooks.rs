@@ -1,4 +1,4 @@
-//! What the API server is told of nadmit: which writes it is asked about, and what becomes of them while it is away.
+//! The webhook configurations: which writes are reviewed, and what happens while nadmit is unavailable.
 
 use std::net::SocketAddr;
 
@@ -6,27 +6,29 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::conditions::{changes, changes_or_wedged, device, may_patch, no_device, status_stays, stays, wedged};
-use super::{EXEMPT, Home, NAME, SPARED_NAMESPACE, anywhere, labels, set};
+use super::conditions::{
+    changes, changes_or_wedged, device, may_patch, no_device, not_deleting_status, not_deletion_progress, wedged,
+};
+use super::{EXCLUDED_NAMESPACE, EXEMPT, NAME, ServiceRef, cluster_metadata, labels, set};
 use crate::policy::{FailurePolicy, Policy};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind};
 
 /// The entry for writes to statuses.
 const STATUS: &str = "status";
-/// What is judged of a NAD.
-const JUDGED: [&str; 3] = ["spec", "metadata.annotations", "metadata.ownerReferences"];
+/// The judged parts of a NAD.
+const JUDGED_FIELDS: [&str; 3] = ["spec", "metadata.annotations", "metadata.ownerReferences"];
 /// The longest the API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 5;
 
-/// Both kinds of configurations, as rights name them.
+/// The resources of both configurations, as in RBAC rules.
 pub(super) const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 /// How the API server reaches nadmit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Its Service.
-    pub home: Home,
-    /// Where the Service leads, for whoever has no Service network: the tests, whose Service is an external name.
+    pub home: ServiceRef,
+    /// The address of the Service, without a Service network: for tests, whose Service is an external name.
     pub at: Option<SocketAddr>,
     /// The token at the end of every path, which only the API server and nadmit know.
     pub token: Option<String>,
@@ -52,9 +54,9 @@ impl Address {
 /// One of the two configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Repairs come first.
+    /// Mutation.
     Mutating,
-    /// What comes of them is judged.
+    /// Validation.
     Validating,
 }
 
@@ -79,14 +81,14 @@ impl Phase {
     }
 }
 
-/// The configuration of a phase as manifests have it: without the key `webhooks`, which nadmit fills. No tool that applies the manifest
-/// owns that key, so none takes it away, and nadmit needs no right to create configurations.
-pub(super) fn unfilled(phase: Phase) -> Value {
-    json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": phase.kind(), "metadata": anywhere() })
+/// The configuration of a phase as in the manifests: without the key `webhooks`, which nadmit fills in. No tool that applies the
+/// manifest owns that key, so none removes it, and nadmit needs no permission to create configurations.
+pub(super) fn empty_configuration(phase: Phase) -> Value {
+    json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": phase.kind(), "metadata": cluster_metadata() })
 }
 
-/// The configuration of a phase. The bundle is PEM. Everything that the API server would add by itself is said, so that what is
-/// stored can be compared with it.
+/// The configuration of a phase. The bundle is PEM. All API server defaults are explicit, so that the stored object can be
+/// compared.
 pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &str) -> Value {
     let entry = |name: &str, what: Value, failure: FailurePolicy, conditions: Value| {
         let (path, rules) = match phase {
@@ -101,14 +103,14 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
             "failurePolicy": failure.name(),
             "matchConditions": conditions,
             "matchPolicy": "Equivalent",
-            "namespaceSelector": everywhere_else(),
+            "namespaceSelector": namespace_selector(),
             "objectSelector": {},
             "sideEffects": "None",
             "timeoutSeconds": TIMEOUT_SECONDS,
             "admissionReviewVersions": ["v1"],
         });
         if phase == Phase::Mutating {
-            // What others make of a status afterwards says nothing about its writer.
+            // Later changes of a status by others do not concern its writer.
             let again = if name == STATUS { "Never" } else { "IfNeeded" };
             set(&mut entry, "reinvocationPolicy", again.into());
         }
@@ -119,23 +121,43 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
     let webhooks = match phase {
         Phase::Mutating => {
             let mut entries = vec![
-                entry("nads", nads(), policy.failure_of_repairs(), json!([stays(), device(policy)])),
-                entry("networks", networks(), or_ignore(failure.mutate_networks), json!([stays(), wedged()])),
+                entry("nads", nads(), policy.failure_of_repairs(), json!([not_deletion_progress(), device(policy)])),
+                entry(
+                    "networks",
+                    networks(),
+                    or_ignore(failure.mutate_networks),
+                    json!([not_deletion_progress(), wedged()]),
+                ),
             ];
             if !policy.status.resources.is_empty() {
                 entries.push(entry(
                     STATUS,
                     statuses(policy),
                     or_ignore(failure.status),
-                    json!([status_stays(), may_patch()]),
+                    json!([not_deleting_status(), may_patch()]),
                 ));
             }
             entries
         }
         Phase::Validating => vec![
-            entry("nads", nads(), or_ignore(failure.validate_nads), json!([stays(), changes(&JUDGED), device(policy)])),
-            entry("other-nads", nads(), FailurePolicy::Ignore, json!([stays(), changes(&JUDGED), no_device(policy)])),
-            entry("networks", networks(), or_ignore(failure.validate_networks), json!([stays(), changes_or_wedged()])),
+            entry(
+                "nads",
+                nads(),
+                or_ignore(failure.validate_nads),
+                json!([not_deletion_progress(), changes(&JUDGED_FIELDS), device(policy)]),
+            ),
+            entry(
+                "other-nads",
+                nads(),
+                FailurePolicy::Ignore,
+                json!([not_deletion_progress(), changes(&JUDGED_FIELDS), no_device(policy)]),
+            ),
+            entry(
+                "networks",
+                networks(),
+                or_ignore(failure.validate_networks),
+                json!([not_deletion_progress(), changes_or_wedged()]),
+            ),
         ],
     };
     json!({
@@ -146,10 +168,10 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
     })
 }
 
-/// The namespaces whose objects are looked at: not those the cluster itself lives in, and none that somebody has let off.
-pub(super) fn everywhere_else() -> Value {
+/// The selector of reviewed namespaces: without `kube-system` and exempt namespaces.
+pub(super) fn namespace_selector() -> Value {
     json!({ "matchExpressions": [
-        { "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [SPARED_NAMESPACE] },
+        { "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [EXCLUDED_NAMESPACE] },
         { "key": EXEMPT, "operator": "NotIn", "values": ["true"] },
     ] })
 }
@@ -163,7 +185,7 @@ pub(super) fn networks() -> Value {
     rule(NETWORK_GROUP, &NetworkKind::ALL.map(NetworkKind::plural))
 }
 
-/// Writes to the guarded statuses: in the mutating phase, as only there the client's own resourceVersion is seen.
+/// Writes to guarded statuses: in the mutating phase, because only there the client's own resourceVersion is visible.
 fn statuses(policy: &Policy) -> Value {
     let rule = |(group, resources): (&str, Vec<&str>)| {
         let resources: Vec<String> = resources.iter().map(|resource| format!("{resource}/status")).collect();
@@ -189,7 +211,7 @@ fn rule(group: &str, resources: &[&str]) -> Value {
 }
 
 fn client(address: &Address, path: &str, bundle: &str) -> Value {
-    let Home { namespace, service } = &address.home;
+    let ServiceRef { namespace, service } = &address.home;
     json!({
         "caBundle": BASE64_STANDARD.encode(bundle),
         "service": { "namespace": namespace, "name": service, "path": address.path(path), "port": address.port() },
@@ -202,14 +224,14 @@ mod tests {
 
     fn entries(policy: &str) -> Vec<(Phase, Value)> {
         let policy = Policy::parse(policy).unwrap();
-        let home = Home { namespace: "n".to_owned(), service: "s".to_owned() };
+        let home = ServiceRef { namespace: "n".to_owned(), service: "s".to_owned() };
         let address = Address { home, at: None, token: Some("t".to_owned()) };
         let of = |phase| configuration(phase, &address, &policy, "PEM")["webhooks"].as_array().unwrap().clone();
         Phase::ALL.iter().flat_map(|phase| of(*phase).into_iter().map(|entry| (*phase, entry))).collect()
     }
 
     #[test]
-    fn every_entry_keeps_the_promises() {
+    fn every_webhook_entry_has_the_required_settings() {
         for (phase, entry) in entries("{}") {
             let rule = &entry["rules"][0];
             let is_status = entry["name"] == "status.nadmit.io";
@@ -222,7 +244,10 @@ mod tests {
                 !name.contains(['*', '/'])
             };
             assert!(resources.iter().all(is_plain), "{rule}");
-            assert_eq!(entry["matchConditions"][0], if is_status { status_stays() } else { stays() });
+            assert_eq!(
+                entry["matchConditions"][0],
+                if is_status { not_deleting_status() } else { not_deletion_progress() }
+            );
             assert_eq!((&entry["matchPolicy"], &entry["sideEffects"]), (&json!("Equivalent"), &json!("None")));
             assert!(entry["timeoutSeconds"].as_u64().unwrap() <= 5);
             assert_eq!(entry["reinvocationPolicy"] == "IfNeeded", phase == Phase::Mutating && !is_status);
@@ -234,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_repair_of_device_nads_fails_closed() {
+    fn only_device_nad_mutation_fails_closed() {
         let failing = |policy: &str| {
             let fails = entries(policy).into_iter().filter(|(_, entry)| entry["failurePolicy"] == "Fail");
             fails.map(|(phase, entry)| format!("{phase:?} {}", entry["name"].as_str().unwrap())).collect::<Vec<_>>()
@@ -248,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_asked_about_as_the_policy_says() {
+    fn status_webhook_follows_the_policy() {
         let of = |policy: &str| {
             let mut entries = entries(policy).into_iter().filter(|(_, entry)| entry["name"] == "status.nadmit.io");
             entries.next().map(|(phase, entry)| {

@@ -1,17 +1,19 @@
-//! What runs, and how it is reached.
+//! The Deployment and how it is reached.
 
 use serde_json::{Value, json};
 
 use super::clients::{self, Clients};
-use super::{HTTPS_PORT, METRICS_PORT, NAME, Options, POLICY, certificates, here, labels, selector, set};
+use super::{
+    HTTPS_PORT, METRICS_PORT, NAME, Options, POLICY, certificates, labels, namespaced_metadata, selector, set,
+};
 
-/// The policy, the Service, the Deployment and what keeps it available.
+/// The policy ConfigMap, Service, Deployment, PodDisruptionBudget and NetworkPolicy.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
     vec![
         json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": here(options, POLICY),
+            "metadata": namespaced_metadata(options, POLICY),
             "data": { "policy.yaml": options.policy },
         }),
         service(options),
@@ -19,7 +21,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
         json!({
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
-            "metadata": here(options, NAME),
+            "metadata": namespaced_metadata(options, NAME),
             "spec": { "maxUnavailable": 1, "selector": { "matchLabels": selector() } },
         }),
         network_policy(options),
@@ -27,7 +29,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
 }
 
 fn service(options: &Options) -> Value {
-    let mut metadata = here(options, &options.home.service);
+    let mut metadata = namespaced_metadata(options, &options.home.service);
     if let Some(annotations) = certificates::service_annotations(options) {
         set(&mut metadata, "annotations", annotations);
     }
@@ -89,11 +91,11 @@ fn deployment(options: &Options) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": here(options, NAME),
+        "metadata": namespaced_metadata(options, NAME),
         "spec": {
             "replicas": options.replicas,
             "selector": { "matchLabels": selector() },
-            // A new replica is ready before an old one goes.
+            // A new replica is ready before an old one is stopped.
             "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } },
             "template": {
                 "metadata": { "labels": labels() },
@@ -123,12 +125,12 @@ pub(super) fn hardened(account: &str, mut container: Value, more: Value) -> Valu
     pod
 }
 
-/// Only what nadmit offers can be reached. From where is left open: an API server is no pod, and no selector finds it.
+/// Allows ingress only to nadmit's ports, from cluster_metadata: an API server is not a pod, and no selector matches it.
 fn network_policy(options: &Options) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": here(options, NAME),
+        "metadata": namespaced_metadata(options, NAME),
         "spec": {
             "podSelector": { "matchLabels": selector() },
             "policyTypes": ["Ingress"],

@@ -1,8 +1,7 @@
 //! JSON as Go's `encoding/json` accepts it, with the place of every value in the text.
 //!
-//! `serde_json` has other opinions: it keeps no positions, drops duplicate keys, and refuses lone surrogates. What Multus
-//! and the plugins accept must be accepted here, and what they refuse refused, or a rule looks at another document than
-//! the one that will run.
+//! `serde_json` keeps no positions, drops duplicate keys, and rejects lone surrogates. This parser must accept exactly what
+//! Multus and the plugins accept, otherwise rules judge another document than the one that will run.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod path;
@@ -10,22 +9,22 @@ mod read;
 mod shape;
 mod skip;
 mod strings;
-mod words;
+mod swar;
 pub(crate) mod write;
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-pub(crate) use path::Step;
-pub(crate) use read::Reader;
+pub(crate) use path::PathStep;
+pub(crate) use read::JsonReader;
 pub use shape::KeyShape;
 
-/// The longest text that is read. Offsets are kept as `u32`, and nobody needs a network of this size.
+/// The maximum text length. Offsets are `u32`, and no network needs this size.
 pub const MAX_BYTES: usize = 1 << 20;
 /// The deepest nesting that is read; each level costs a stack frame.
 pub const MAX_DEPTH: usize = 64;
-/// How many values a config may hold, each key with its value counted once. A value costs some 40 bytes of memory and may
-/// be written in two bytes of text, so that the size of the text alone is no bound.
+/// The maximum number of values of a config, counting each key with its value once. A value costs some 40 bytes of memory and may
+/// take two bytes of text, so the size limit alone is no bound.
 pub const MAX_VALUES: usize = 1 << 16;
 /// How many sets of derived values a document keeps.
 const MAX_VIEWS: usize = 2;
@@ -50,7 +49,7 @@ impl Span {
     }
 }
 
-/// A value and where it stands.
+/// A value and its span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value<'t> {
     /// The bytes of the value, quotes and brackets included.
@@ -114,7 +113,7 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// Whether this is `null`, which Go takes for "not there" in every field.
+    /// Whether this is `null`, which Go treats as absent in every field.
     pub fn is_null(&self) -> bool {
         matches!(self.kind, Kind::Null)
     }
@@ -142,7 +141,7 @@ impl<'t> Value<'t> {
         Value { span: self.span, kind }
     }
 
-    /// What this is, in a sentence: "a number".
+    /// The type of the value as text: "a number".
     pub fn describe(&self) -> &'static str {
         match self.kind {
             Kind::Null => "null",
@@ -181,39 +180,39 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message is the documentation")]
 pub enum Problem {
-    #[error("it is larger than 1 MiB")]
+    #[error("larger than 1 MiB")]
     TooLarge,
-    #[error("it is nested deeper than 64 levels")]
+    #[error("nested deeper than 64 levels")]
     TooDeep,
-    #[error("it holds more than 65,536 JSON values")]
+    #[error("more than 65,536 JSON values")]
     TooMany,
-    #[error("it is blank")]
+    #[error("the text is blank")]
     Blank,
-    #[error("it ends in the middle of a value")]
+    #[error("unexpected end of text")]
     Truncated,
-    #[error("text follows after the JSON value")]
+    #[error("unexpected text after the JSON value")]
     Trailing,
-    #[error("a comma stands before a closing bracket")]
+    #[error("trailing comma before a closing bracket")]
     TrailingComma,
-    #[error("a key in double quotes is expected here")]
+    #[error("expected a key in double quotes")]
     KeyExpected,
-    #[error("a colon is expected here")]
+    #[error("expected a colon")]
     ColonExpected,
-    #[error("a comma or a closing bracket is expected here")]
+    #[error("expected a comma or a closing bracket")]
     CommaExpected,
-    #[error("an object is expected here")]
+    #[error("expected an object")]
     ObjectExpected,
-    #[error("a list is expected here")]
+    #[error("expected a list")]
     ListExpected,
-    #[error("this is not a JSON value")]
+    #[error("not a JSON value")]
     BadValue,
-    #[error("this is not a JSON number")]
+    #[error("not a JSON number")]
     BadNumber,
-    #[error("this number is too large for a 64-bit float, which every number passes through")]
+    #[error("number is too large for a 64-bit float")]
     HugeNumber,
-    #[error("this escape sequence is not JSON")]
+    #[error("invalid escape sequence")]
     BadEscape,
-    #[error("a line break, tab or other control character stands unescaped in a string")]
+    #[error("unescaped control character in a string")]
     ControlCharacter,
 }
 
@@ -237,12 +236,12 @@ pub struct Document<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// Reads a config: a text within the limits that holds exactly one JSON value.
+    /// Parses a config: a text within the limits with exactly one JSON value.
     pub fn parse(text: &'t str) -> Result<Self, Error> {
         Self::read(text, MAX_BYTES, MAX_DEPTH, MAX_VALUES)
     }
 
-    /// Reads a text that holds exactly one JSON value, of any size and at most so many levels deep.
+    /// Parses a text with exactly one JSON value, of any size and limited depth.
     pub fn parse_unbounded(text: &'t str, max_depth: usize) -> Result<Self, Error> {
         Self::read(text, usize::MAX, max_depth, usize::MAX)
     }
@@ -252,7 +251,7 @@ impl<'t> Document<'t> {
         if text.len() > max_bytes.min(u32::MAX as usize) {
             return Err(Error { offset: 0, problem: Problem::TooLarge });
         }
-        let root = Reader::whole(text, |reader| {
+        let root = JsonReader::whole(text, |reader| {
             reader.values_left = max_values;
             reader.is_ascii = text.is_ascii();
             reader.value(max_depth)
@@ -260,7 +259,7 @@ impl<'t> Document<'t> {
         Ok(Self { text, root, views: Default::default() })
     }
 
-    /// The derived values of that number, made at the first call. `None` beyond the last number that is kept.
+    /// The derived values with that index, computed on first use. `None` beyond the last index.
     pub(crate) fn views(&self, number: usize, make: impl FnOnce() -> Vec<Value<'static>>) -> Option<&[Value<'static>]> {
         self.views.get(number).map(|views| views.get_or_init(make).as_slice())
     }
@@ -309,13 +308,13 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
 
 /// A text and where its lines begin, so that a place in it is found without counting from the start each time.
 #[derive(Debug)]
-pub struct Lines<'t> {
+pub struct LineIndex<'t> {
     text: &'t str,
     /// 32 bits, as no text that is read is longer, and a large file has very many lines.
     starts: Vec<u32>,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> LineIndex<'t> {
     /// The lines of a text.
     pub fn of(text: &'t str) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32 + 1);
@@ -339,131 +338,4 @@ impl<'t> Lines<'t> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn accepts_and_refuses_what_go_does() {
-        use Problem::*;
-        // (text, None where Go accepts it, else what is wrong)
-        let table: &[(&str, Option<Problem>)] = &[
-            (r#"{"a":[1,-0.5e+3,true,false,null,"x"]}"#, None),
-            ("\r\n\t {} \n", None),
-            ("null", None),
-            ("", Some(Blank)),
-            (" \n", Some(Blank)),
-            ("\u{feff}{}", Some(BadValue)),
-            ("{} {}", Some(Trailing)),
-            ("{}x", Some(Trailing)),
-            (r#"{"a":1,}"#, Some(TrailingComma)),
-            ("[1,]", Some(TrailingComma)),
-            ("[1 2]", Some(CommaExpected)),
-            ("{a:1}", Some(KeyExpected)),
-            (r#"{"a" 1}"#, Some(ColonExpected)),
-            (r#"{"a":"#, Some(Truncated)),
-            (r#"{"a"#, Some(Truncated)),
-            ("[01]", Some(CommaExpected)),
-            ("[+1]", Some(BadValue)),
-            ("[1.]", Some(BadNumber)),
-            ("[.5]", Some(BadValue)),
-            ("[1e]", Some(BadNumber)),
-            ("[1e308]", None),
-            ("[1e400]", Some(HugeNumber)),
-            ("[NaN]", Some(BadValue)),
-            ("[True]", Some(BadValue)),
-            ("[nul]", Some(BadValue)),
-            ("['a']", Some(BadValue)),
-            ("[\"a\tb\"]", Some(ControlCharacter)),
-            ("[\"a\nb\"]", Some(ControlCharacter)),
-            (r#"["\x41"]"#, Some(BadEscape)),
-            (r#"["\u12"]"#, Some(BadEscape)),
-            (r#"["\u+123"]"#, Some(BadEscape)),
-            (r#"["\"#, Some(BadEscape)),
-            ("[\"\u{7f}\u{fffd}é\"]", None),
-            ("// c\n{}", Some(BadValue)),
-        ];
-        for (text, want) in table {
-            assert_eq!(Document::parse(text).err().map(|error| error.problem), *want, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn decodes_strings_as_go_does() {
-        for (text, want) in [
-            (r#""plain""#, "plain"),
-            (r#""\"\\\/\b\f\n\r\t""#, "\"\\/\u{8}\u{c}\n\r\t"),
-            (r#""\u0041\u00e9\uD83D\uDE00""#, "Aé😀"),
-            (r#""\ud800""#, "\u{fffd}"),
-            (r#""\udc00x""#, "\u{fffd}x"),
-            (r#""\ud800\ud800""#, "\u{fffd}\u{fffd}"),
-            (r#""\ud800A""#, "\u{fffd}A"),
-        ] {
-            let document = Document::parse(text).unwrap();
-            assert_eq!(document.root.as_str(), Some(want), "{text}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_integers_when_a_go_map_would_make_them_so() {
-        for (text, want) in [
-            ("100", Some(100)),
-            ("100.0", Some(100)),
-            ("1e2", Some(100)),
-            ("-0", Some(0)),
-            ("1.5", None),
-            ("9007199254740993", Some(9_007_199_254_740_992)),
-            ("9223372036854774784", Some(9_223_372_036_854_775_000)),
-            ("9223372036854775807", None),
-            ("1e30", None),
-            ("\"100\"", None),
-        ] {
-            assert_eq!(Document::parse(text).unwrap().root.as_int(), want, "{text}");
-        }
-    }
-
-    #[test]
-    fn limits_hold() {
-        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(Document::parse(&deep(MAX_DEPTH)).is_ok());
-        assert_eq!(Document::parse(&deep(MAX_DEPTH + 1)).unwrap_err().problem, Problem::TooDeep);
-        assert_eq!(Document::parse(&"[".repeat(100_000)).unwrap_err().problem, Problem::TooDeep);
-        assert_eq!(Document::parse(&" ".repeat(MAX_BYTES + 1)).unwrap_err().problem, Problem::TooLarge);
-    }
-
-    /// The list itself is a value too.
-    #[test]
-    fn a_config_holds_a_limited_number_of_values() {
-        let list = |values: usize| format!("[{}]", vec!["0"; values - 1].join(","));
-        assert!(Document::parse(&list(MAX_VALUES)).is_ok());
-        let text = list(MAX_VALUES + 1);
-        let error = Document::parse(&text).unwrap_err();
-        assert_eq!((error.problem, error.offset), (Problem::TooMany, text.len() - 2));
-        assert!(Document::parse_unbounded(&text, MAX_DEPTH).is_ok());
-        let members = (0..MAX_VALUES).map(|n| format!("\"{n}\":{{}}")).collect::<Vec<_>>().join(",");
-        assert_eq!(Document::parse(&format!("{{{members}}}")).unwrap_err().problem, Problem::TooMany);
-    }
-
-    #[test]
-    fn pointers_lead_to_keys_and_values() {
-        let text = r#"{"a":1,"plugins":[{"type":"x"},{"a/b":{"~":[7]}}]}"#;
-        let document = Document::parse(text).unwrap();
-        for (needle, want) in [("\"type\"", "/plugins/0/type"), ("7", "/plugins/1/a~1b/~0/0"), ("1", "/a")] {
-            let start = text.find(needle).unwrap() as u32;
-            let span = Span { start, end: start + needle.len() as u32 };
-            assert_eq!(document.pointer_to(span), want);
-        }
-        assert_eq!(document.pointer_to(document.root.span), "");
-    }
-
-    #[test]
-    fn lines_and_columns_count_from_one() {
-        assert_eq!(line_column("ab\ncd", 0), (1, 1));
-        assert_eq!(line_column("ab\ncd", 4), (2, 2));
-        assert_eq!(line_column("é\néx", 5), (2, 2));
-        let text = "a\né b\r\n\n日本\nx";
-        let lines = Lines::of(text);
-        for (offset, _) in text.char_indices() {
-            assert_eq!(lines.at(offset), line_column(text, offset), "{offset}");
-        }
-    }
-}
+mod tests;

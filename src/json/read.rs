@@ -1,14 +1,14 @@
-//! From text to values, one token after the other.
+//! The JSON parser.
 
 use std::borrow::Cow;
 
 use super::{Error, KeyShape, Kind, Member, Problem, Span, Value};
 
 /// A text, and how far it is read.
-pub(crate) struct Reader<'t> {
+pub(crate) struct JsonReader<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
-    /// Where strings with escapes are put together: how long one gets is known only at its end.
+    /// Buffer for strings with escapes.
     pub(super) scratch: Vec<u8>,
     /// The members and elements of the objects and lists that are not at their end yet, so that each gets exactly the memory it needs: a
     /// vector that grows takes four times that for an object with one member, and a config may have tens of thousands of those.
@@ -20,14 +20,14 @@ pub(crate) struct Reader<'t> {
     pub(super) is_ascii: bool,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> JsonReader<'t> {
     /// Stands on the first byte of a text.
     pub(crate) fn new(text: &'t str) -> Self {
         let (open_members, open_elements) = (Vec::new(), Vec::new());
         Self { text, at: 0, scratch: Vec::new(), open_members, open_elements, values_left: usize::MAX, is_ascii: false }
     }
 
-    /// Reads a text that holds nothing but blanks beside what `read` takes from it.
+    /// Parses a whole text with `read`; only whitespace may remain.
     pub(crate) fn whole<T>(text: &'t str, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         let mut reader = Self::new(text);
         reader.skip_blanks();
@@ -42,7 +42,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The byte that comes next, with which a value tells what it is.
+    /// The next byte, which determines the type of the value.
     pub(crate) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -61,7 +61,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// How far it is read.
+    /// The current offset.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -130,12 +130,12 @@ impl<'t> Reader<'t> {
         while more {
             let (key, span) = self.key()?;
             each(self, key, span)?;
-            more = self.goes_on(b'}')?;
+            more = self.has_next(b'}')?;
         }
         Ok(())
     }
 
-    /// An object, until `each` wants no more of it: false if it was left in the middle.
+    /// An object, until `each` stops; false if it stopped early.
     pub(crate) fn members_while(
         &mut self,
         mut each: impl FnMut(&mut Self, &str) -> Result<bool, Error>,
@@ -149,7 +149,7 @@ impl<'t> Reader<'t> {
             if !each(self, &key)? {
                 return Ok(false);
             }
-            more = self.goes_on(b'}')?;
+            more = self.has_next(b'}')?;
         }
         Ok(true)
     }
@@ -162,7 +162,7 @@ impl<'t> Reader<'t> {
         let mut more = self.opens(b']');
         while more {
             each(self)?;
-            more = self.goes_on(b']')?;
+            more = self.has_next(b']')?;
         }
         Ok(())
     }
@@ -177,7 +177,7 @@ impl<'t> Reader<'t> {
     }
 
     /// After an element: true where another one follows, false at the closing bracket, which is stepped over.
-    fn goes_on(&mut self, bracket: u8) -> Result<bool, Error> {
+    fn has_next(&mut self, bracket: u8) -> Result<bool, Error> {
         self.skip_blanks();
         match self.peek() {
             Some(byte) if byte == bracket => {

@@ -1,14 +1,14 @@
-//! Stepping over what nobody looks into.
+//! Skipping unneeded values.
 //!
-//! Most of an AdmissionReview is not ours: who wrote which field when, and the kind four times over. It is followed to its
-//! end and no further: what stands in it is not checked, as the API server has just written it.
+//! Most of an AdmissionReview is not needed: managedFields, and the kind several times. It is skipped without validation, because
+//! the API server has just written it.
 
-use super::read::Reader;
-use super::words::before_quote;
+use super::read::JsonReader;
+use super::swar::before_quote;
 use super::{Error, Problem};
 
-impl<'t> Reader<'t> {
-    /// A value that nobody looks into: its text, and nothing is built of it. It may be nested without limit.
+impl<'t> JsonReader<'t> {
+    /// Skips a value and returns its text, without building anything. It may be nested without limit.
     pub(crate) fn skip(&mut self) -> Result<&'t str, Error> {
         let start = self.at;
         match self.peek() {
@@ -25,7 +25,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Where the object, list or string ends that begins here.
+/// The end of the object, list or string that starts here.
 fn end(text: &[u8]) -> Option<usize> {
     let mut rest = text;
     let mut open = 0_usize;
@@ -47,7 +47,7 @@ fn end(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// What stands behind a string, from behind its opening quote.
+/// The rest after a string, starting after its opening quote.
 fn behind_string(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         let plain = match rest.first_chunk() {
@@ -83,33 +83,33 @@ mod tests {
     ];
 
     #[test]
-    fn steps_over_what_it_would_read() {
+    fn skips_the_same_bytes_it_would_parse() {
         for text in TEXTS {
             assert!(Document::parse(text).is_ok(), "{text}");
             for behind in ["", ",", "]", "}", " \"x\"", "\n{}", ",\"a string behind it\":[1]"] {
                 let whole = [text, behind].concat();
-                let mut reader = Reader::new(&whole);
+                let mut reader = JsonReader::new(&whole);
                 assert_eq!(reader.skip(), Ok(*text), "{whole}");
                 assert_eq!(reader.at(), text.len(), "{whole}");
             }
         }
         // A number that nobody decodes may be of any size.
-        assert_eq!(Reader::whole("1e400", Reader::skip), Ok("1e400"));
+        assert_eq!(JsonReader::whole("1e400", JsonReader::skip), Ok("1e400"));
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
-        assert_eq!(Reader::whole(&deep, Reader::skip), Ok(deep.as_str()));
+        assert_eq!(JsonReader::whole(&deep, JsonReader::skip), Ok(deep.as_str()));
     }
 
     #[test]
-    fn what_has_no_end_is_refused() {
+    fn rejects_unterminated_values() {
         for text in TEXTS.iter().filter(|text| text.starts_with(['{', '[', '"'])) {
             for (end, _) in text.char_indices().skip(1) {
                 let cut = text.get(..end).unwrap();
-                let error = Reader::whole(cut, Reader::skip).unwrap_err();
+                let error = JsonReader::whole(cut, JsonReader::skip).unwrap_err();
                 assert_eq!((error.problem, error.offset), (Problem::Truncated, end), "{cut}");
             }
         }
         for text in ["", "]", "nul", "-"] {
-            assert!(Reader::whole(text, Reader::skip).is_err(), "{text}");
+            assert!(JsonReader::whole(text, JsonReader::skip).is_err(), "{text}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Strings: what stands for itself in them, and what is escaped.
+//! Parsing of strings.
 
 use std::borrow::Cow;
 
-use super::read::Reader;
-use super::words::plain_in_string;
+use super::read::JsonReader;
+use super::swar::plain_in_string;
 use super::{Error, Problem};
 
-impl<'t> Reader<'t> {
-    /// The string that comes next; what is no string is stepped over.
+impl<'t> JsonReader<'t> {
+    /// The next value if it is a string; other values are skipped.
     pub(crate) fn text(&mut self) -> Result<Option<Cow<'t, str>>, Error> {
         match self.peek() {
             Some(b'"') => self.string().map(Some),
@@ -15,7 +15,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A string; the reader stands on its opening quote.
+    /// Parses a string, starting at its opening quote.
     pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, Error> {
         self.at += 1;
         let run = self.run();
@@ -30,7 +30,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What stands in a string as it is, up to its end, an escape, or what may not stand there.
+    /// The unescaped part of a string, up to its end, an escape, or an invalid character.
     fn run(&mut self) -> &'t str {
         let start = self.at;
         let mut rest = self.rest();
@@ -47,7 +47,7 @@ impl<'t> Reader<'t> {
         self.text_from(start)
     }
 
-    /// The rest of a string that has escapes; `run` stands before the first. A config inside an object is full of them.
+    /// The rest of a string with escapes; `run` is the part before the first. A config inside an object has many.
     #[inline(never)] // Most strings have none, and would pay for what is done here.
     fn escaped_string(&mut self, run: &str) -> Result<String, Error> {
         let mut bytes = std::mem::take(&mut self.scratch);
@@ -136,7 +136,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Copies what stands for itself, and says what comes behind it.
+/// Copies unescaped bytes and returns the rest.
 fn copy_run<'t>(mut rest: &'t [u8], bytes: &mut Vec<u8>) -> &'t [u8] {
     // Eight bytes are copied in one move, and what was too much is cut off again: most runs are shorter than that.
     while let Some(chunk) = rest.first_chunk() {
@@ -154,7 +154,7 @@ fn copy_run<'t>(mut rest: &'t [u8], bytes: &mut Vec<u8>) -> &'t [u8] {
     behind
 }
 
-/// Whether a byte does not stand for itself in a string.
+/// Whether a byte ends an unescaped run.
 fn ends_run(byte: u8) -> bool {
     matches!(byte, b'"' | b'\\' | 0..=0x1f)
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write};
 
-use super::words::plain_in_string;
+use super::swar::plain_in_string;
 
-/// Writes a text as the inside of a JSON string. Nearly all of it stands for itself.
+/// Writes a text as the content of a JSON string. Most of it needs no escaping.
 pub(crate) fn escape_into(out: &mut impl Write, text: &str) -> fmt::Result {
     let mut rest = text;
     loop {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn escaped_text_round_trips() {
         let nasty = "plain text of some length \" \\ \n \t \u{1} é 日本 \u{7f} \u{10ffff} and on";
         for start in nasty.char_indices().map(|(at, _)| at) {
             let text = nasty.get(start..).unwrap();

@@ -1,4 +1,4 @@
-//! Which files there are, and their text.
+//! Finding and reading input files.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -27,19 +27,19 @@ pub struct Once {
 /// Why an input cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// The operating system says no.
+    /// An I/O error.
     #[error("{name}: {problem}")]
     Io {
         /// The file.
         name: String,
-        /// What the system says. It is part of the words, and so no cause of its own.
+        /// The I/O error; part of the message, so not a source.
         problem: io::Error,
     },
     /// It is larger than we read.
-    #[error("{0}: it is larger than 64 MiB, which is the most that is read; split it")]
+    #[error("{0}: larger than 64 MiB; split the file")]
     TooLarge(String),
     /// It is not text.
-    #[error("{name}: line {line}: it is not UTF-8 text (byte {offset})")]
+    #[error("{name}: line {line}: not UTF-8 text (byte {offset})")]
     NotText {
         /// The file.
         name: String,
@@ -49,7 +49,7 @@ pub enum InputError {
         offset: usize,
     },
     /// A directory that contains itself.
-    #[error("{0}: a link leads back to a directory above it; it is not followed")]
+    #[error("{0}: symbolic link to a parent directory; not followed")]
     Loop(String),
 }
 
@@ -78,7 +78,7 @@ impl Input {
 /// The inputs behind the paths of a command line: files as they are, directories with all the manifests below them in the
 /// order of their names, `-` for standard input.
 pub fn inputs(paths: &[PathBuf]) -> (Vec<Input>, Vec<InputError>) {
-    let mut found = Found::default();
+    let mut found = InputCollector::default();
     for path in paths {
         if path.as_os_str() == "-" {
             match text_of(&mut io::stdin().lock(), "-", 0) {
@@ -93,12 +93,12 @@ pub fn inputs(paths: &[PathBuf]) -> (Vec<Input>, Vec<InputError>) {
 }
 
 #[derive(Default)]
-struct Found {
+struct InputCollector {
     inputs: Vec<Input>,
     errors: Vec<InputError>,
 }
 
-impl Found {
+impl InputCollector {
     fn add(&mut self, path: &Path, above: &mut BTreeSet<PathBuf>, named: bool) {
         match fs::metadata(path) {
             Err(problem) => self.errors.push(io_error(path, problem)),
@@ -108,7 +108,7 @@ impl Found {
                     self.inputs.push(Input::File(path.into()));
                 }
             }
-            // A pipe, as a shell makes it for `<(…)`.
+            // A pipe, as from a shell's `<(…)`.
             Ok(_) if named => match File::open(path).map_err(|problem| io_error(path, problem)) {
                 Ok(mut file) => match text_of(&mut file, &path.to_string_lossy(), 0) {
                     Ok(text) => self.inputs.push(Input::once(&path.to_string_lossy(), text)),
@@ -140,7 +140,7 @@ impl Found {
     }
 }
 
-/// What is in a directory, by name; hidden files and directories are not ours.
+/// The entries of a directory by name, without hidden ones.
 fn entries(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path)? {
@@ -153,7 +153,7 @@ fn entries(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(entries)
 }
 
-/// Whether a file found in a directory is one to look into. A kustomization is no object and need not even have a kind.
+/// Whether a file in a directory is a manifest. A kustomization is not an object and need not have a kind.
 fn is_manifest(path: &Path) -> bool {
     let is = |extension: &str| path.extension().is_some_and(|found| found == extension);
     let is_kustomization = path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case("kustomization"));
@@ -162,7 +162,7 @@ fn is_manifest(path: &Path) -> bool {
 
 fn read(path: &Path) -> Result<String, InputError> {
     let mut file = File::open(path).map_err(|problem| io_error(path, problem))?;
-    // Room for the whole file at once: growing into it would hold a part of it twice.
+    // Allocate the whole file at once: growing would copy it.
     let length = file.metadata().map_or(0, |metadata| metadata.len()).min(MAX_BYTES);
     text_of(&mut file, &path.to_string_lossy(), length as usize + 1)
 }
@@ -210,15 +210,15 @@ mod tests {
         assert_eq!(names, ["/a.json", "/b/m.yml", "/z.yaml", "/b/notes.txt"]);
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 2);
-        assert!(errors.iter().any(|error| error.contains("b/loop: a link leads back")), "{errors:?}");
+        assert!(errors.iter().any(|error| error.contains("b/loop: symbolic link to a parent directory")), "{errors:?}");
         assert!(errors.iter().any(|error| error.contains("none: No such file")), "{errors:?}");
     }
 
     #[test]
-    fn refuses_what_is_no_text() {
+    fn rejects_non_utf8_files() {
         let mut bytes: &[u8] = b"a: 1\nb: \xff\n";
         let error = text_of(&mut bytes, "x.yaml", 0).unwrap_err();
-        assert_eq!(error.to_string(), "x.yaml: line 2: it is not UTF-8 text (byte 8)");
+        assert_eq!(error.to_string(), "x.yaml: line 2: not UTF-8 text (byte 8)");
         let mut marked: &[u8] = b"\xef\xbb\xbfa: 1";
         assert_eq!(text_of(&mut marked, "x.yaml", 0).unwrap(), "a: 1");
         let mut endless = io::repeat(b' ');

@@ -1,4 +1,4 @@
-//! What a set of manifests says about each of its members.
+//! The index of a set of manifests, which provides facts about each of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use super::Manifest;
 use crate::policy::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix};
 use crate::resources::{NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
-use crate::yaml::Node;
+use crate::yaml::YamlNode;
 
 /// The networks, NADs, namespaces and node policies in a set of manifests. Small, because it holds all of them at once.
 #[derive(Debug, Default)]
@@ -24,15 +24,15 @@ pub struct Index {
     offered: Option<Arc<[String]>>,
 }
 
-/// How many networks that render to one place are told of.
-const MOST_HERE: usize = 4;
+/// How many renderers of one NAD are reported to rules.
+const MAX_RENDERERS: usize = 4;
 
-/// What is taken for granted where no cluster can be asked.
+/// Assumptions without a cluster.
 #[derive(Clone, Debug)]
 pub struct Assumptions {
     /// The operator's resource prefix.
     pub prefix: Prefix,
-    /// The operator's namespace, if somebody said it.
+    /// The operator's namespace, if given.
     pub operator_namespace: Option<String>,
     /// The date.
     pub today: Date,
@@ -67,7 +67,7 @@ impl NetworkEntry {
 }
 
 impl Index {
-    /// Notes what an object says about others.
+    /// Adds an object to the index.
     pub fn add(&mut self, manifest: &Manifest) {
         let api_version = manifest.text("apiVersion");
         match (api_version, manifest.text("kind")) {
@@ -87,7 +87,7 @@ impl Index {
         }
     }
 
-    fn add_namespace(&mut self, node: &Node) {
+    fn add_namespace(&mut self, node: &YamlNode) {
         let Some(name) = node.follow("/metadata/name").0.as_str() else { return };
         let terminating = node.follow("/status/phase").0.as_str() == Some("Terminating")
             || node.get("metadata").is_some_and(|metadata| metadata.get("deletionTimestamp").is_some());
@@ -111,9 +111,9 @@ impl Index {
         }
     }
 
-    /// Takes in what another index found.
+    /// Merges another index.
     pub fn merge(&mut self, other: Self) {
-        // What stays is allocated anew, close together; the worker that read it leaves its own memory empty behind.
+        // Entries are reallocated compactly; the worker that read them frees its own memory.
         for mut network in other.networks {
             network.name = network.name.as_ref().into();
             for word in [&mut network.namespace, &mut network.target, &mut network.resource] {
@@ -141,7 +141,7 @@ impl Index {
         word
     }
 
-    /// Makes it ready to be asked.
+    /// Sorts the index for lookups.
     pub fn finish(mut self) -> Self {
         self.networks.sort_by(|a, b| (&a.target, &a.name, a.id()).cmp(&(&b.target, &b.name, b.id())));
         self.nads.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
@@ -157,7 +157,7 @@ impl Index {
         self
     }
 
-    /// What is known around an object. What is not among the manifests is not known to be absent.
+    /// The facts about an object. What is not among the manifests is unknown, not absent.
     pub fn facts(&self, object: &Object<'_>, assume: &Assumptions) -> Facts {
         let mut facts = Facts {
             offered: self.offered.clone(),
@@ -196,7 +196,7 @@ impl Index {
         let start = self.networks.partition_point(|network| (&*network.target, &*network.name) < (target, name));
         let here = self.networks.iter().skip(start);
         // Whether there are two, three or a thousand makes no difference to any rule.
-        let here = here.take(MOST_HERE);
+        let here = here.take(MAX_RENDERERS);
         here.take_while(|network| &*network.target == target && &*network.name == name)
             .map(NetworkEntry::fact)
             .collect()
@@ -222,13 +222,13 @@ fn is_ours(api_version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Lines;
-    use crate::manifests::{Document, documents};
+    use crate::json::LineIndex;
+    use crate::manifests::{ManifestDocument, documents};
 
     fn index(text: &str) -> Index {
         let mut index = Index::default();
-        documents(&Lines::of(text), &mut |document| {
-            if let Document::Manifest(manifest) = document {
+        documents(&LineIndex::of(text), &mut |document| {
+            if let ManifestDocument::Manifest(manifest) = document {
                 let mut part = Index::default();
                 part.add(&manifest);
                 index.merge(part);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn each_object_finds_its_own() {
+    fn each_object_gets_its_own_facts() {
         let mut text = String::new();
         for name in ["d", "a", "c", "b", "e"] {
             text += &network("SriovNetwork", "op", name, "apps");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_groups_count() {
+    fn ignores_other_api_groups() {
         let policy = |group: &str| {
             format!("{{apiVersion: {group}/v1, kind: SriovNetworkNodePolicy, spec: {{resourceName: x}}}}\n")
         };

@@ -1,7 +1,7 @@
-//! Manifests on disk: finding the files, reading them, and knowing what they say about each other.
+//! Manifest files: finding, reading and indexing them.
 //!
-//! Files are read twice and never kept: once for the [`Index`] of what is in them, once to be judged. So memory is bounded by
-//! the largest file and a few dozen bytes for each network and NAD.
+//! Files are read twice and never kept: once for the [`Index`], once to be judged. So memory is bounded by the largest file and a
+//! few dozen bytes per network and NAD.
 
 mod files;
 mod index;
@@ -9,4 +9,4 @@ mod objects;
 
 pub use files::{Input, InputError, inputs};
 pub use index::{Assumptions, Index};
-pub use objects::{Document, Manifest, documents};
+pub use objects::{Manifest, ManifestDocument, documents};

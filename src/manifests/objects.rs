@@ -1,14 +1,14 @@
-//! The objects in a text: its documents, and what lists among them hold.
+//! The objects in a text: its documents, and the items of lists.
 
-use crate::json::Lines;
-use crate::yaml::{Documents, Node, Value};
+use crate::json::LineIndex;
+use crate::yaml::{Documents, Value, YamlNode};
 
 /// A document of a file.
 #[derive(Debug)]
-pub enum Document {
+pub enum ManifestDocument {
     /// An object with a kind.
     Manifest(Manifest),
-    /// A document that is none, or cannot be read: where, and why.
+    /// A document that is not an object or cannot be parsed: its line and the reason.
     Unreadable {
         /// Line, from 1.
         line: usize,
@@ -23,23 +23,23 @@ pub struct Manifest {
     /// The line it begins on, from 1.
     pub line: usize,
     /// Its content.
-    pub node: Node,
+    pub node: YamlNode,
 }
 
 impl Manifest {
     /// A string directly below the object: `kind`.
     pub fn text(&self, key: &str) -> &str {
-        self.node.get(key).and_then(Node::as_str).unwrap_or_default()
+        self.node.get(key).and_then(YamlNode::as_str).unwrap_or_default()
     }
 }
 
 /// Calls `visit` for every document of a text, one after the other; none is kept.
-pub fn documents(lines: &Lines<'_>, visit: &mut dyn FnMut(Document)) {
+pub fn documents(lines: &LineIndex<'_>, visit: &mut dyn FnMut(ManifestDocument)) {
     for (index, document) in Documents::new(lines.text()).enumerate() {
         let number = index + 1;
         match document.node {
             Ok(node) => object(lines, document.line, number, node, visit),
-            Err(error) => visit(Document::Unreadable {
+            Err(error) => visit(ManifestDocument::Unreadable {
                 line: error.line,
                 problem: format!("document {number}: column {}: {}", error.column, error.problem),
             }),
@@ -47,22 +47,22 @@ pub fn documents(lines: &Lines<'_>, visit: &mut dyn FnMut(Document)) {
     }
 }
 
-fn object(lines: &Lines<'_>, line: usize, number: usize, node: Node, visit: &mut dyn FnMut(Document)) {
-    let unreadable = |problem: String| Document::Unreadable { line, problem };
+fn object(lines: &LineIndex<'_>, line: usize, number: usize, node: YamlNode, visit: &mut dyn FnMut(ManifestDocument)) {
+    let unreadable = |problem: String| ManifestDocument::Unreadable { line, problem };
     match &node.value {
         Value::Null => return,
         Value::Map(_) => {}
-        _ => return visit(unreadable(format!("document {number}: it is no Kubernetes object, which is a mapping"))),
+        _ => return visit(unreadable(format!("document {number}: not a Kubernetes object: expected a mapping"))),
     }
-    let Some(kind) = node.get("kind").and_then(Node::as_str) else {
-        return visit(unreadable(format!("document {number}: it has no `kind`, so it is no Kubernetes object")));
+    let Some(kind) = node.get("kind").and_then(YamlNode::as_str) else {
+        return visit(unreadable(format!("document {number}: not a Kubernetes object: `kind` is missing")));
     };
-    if !kind.ends_with("List") || node.get("items").and_then(Node::as_list).is_none() {
-        return visit(Document::Manifest(Manifest { line, node }));
+    if !kind.ends_with("List") || node.get("items").and_then(YamlNode::as_list).is_none() {
+        return visit(ManifestDocument::Manifest(Manifest { line, node }));
     }
     // The items of a list of one kind need not repeat it.
     let kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty()).map(ToOwned::to_owned);
-    let version = node.get("apiVersion").and_then(Node::as_str).map(ToOwned::to_owned);
+    let version = node.get("apiVersion").and_then(YamlNode::as_str).map(ToOwned::to_owned);
     let Value::Map(entries) = node.value else { return };
     for items in entries.into_iter().filter(|entry| entry.key == "items").map(|entry| entry.node.value) {
         let Value::List(items) = items else { continue };
@@ -82,10 +82,10 @@ mod tests {
 
     fn kinds(text: &str) -> Vec<String> {
         let mut kinds = Vec::new();
-        documents(&Lines::of(text), &mut |document| {
+        documents(&LineIndex::of(text), &mut |document| {
             kinds.push(match document {
-                Document::Manifest(manifest) => format!("{} {}", manifest.line, manifest.text("kind")),
-                Document::Unreadable { line, problem } => format!("{line} ! {problem}"),
+                ManifestDocument::Manifest(manifest) => format!("{} {}", manifest.line, manifest.text("kind")),
+                ManifestDocument::Unreadable { line, problem } => format!("{line} ! {problem}"),
             });
         });
         kinds
@@ -96,9 +96,9 @@ mod tests {
         for (text, want) in [
             ("kind: A\n---\n---\nkind: B\n", &["1 A", "4 B"] as &[_]),
             ("kind: List\nitems:\n- kind: A\n- kind: BList\n  items: [{kind: C}]\n- kind: D\n", &["3 A", "5 C", "6 D"]),
-            ("a: 1\n---\nkind: B\n", &["1 ! document 1: it has no `kind`, so it is no Kubernetes object", "3 B"]),
+            ("a: 1\n---\nkind: B\n", &["1 ! document 1: not a Kubernetes object: `kind` is missing", "3 B"]),
             ("kind: AList\nitems:\n- {metadata: {}}\n- {kind: B}\n", &["3 A", "4 B"]),
-            ("- 1\n", &["1 ! document 1: it is no Kubernetes object, which is a mapping"]),
+            ("- 1\n", &["1 ! document 1: not a Kubernetes object: expected a mapping"]),
             ("", &[]),
         ] {
             assert_eq!(kinds(text), want, "{text}");

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::Judged;
+use super::JudgedDocument;
 use crate::visible;
 
 /// The difference between an object as it was given and as it would be stored, both as JSON texts.
-pub(super) fn unified(judged: &Judged<'_>, given: &str, stored: &str) -> String {
+pub(super) fn unified(judged: &JudgedDocument<'_>, given: &str, stored: &str) -> String {
     let yaml = |json: &str| serde_json::from_str(json).map(|value| to_yaml(&value)).unwrap_or_default();
     let (given, stored) = (yaml(given), yaml(stored));
     let diff = TextDiff::from_lines(given.as_str(), stored.as_str());

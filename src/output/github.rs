@@ -1,16 +1,16 @@
 //! Workflow commands, which GitHub shows as annotations beside the lines they are about.
 
-use super::words::{full_name, path, problem_and_help};
-use super::{Format, Judged, Placed, Summary};
+use super::text::{full_name, path, problem_and_help};
+use super::{Format, JudgedDocument, LocatedFinding, Summary};
 use crate::policy::Action;
 use crate::visible;
 
-/// One command per finding. What is only recorded is not shown.
+/// One command per finding, except for recorded-only ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Github;
 
 impl Format for Github {
-    fn document(&self, judged: &Judged<'_>) -> String {
+    fn document(&self, judged: &JudgedDocument<'_>) -> String {
         judged.findings.iter().filter_map(|placed| command(judged, placed)).collect()
     }
 
@@ -21,16 +21,16 @@ impl Format for Github {
     }
 }
 
-fn command(judged: &Judged<'_>, placed: &Placed<'_>) -> Option<String> {
+fn command(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> Option<String> {
     let level = match placed.finding.action {
         Action::Deny => "error",
         Action::Patch | Action::Warn => "warning",
         Action::Audit | Action::Off => return None,
     };
     let mut properties = String::new();
-    // Without a file there is no line to stand beside.
+    // Without a file there is no line to annotate.
     if let Some(path) = path(judged.source) {
-        let Placed { line, column, end_line, end_column, .. } = placed;
+        let LocatedFinding { line, column, end_line, end_column, .. } = placed;
         properties = format!("file={},line={line},", property(&path));
         properties += &if line == end_line {
             format!("col={column},endLine={end_line},endColumn={end_column},")
@@ -44,7 +44,7 @@ fn command(judged: &Judged<'_>, placed: &Placed<'_>) -> Option<String> {
     Some(format!("::{level} {properties}title={title}::{}\n", data(&text)))
 }
 
-/// Escapes what stands after the second pair of colons. The log of a workflow obeys escape sequences.
+/// Escapes the message. The workflow log interprets escape sequences.
 fn data(text: &str) -> String {
     visible::lines(text).replace('%', "%25").replace('\n', "%0A")
 }
@@ -56,30 +56,30 @@ fn property(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, Case};
+    use super::super::testing::{self, TestDocument};
     use super::*;
 
     #[test]
     fn one_command_per_finding() {
-        let case = Case::new(vec![
+        let case = TestDocument::new(vec![
             testing::finding("nad/no-plugin", Action::Deny, "no plugin"),
             testing::finding("nad/resource-name-missing", Action::Patch, "no resource"),
             testing::finding("nad/plugins-ignored", Action::Warn, "ignored"),
             testing::finding("nad/schema", Action::Audit, "only recorded"),
         ]);
-        let quiet = Case::new(Vec::new());
+        let quiet = TestDocument::new(Vec::new());
         insta::assert_snapshot!(testing::report(&Github, &[&case, &quiet]), @"
-        ::error file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/no-plugin::NetworkAttachmentDefinition apps/net: no plugin%0Ahelp: mend it
-        ::warning file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/resource-name-missing::NetworkAttachmentDefinition apps/net: no resource%0Ahelp: mend it
-        ::warning file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/plugins-ignored::NetworkAttachmentDefinition apps/net: ignored%0Ahelp: mend it
+        ::error file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/no-plugin::NetworkAttachmentDefinition apps/net: no plugin%0Ahelp: fix it
+        ::warning file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/resource-name-missing::NetworkAttachmentDefinition apps/net: no resource%0Ahelp: fix it
+        ::warning file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/plugins-ignored::NetworkAttachmentDefinition apps/net: ignored%0Ahelp: fix it
         nadmit: 2 judged, 1 deny, 1 patch, 1 warn
         ");
     }
 
     #[test]
-    fn no_text_becomes_a_command_or_a_property() {
+    fn escapes_workflow_command_characters() {
         let text = "100%\r\n::error::x, y: z\n::add-mask::\u{1b}\u{202e}";
-        let mut case = Case::new(vec![testing::finding("nad/schema", Action::Deny, text)]);
+        let mut case = TestDocument::new(vec![testing::finding("nad/schema", Action::Deny, text)]);
         case.source = "./a,b:c%\n.yaml";
         case.name = "n\n::stop-commands::";
         let shown = Github.document(&case.judged());
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn columns_only_within_a_line() {
-        let mut case = Case::new(vec![testing::finding("nad/schema", Action::Deny, "m")]);
+        let mut case = TestDocument::new(vec![testing::finding("nad/schema", Action::Deny, "m")]);
         case.place = (4, 3, 6, 2);
         assert!(Github.document(&case.judged()).starts_with("::error file=nets/a b.yaml,line=4,endLine=6,title="));
         case.source = "-";
@@ -98,11 +98,11 @@ mod tests {
     }
 
     #[test]
-    fn audit_mode_says_what_would_be_done() {
+    fn audit_mode_reports_the_would_be_action() {
         let mut finding = testing::finding("nad/schema", Action::Warn, "m");
         finding.would = Some(Action::Deny);
         finding.help.clear();
-        let shown = Github.document(&Case::new(vec![finding]).judged());
+        let shown = Github.document(&TestDocument::new(vec![finding]).judged());
         assert!(shown.ends_with("::NetworkAttachmentDefinition apps/net: would deny: m\n"), "{shown}");
     }
 }

@@ -1,17 +1,17 @@
-//! What a person at a terminal sees: like a good compiler, pointing at the text.
+//! Human-readable diagnostics in the style of a compiler.
 
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use super::{Format, Judged, Placed, Summary, diff, words};
-use crate::policy::{Action, Because};
+use super::{Format, JudgedDocument, LocatedFinding, Summary, diff, text};
+use crate::policy::{Action, ExcuseReason};
 use crate::visible;
 
 /// The longest line that is shown as it is.
-const MOST_SHOWN: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 /// How many bytes of a longer one are shown on either side of the place.
-const MOST_AROUND: usize = 40;
+const CONTEXT_BYTES: usize = 40;
 
 /// Diagnostics with the offending text underlined, and a summary line.
 pub struct Human {
@@ -26,7 +26,7 @@ impl Human {
         Self { renderer, with_diff }
     }
 
-    fn finding(&self, judged: &Judged<'_>, placed: &Placed<'_>) -> String {
+    fn finding(&self, judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> String {
         let finding = placed.finding;
         let level = match finding.action {
             Action::Deny => Level::ERROR,
@@ -34,17 +34,17 @@ impl Human {
             Action::Warn => Level::WARNING,
             Action::Audit | Action::Off => Level::NOTE,
         };
-        let title = level.primary_title(shown(&words::problem(finding))).id(finding.rule.id);
+        let title = level.primary_title(shown(&text::problem(finding))).id(finding.rule.id);
         let line = line_of(judged.text, &placed.span);
         let source = shown(judged.source);
-        let mut group = if line.len() <= MOST_SHOWN {
+        let mut group = if line.len() <= MAX_LINE_BYTES {
             let (text, mark) = marked(judged.text, line, &placed.span);
             let snippet = Snippet::source(text).line_start(placed.line);
             title.element(snippet.path(source).annotation(AnnotationKind::Primary.span(mark)))
         } else {
-            // Nobody reads a file that is one line; what stands around the place tells more.
+            // For a file that is one long line, only an excerpt around the place is shown.
             let origin = Origin::path(source).line(placed.line).char_column(placed.column);
-            let text = shown(around(judged.text, &placed.span));
+            let text = shown(excerpt(judged.text, &placed.span));
             title.element(origin).element(Level::NOTE.with_name("text").message(text))
         };
         group = group.element(Level::NOTE.with_name("in").message(shown(&object(judged, placed))));
@@ -58,7 +58,7 @@ impl Human {
 }
 
 impl Format for Human {
-    fn document(&self, judged: &Judged<'_>) -> String {
+    fn document(&self, judged: &JudgedDocument<'_>) -> String {
         let shown = judged.findings.iter().filter(|placed| placed.finding.action > Action::Audit);
         let mut text: String = shown.map(|placed| self.finding(judged, placed)).collect();
         if let (true, Some((given, stored))) = (self.with_diff, &judged.change) {
@@ -75,7 +75,7 @@ impl Format for Human {
         };
         let mut line = format!("{} judged", count(summary.documents, "document"));
         line += &match (summary.deny, summary.patch, summary.warn) {
-            (0, 0, 0) => ": nothing found".to_owned(),
+            (0, 0, 0) => ": no findings".to_owned(),
             (deny, patch, warn) => {
                 let parts = [(deny, "denial"), (patch, "repair"), (warn, "warning")];
                 let parts: Vec<_> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| count(*n, what)).collect();
@@ -83,7 +83,7 @@ impl Format for Human {
             }
         };
         if summary.skipped > 0 {
-            line += &format!("; {} of other kinds left alone", summary.skipped);
+            line += &format!("; {} of other kinds ignored", summary.skipped);
         }
         if summary.unreadable > 0 {
             line += &format!("; {} could not be read", summary.unreadable);
@@ -114,16 +114,16 @@ fn shown(text: &str) -> String {
     visible::line(text).into_owned()
 }
 
-/// A place and a little of what stands before and behind it.
-fn around<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
-    let start = text.floor_char_boundary(span.start.saturating_sub(MOST_AROUND));
-    let end = text.ceil_char_boundary((span.end + MOST_AROUND).min(text.len()));
+/// The text around a place.
+fn excerpt<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
+    let start = text.floor_char_boundary(span.start.saturating_sub(CONTEXT_BYTES));
+    let end = text.ceil_char_boundary((span.end + CONTEXT_BYTES).min(text.len()));
     text.get(start..end).unwrap_or_default()
 }
 
 /// Which object, and where in it.
-fn object(judged: &Judged<'_>, placed: &Placed<'_>) -> String {
-    let mut text = format!("{} {}", judged.kind, words::full_name(judged));
+fn object(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> String {
+    let mut text = format!("{} {}", judged.kind, text::full_name(judged));
     if !placed.finding.pointer.is_empty() {
         text += &format!(", {}", placed.finding.pointer);
     }
@@ -133,12 +133,12 @@ fn object(judged: &Judged<'_>, placed: &Placed<'_>) -> String {
     text
 }
 
-fn why(because: &Because) -> String {
+fn why(because: &ExcuseReason) -> String {
     match because {
-        Because::Deleting => "let pass, because the object is being deleted".to_owned(),
-        Because::Ratchet => "let pass, because the object had this before".to_owned(),
-        Because::Exempt => "let pass, because the policy exempts this namespace or user".to_owned(),
-        Because::Operator => "let pass, because the operator wrote it".to_owned(),
-        Because::Exception(reason) => format!("let pass by an exception in the policy: {reason}"),
+        ExcuseReason::Deleting => "allowed, because the object is being deleted".to_owned(),
+        ExcuseReason::Ratchet => "allowed, because the stored object already has it".to_owned(),
+        ExcuseReason::Exempt => "allowed, because the policy exempts this namespace or user".to_owned(),
+        ExcuseReason::Operator => "allowed, because the operator wrote it".to_owned(),
+        ExcuseReason::Exception(reason) => format!("allowed by an exception in the policy: {reason}"),
     }
 }

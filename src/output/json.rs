@@ -3,11 +3,11 @@
 use json_patch::Patch;
 use serde::Serialize;
 
-use super::{Format, Judged, Placed, Summary};
-use crate::policy::Because;
+use super::{Format, JudgedDocument, LocatedFinding, Summary};
+use crate::policy::ExcuseReason;
 
-/// The JSON report. What it holds and in which order is a promise: keys are added, never renamed, moved or taken away
-/// while `version` stays the same.
+/// The JSON report. Its content and order are a contract: keys are added, never renamed, moved or removed while `version` stays
+/// the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Json;
 
@@ -16,9 +16,9 @@ impl Format for Json {
         r#"{"version":1,"documents":["#.to_owned()
     }
 
-    fn document(&self, judged: &Judged<'_>) -> String {
+    fn document(&self, judged: &JudgedDocument<'_>) -> String {
         // The line break belongs to the document, so that an empty list has none too many.
-        format!("\n{}", to_json(&Document::of(judged)))
+        format!("\n{}", to_json(&DocumentReport::of(judged)))
     }
 
     fn between(&self) -> &'static str {
@@ -38,7 +38,7 @@ pub(crate) fn to_json(value: &impl Serialize) -> String {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct DocumentReport<'a> {
     source: &'a str,
     line: usize,
     #[serde(rename = "apiVersion")]
@@ -46,12 +46,12 @@ struct Document<'a> {
     kind: &'a str,
     namespace: &'a str,
     name: &'a str,
-    findings: Vec<Entry<'a>>,
+    findings: Vec<FindingReport<'a>>,
     patch: &'a Patch,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct FindingReport<'a> {
     rule: &'a str,
     action: &'a str,
     pointer: &'a str,
@@ -74,8 +74,8 @@ struct Totals {
     warn: usize,
 }
 
-impl<'a> Document<'a> {
-    fn of(judged: &'a Judged<'a>) -> Self {
+impl<'a> DocumentReport<'a> {
+    fn of(judged: &'a JudgedDocument<'a>) -> Self {
         Self {
             source: judged.source,
             line: judged.line,
@@ -83,14 +83,14 @@ impl<'a> Document<'a> {
             kind: judged.kind,
             namespace: judged.namespace,
             name: judged.name,
-            findings: judged.findings.iter().map(Entry::of).collect(),
+            findings: judged.findings.iter().map(FindingReport::of).collect(),
             patch: &judged.verdict.patch,
         }
     }
 }
 
-impl<'a> Entry<'a> {
-    fn of(placed: &'a Placed<'a>) -> Self {
+impl<'a> FindingReport<'a> {
+    fn of(placed: &'a LocatedFinding<'a>) -> Self {
         let finding = placed.finding;
         Self {
             rule: finding.rule.id,
@@ -102,34 +102,34 @@ impl<'a> Entry<'a> {
             message: &finding.message,
             help: &finding.help,
             would: finding.would.map(|action| action.name()),
-            because: finding.because.as_ref().map(Because::name),
+            because: finding.because.as_ref().map(ExcuseReason::name),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, Case};
+    use super::super::testing::{self, TestDocument};
     use super::*;
     use crate::policy::Action;
 
     #[test]
     fn keeps_the_contract() {
-        let case = Case::new(vec![
+        let case = TestDocument::new(vec![
             testing::finding("nad/plugins-ignored", Action::Warn, "`plugins` is ignored").in_config("/plugins"),
             testing::finding("nad/schema", Action::Deny, "a \"list\"\nof lines").at("/metadata/annotations/a~1b"),
         ])
         .patched(r#"[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]"#);
-        insta::assert_snapshot!(testing::report(&Json, &[&case, &Case::new(Vec::new())]), @r#"
+        insta::assert_snapshot!(testing::report(&Json, &[&case, &TestDocument::new(Vec::new())]), @r#"
         {"version":1,"documents":[
-        {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[{"rule":"nad/plugins-ignored","action":"warn","pointer":"/spec/config","config_pointer":"/plugins","line":9,"column":5,"message":"`plugins` is ignored","help":"mend it"},{"rule":"nad/schema","action":"deny","pointer":"/metadata/annotations/a~1b","config_pointer":null,"line":9,"column":5,"message":"a \"list\"\nof lines","help":"mend it"}],"patch":[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]},
+        {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[{"rule":"nad/plugins-ignored","action":"warn","pointer":"/spec/config","config_pointer":"/plugins","line":9,"column":5,"message":"`plugins` is ignored","help":"fix it"},{"rule":"nad/schema","action":"deny","pointer":"/metadata/annotations/a~1b","config_pointer":null,"line":9,"column":5,"message":"a \"list\"\nof lines","help":"fix it"}],"patch":[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]},
         {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[],"patch":[]}
         ],"summary":{"documents":2,"deny":1,"patch":0,"warn":1}}
         "#);
     }
 
     #[test]
-    fn nothing_is_valid_too() {
+    fn empty_report_is_valid() {
         let report = testing::report(&Json, &[]);
         assert_eq!(
             report,
@@ -139,16 +139,16 @@ mod tests {
     }
 
     #[test]
-    fn says_why_less_is_done() {
+    fn json_includes_because() {
         let findings = [
             (None, None),
             (Some(Action::Deny), None),
             (Some(Action::Patch), None),
-            (None, Some(Because::Deleting)),
-            (None, Some(Because::Ratchet)),
-            (None, Some(Because::Exempt)),
-            (None, Some(Because::Operator)),
-            (None, Some(Because::Exception("known".to_owned()))),
+            (None, Some(ExcuseReason::Deleting)),
+            (None, Some(ExcuseReason::Ratchet)),
+            (None, Some(ExcuseReason::Exempt)),
+            (None, Some(ExcuseReason::Operator)),
+            (None, Some(ExcuseReason::Exception("known".to_owned()))),
         ]
         .into_iter()
         .map(|(would, because)| {
@@ -157,7 +157,8 @@ mod tests {
             finding
         })
         .collect();
-        let report: serde_json::Value = serde_json::from_str(&testing::report(&Json, &[&Case::new(findings)])).unwrap();
+        let report: serde_json::Value =
+            serde_json::from_str(&testing::report(&Json, &[&TestDocument::new(findings)])).unwrap();
         let said: Vec<_> = report["documents"][0]["findings"]
             .as_array()
             .unwrap()

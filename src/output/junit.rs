@@ -1,7 +1,7 @@
-//! JUnit XML: every document is a test, and it fails where the document would be refused.
+//! JUnit XML: every document is a test case, which fails if the document would be denied.
 
-use super::words::{full_name, path, problem, problem_and_help};
-use super::{Format, Judged, Placed, Summary};
+use super::text::{full_name, path, problem, problem_and_help};
+use super::{Format, JudgedDocument, LocatedFinding, Summary};
 use crate::policy::Action;
 
 /// The JUnit report. Every document is a suite of its own: a suite states its counts before its tests, and only those of
@@ -14,7 +14,7 @@ impl Format for Junit {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"nadmit\">\n".to_owned()
     }
 
-    fn document(&self, judged: &Judged<'_>) -> String {
+    fn document(&self, judged: &JudgedDocument<'_>) -> String {
         let file = attribute(&path(judged.source).unwrap_or_else(|| "stdin".to_owned()));
         let (kind, name, line) = (attribute(judged.kind), attribute(&full_name(judged)), judged.line);
         let failures = u8::from(judged.verdict.denies());
@@ -35,9 +35,9 @@ impl Format for Junit {
     }
 }
 
-/// What refuses the document is its failure; everything else is what the test had to say.
-fn outcome(judged: &Judged<'_>) -> String {
-    let (denying, rest): (Vec<&Placed<'_>>, Vec<_>) =
+/// Denials are failures; everything else is test output.
+fn outcome(judged: &JudgedDocument<'_>) -> String {
+    let (denying, rest): (Vec<&LocatedFinding<'_>>, Vec<_>) =
         judged.findings.iter().partition(|placed| placed.finding.action == Action::Deny);
     let mut outcome = String::new();
     if let Some(first) = denying.first() {
@@ -55,22 +55,22 @@ fn outcome(judged: &Judged<'_>) -> String {
 }
 
 /// The findings, each as compilers write one.
-fn list(judged: &Judged<'_>, findings: &[&Placed<'_>]) -> String {
+fn list(judged: &JudgedDocument<'_>, findings: &[&LocatedFinding<'_>]) -> String {
     let source = path(judged.source).unwrap_or_else(|| "stdin".to_owned());
-    let one = |placed: &&Placed<'_>| {
-        let Placed { finding, line, column, .. } = placed;
+    let one = |placed: &&LocatedFinding<'_>| {
+        let LocatedFinding { finding, line, column, .. } = placed;
         let (action, rule) = (finding.action.name(), finding.rule.id);
         format!("{source}:{line}:{column}: {action} {rule}: {}\n", problem_and_help(finding))
     };
     text(&findings.iter().map(one).collect::<String>())
 }
 
-/// Escapes what stands between tags.
+/// Escapes text between tags.
 fn text(text: &str) -> String {
     escape(text, false)
 }
 
-/// Escapes what stands in quotes, where a reader would make a blank of a line break or tab.
+/// Escapes an attribute, in which parsers turn line breaks and tabs into spaces.
 fn attribute(text: &str) -> String {
     escape(text, true)
 }
@@ -96,37 +96,37 @@ fn escape(text: &str, quoted: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, Case};
+    use super::super::testing::{self, TestDocument};
     use super::*;
 
     #[test]
-    fn documents_are_tests() {
-        let denied = Case::new(vec![
+    fn each_document_is_a_test_case() {
+        let denied = TestDocument::new(vec![
             testing::finding("nad/no-plugin", Action::Deny, "no <plugin> & no \"type\""),
             testing::finding("nad/plugins-ignored", Action::Warn, "ignored"),
             testing::finding("nad/cni-version", Action::Deny, "version"),
         ]);
-        let mut warned = Case::new(vec![testing::finding("nad/schema", Action::Audit, "only recorded")]);
+        let mut warned = TestDocument::new(vec![testing::finding("nad/schema", Action::Audit, "only recorded")]);
         (warned.source, warned.namespace) = ("-", "");
-        insta::assert_snapshot!(testing::report(&Junit, &[&denied, &warned, &Case::new(Vec::new())]), @r#"
+        insta::assert_snapshot!(testing::report(&Junit, &[&denied, &warned, &TestDocument::new(Vec::new())]), @r#"
         <?xml version="1.0" encoding="UTF-8"?>
         <testsuites name="nadmit">
         <testsuite name="nets/a b.yaml" tests="1" failures="1" errors="0" skipped="0" time="0">
         <testcase classname="NetworkAttachmentDefinition" name="apps/net" file="nets/a b.yaml" line="3" time="0">
         <failure message="no &lt;plugin&gt; &amp; no &quot;type&quot; (and 1 more)" type="nad/no-plugin">nets/a b.yaml:9:5: deny nad/no-plugin: no &lt;plugin&gt; &amp; no "type"
-        help: mend it
+        help: fix it
         nets/a b.yaml:9:5: deny nad/cni-version: version
-        help: mend it
+        help: fix it
         </failure>
         <system-out>nets/a b.yaml:9:5: warn nad/plugins-ignored: ignored
-        help: mend it
+        help: fix it
         </system-out>
         </testcase>
         </testsuite>
         <testsuite name="stdin" tests="1" failures="0" errors="0" skipped="0" time="0">
         <testcase classname="NetworkAttachmentDefinition" name="net" file="stdin" line="3" time="0">
         <system-out>stdin:9:5: audit nad/schema: only recorded
-        help: mend it
+        help: fix it
         </system-out>
         </testcase>
         </testsuite>
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_report_too() {
+    fn empty_junit_report_is_valid() {
         assert_eq!(
             testing::report(&Junit, &[]),
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"nadmit\">\n</testsuites>\n"
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_xml() {
+    fn escapes_all_text_for_xml() {
         for (given, between_tags, in_quotes) in [
             ("a<b>&\"c\"'", "a&lt;b&gt;&amp;\"c\"'", "a&lt;b&gt;&amp;&quot;c&quot;'"),
             ("a\r\n\tb", "a&#13;\n\tb", "a&#13;&#10;&#9;b"),
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_a_name_has_one_here() {
-        let mut case = Case::new(Vec::new());
+    fn unnamed_document_gets_a_placeholder_name() {
+        let mut case = TestDocument::new(Vec::new());
         case.name = "";
         assert!(Junit.document(&case.judged()).contains("name=\"apps/(unnamed)\""));
     }

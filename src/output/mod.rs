@@ -1,43 +1,41 @@
 //! Verdicts as people and programs want to read them. Pure: from values to text.
 //!
-//! A format turns each judged document into a chunk of text on its own, so that many can be made at once and none must be
-//! kept; the door writes them in order.
+//! A format renders each judged document independently, so that they can be rendered in parallel and none must be kept; the entry
+//! point writes them in order.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-pub mod denied;
 mod diff;
 mod github;
 mod html;
 mod human;
 mod json;
 mod junit;
-mod page;
-mod place;
+mod location;
 pub mod reference;
 pub mod report;
 mod sarif;
 #[cfg(test)]
 pub(crate) mod testing;
-mod words;
+mod text;
 
 use std::ops::Range;
 
 pub use github::Github;
-pub(crate) use html::{Block, Cell, Page, Row, Table};
+pub use html::Html;
+pub(crate) use html::{Block, Cell, HtmlPage, HtmlRow, HtmlTable};
 pub use human::Human;
 pub use json::Json;
 pub(crate) use json::to_json;
 pub use junit::Junit;
-pub use page::Html;
-pub use place::place;
+pub use location::locate;
 pub use sarif::Sarif;
 pub(crate) use sarif::{SCHEMA as SARIF_SCHEMA, hash as fingerprint, uri};
 
 use crate::policy::{Action, Finding, Verdict};
 
-/// A document that was judged, and where it came from.
+/// A judged document and its source.
 #[derive(Debug)]
-pub struct Judged<'a> {
+pub struct JudgedDocument<'a> {
     /// The file as it was named, or `-`.
     pub source: &'a str,
     /// The whole text of the file.
@@ -54,17 +52,17 @@ pub struct Judged<'a> {
     pub name: &'a str,
     /// The object, as JSON.
     pub json: &'a str,
-    /// What came of it.
+    /// The verdict.
     pub verdict: &'a Verdict,
     /// The verdict's findings and where they are in the file, in the order of the file.
-    pub findings: Vec<Placed<'a>>,
+    pub findings: Vec<LocatedFinding<'a>>,
     /// The object as it was given and as it would be stored, as JSON, where a patch changes it.
     pub change: Option<(String, String)>,
 }
 
 /// A finding and its place in the file.
 #[derive(Debug)]
-pub struct Placed<'a> {
+pub struct LocatedFinding<'a> {
     /// The finding.
     pub finding: &'a Finding,
     /// The bytes of the file it is about.
@@ -79,16 +77,16 @@ pub struct Placed<'a> {
     pub end_column: usize,
 }
 
-/// What there was in all.
+/// The totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Documents judged.
     pub documents: usize,
-    /// Documents of kinds that are not ours.
+    /// Documents of other kinds.
     pub skipped: usize,
     /// Inputs that could not be read.
     pub unreadable: usize,
-    /// Findings that refuse.
+    /// Denials.
     pub deny: usize,
     /// Findings that are repaired.
     pub patch: usize,
@@ -123,9 +121,9 @@ impl Summary {
     }
 }
 
-/// An object that was rewritten again and again.
+/// An object in a write loop.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rewritten {
+pub struct RewrittenObject {
     /// Its kind.
     pub kind: String,
     /// Its namespace.
@@ -134,33 +132,33 @@ pub struct Rewritten {
     pub name: String,
     /// Who wrote it.
     pub managers: Vec<String>,
-    /// The fields that go back and forth, or else those that each write changes.
+    /// The flipping fields, or else those changed by every write.
     pub fields: Vec<String>,
-    /// When, between the begin (0) and the end (1) of the time that somebody watched, and what there is to say of it.
+    /// The writes, between the start (0) and end (1) of the observation, with a label.
     pub writes: Vec<(f64, String)>,
 }
 
 /// A way to show verdicts.
 pub trait Format: Sync {
-    /// What stands before the first document.
+    /// The text before the first document.
     fn begin(&self) -> String {
         String::new()
     }
 
     /// One document; empty where there is nothing to show of it.
-    fn document(&self, judged: &Judged<'_>) -> String;
+    fn document(&self, judged: &JudgedDocument<'_>) -> String;
 
-    /// What stands between two chunks that are not empty.
+    /// The text between two non-empty chunks.
     fn between(&self) -> &'static str {
         ""
     }
 
-    /// Objects that were rewritten while somebody watched.
-    fn rewritten(&self, _: Vec<Rewritten>) {}
+    /// Adds write loops found by an observation.
+    fn rewritten(&self, _: Vec<RewrittenObject>) {}
 
-    /// Something that a reader of the report must know.
+    /// Adds a note for readers.
     fn note(&self, _: String) {}
 
-    /// What stands after the last document.
+    /// The text after the last document.
     fn end(&self, summary: &Summary) -> String;
 }

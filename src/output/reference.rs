@@ -1,5 +1,5 @@
-//! The rules for people: the table and the explanation in a terminal, and the page `docs/rules.md`. All of it is made from
-//! the rules themselves, and the examples are the ones that the tests run.
+//! The rule reference: the table and explanations for a terminal, and the page `docs/rules.md`. All are generated from the rules,
+//! with the examples that the tests run.
 
 use crate::policy::rules::RULES;
 use crate::policy::{Action, Rule};
@@ -10,7 +10,7 @@ const WIDTH: usize = 100;
 /// All rules, one below the other: id, default action, what it finds.
 pub fn table() -> String {
     let id_width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
-    let mut table = format!("{:id_width$}  {:7}  FINDS\n", "RULE", "DEFAULT");
+    let mut table = format!("{:id_width$} {:7} REPORTS\n", "RULE", "DEFAULT");
     let indent = id_width + 11;
     for rule in RULES {
         let finds = wrap(rule.finds, WIDTH.saturating_sub(indent).max(40));
@@ -20,7 +20,7 @@ pub fn table() -> String {
     table
 }
 
-/// One rule: what is done about it, what it finds, why, and two manifests to compare.
+/// One rule: its action, what it reports and why, and two example manifests.
 pub fn explain(rule: &Rule) -> String {
     let mut text = format!("{}\n\n", rule.id);
     for (label, words) in [("finds", rule.finds), ("default", &default(rule))] {
@@ -40,7 +40,7 @@ pub fn explain(rule: &Rule) -> String {
 
 /// The whole page of rules.
 pub fn markdown() -> String {
-    let mut page = format!("{HEAD}\n{ACTIONS}\n## All rules\n\n| rule | default | finds |\n|---|---|---|\n");
+    let mut page = format!("{HEAD}\n{ACTIONS}\n## All rules\n\n| rule | default | reports |\n|---|---|---|\n");
     for rule in RULES {
         let (id, default) = (rule.id, rule.default.name());
         page += &format!("| [{id}](#{}) | {default} | {} |\n", anchor(id), rule.finds.replace('|', "\\|"));
@@ -77,15 +77,15 @@ pub(super) fn details(rule: &Rule) -> String {
 /// The default action in words.
 fn default(rule: &Rule) -> String {
     match (rule.default, rule.repairs) {
-        (Action::Patch, _) => "patch; deny where the repair cannot be made".to_owned(),
-        (action, true) => format!("{}; patch where the repair is known", action.name()),
+        (Action::Patch, _) => "patch; deny if the repair is not possible".to_owned(),
+        (action, true) => format!("{}; patch if a repair is known", action.name()),
         (action, false) => action.name().to_owned(),
     }
 }
 
 /// The examples there are.
 fn examples(rule: &Rule) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let both = [("It finds", rule.bad), ("It lets pass", rule.good)];
+    let both = [("Reported", rule.bad), ("AcceptedTokens", rule.good)];
     both.into_iter().filter(|(_, example)| !example.trim().is_empty())
 }
 
@@ -104,13 +104,13 @@ fn title(family: &str) -> String {
         "ipam" => "address management",
         "network" => "SriovNetwork, SriovIBNetwork, OVSNetwork",
         "status" => "writes to a status",
-        "audit" => "seen only in a cluster",
+        "audit" => "stored objects in a cluster",
         _ => return family.to_owned(),
     };
     format!("{family}: {about}")
 }
 
-/// Breaks a text into lines at its blanks. A word that is too long stands alone.
+/// Wraps a text at spaces. A word that is too long gets its own line.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -134,14 +134,14 @@ const HEAD: &str = "\
 ";
 
 const ACTIONS: &str = "\
-## What is done about a finding
+## Actions
 
 | action | at admission | in `nadmit check` |
 |---|---|---|
-| deny | the write is refused | exit code 1 |
-| patch | the object is repaired on its way; where the repair cannot be made, the write is refused | the patch is reported |
+| deny | the write is denied | exit code 1 |
+| patch | the object is repaired; if that is not possible, the write is denied | the patch is reported |
 | warn | the writer sees a warning | reported |
-| audit | it is recorded and nobody is told | listed in the JSON, SARIF and JUnit reports |
+| audit | the finding is only recorded | listed in the JSON, SARIF and JUnit reports |
 | off | the rule does not run | |
 
 The policy file changes the action of any rule, for the whole cluster or for some namespaces:
@@ -155,11 +155,9 @@ namespaces:
     nad/unknown-key: deny
 ```
 
-`patch` can be chosen only for rules that know a repair. In mode `audit` nothing is refused and nothing is repaired; every
-answer says what would have been done.
+`patch` can be chosen only for rules with a repair. In mode `audit` nothing is denied or repaired; every response says what would have been done.
 
-A write is never refused for what the object had before, nor while the object is being deleted, nor where the writer, the
-namespace or the object is exempt.
+A write is never denied for a mistake that the stored object already has (ratcheting), for removing a finalizer from an object that is being deleted, or if the writer, the namespace or the object is exempt.
 ";
 
 #[cfg(test)]
@@ -183,11 +181,11 @@ mod tests {
         nad/example
 
         finds:    a `|` in a name
-        default:  deny; patch where the repair is known
+        default:  deny; patch if a repair is known
 
         Because of this.
 
-        It finds:
+        Reported:
 
             kind: Bad
 
@@ -197,15 +195,15 @@ mod tests {
     }
 
     #[test]
-    fn shows_the_examples_there_are() {
+    fn shows_available_examples() {
         insta::assert_snapshot!(details(&RULE), @"
         Finds: a `|` in a name.
 
-        Default: deny; patch where the repair is known.
+        Default: deny; patch if a repair is known.
 
         Because of this.
 
-        It finds:
+        Reported:
 
         ```yaml
         kind: Bad

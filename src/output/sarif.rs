@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::json::to_json;
-use super::words::{full_name, path, problem_and_help};
-use super::{Format, Judged, Placed, Summary, reference};
+use super::text::{full_name, path, problem_and_help};
+use super::{Format, JudgedDocument, LocatedFinding, Summary, reference};
 use crate::policy::rules::RULES;
-use crate::policy::{Action, Because, Rule};
+use crate::policy::{Action, ExcuseReason, Rule};
 
 /// The SARIF log: one run of one tool.
 #[derive(Clone, Copy, Debug)]
@@ -28,14 +28,14 @@ impl Format for Sarif {
         )
     }
 
-    fn document(&self, judged: &Judged<'_>) -> String {
+    fn document(&self, judged: &JudgedDocument<'_>) -> String {
         let mut results = String::new();
         for (index, placed) in judged.findings.iter().enumerate() {
             if index > 0 {
                 results.push_str(self.between());
             }
             results.push('\n');
-            results += &to_json(&Outcome::of(judged, index, placed));
+            results += &to_json(&SarifResult::of(judged, index, placed));
         }
         results
     }
@@ -72,7 +72,7 @@ fn level(action: Action) -> &'static str {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome<'a> {
+struct SarifResult<'a> {
     rule_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule_index: Option<usize>,
@@ -85,7 +85,7 @@ struct Outcome<'a> {
     properties: Properties<'a>,
 }
 
-/// What the standard has no place for, under the names of the JSON report.
+/// Additional properties, named as in the JSON report.
 #[derive(Serialize)]
 struct Properties<'a> {
     action: &'static str,
@@ -97,11 +97,11 @@ struct Properties<'a> {
     because: Option<&'static str>,
 }
 
-impl<'a> Outcome<'a> {
-    fn of(judged: &Judged<'_>, index: usize, placed: &'a Placed<'a>) -> Self {
+impl<'a> SarifResult<'a> {
+    fn of(judged: &JudgedDocument<'_>, index: usize, placed: &'a LocatedFinding<'a>) -> Self {
         let finding = placed.finding;
         let suppression = match &finding.because {
-            Some(Because::Exception(reason)) => Some(json!({"kind": "external", "justification": reason})),
+            Some(ExcuseReason::Exception(reason)) => Some(json!({"kind": "external", "justification": reason})),
             _ => None,
         };
         Self {
@@ -117,13 +117,13 @@ impl<'a> Outcome<'a> {
                 pointer: &finding.pointer,
                 config_pointer: finding.config.as_ref().map(|place| place.pointer.as_str()),
                 would: finding.would.map(|action| action.name()),
-                because: finding.because.as_ref().map(Because::name),
+                because: finding.because.as_ref().map(ExcuseReason::name),
             },
         }
     }
 }
 
-fn location(judged: &Judged<'_>, placed: &Placed<'_>) -> Value {
+fn location(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> Value {
     let object = format!("{}/{}", judged.kind, full_name(judged));
     let member = member(placed);
     json!({
@@ -143,8 +143,8 @@ fn location(judged: &Judged<'_>, placed: &Placed<'_>) -> Value {
     })
 }
 
-/// The pointer into the object, and behind a `#` the one into the text that stands there.
-fn member(placed: &Placed<'_>) -> String {
+/// The pointer into the object, and after a `#` the one into its JSON text.
+fn member(placed: &LocatedFinding<'_>) -> String {
     let finding = placed.finding;
     match &finding.config {
         Some(place) => format!("{}#{}", finding.pointer, place.pointer),
@@ -152,9 +152,10 @@ fn member(placed: &Placed<'_>) -> String {
     }
 }
 
-/// Names the finding by what it is about, so that it is known again when lines have moved or the wording has changed.
-fn fingerprint(judged: &Judged<'_>, index: usize, placed: &Placed<'_>) -> String {
-    let same = |other: &&Placed<'_>| other.finding.rule == placed.finding.rule && member(other) == member(placed);
+/// The fingerprint of a finding, stable when lines move or the wording changes.
+fn fingerprint(judged: &JudgedDocument<'_>, index: usize, placed: &LocatedFinding<'_>) -> String {
+    let same =
+        |other: &&LocatedFinding<'_>| other.finding.rule == placed.finding.rule && member(other) == member(placed);
     let ordinal = judged.findings.iter().take(index).filter(same).count().to_string();
     let (file, rule, member) = (uri(judged.source), placed.finding.rule.id, member(placed));
     hash([file.as_str(), judged.kind, judged.namespace, judged.name, rule, &member, &ordinal])
@@ -162,7 +163,7 @@ fn fingerprint(judged: &Judged<'_>, index: usize, placed: &Placed<'_>) -> String
 
 /// The texts that a finding is known again by, as one short one.
 pub(crate) fn hash<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
-    // FNV-1a: small, and the same for ever, which the standard library's hash does not promise.
+    // FNV-1a: small and stable across releases, which the standard library's hash does not promise.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {
         for byte in part.bytes().chain([0]) {
@@ -187,20 +188,20 @@ pub(crate) fn uri(source: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{self, Case};
+    use super::super::testing::{self, TestDocument};
     use super::*;
 
-    fn log(cases: &[&Case]) -> Value {
+    fn log(cases: &[&TestDocument]) -> Value {
         serde_json::from_str(&testing::report(&Sarif, cases)).unwrap()
     }
 
     #[test]
     fn the_log_has_what_the_standard_requires() {
-        let case = Case::new(vec![
+        let case = TestDocument::new(vec![
             testing::finding("nad/no-plugin", Action::Deny, "no plugin").in_config("/plugins"),
             testing::finding("nad/schema", Action::Audit, "recorded").at("/metadata/name"),
         ]);
-        let log = log(&[&Case::new(Vec::new()), &case, &case]);
+        let log = log(&[&TestDocument::new(Vec::new()), &case, &case]);
         assert_eq!(log["version"], "2.1.0");
         let run = &log["runs"][0];
         assert_eq!(run["columnKind"], "unicodeCodePoints");
@@ -222,7 +223,7 @@ mod tests {
         for result in results {
             let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
             assert_eq!(rules[index]["id"], result["ruleId"]);
-            assert!(result["message"]["text"].as_str().unwrap().ends_with("\nhelp: mend it"));
+            assert!(result["message"]["text"].as_str().unwrap().ends_with("\nhelp: fix it"));
             let region = &result["locations"][0]["physicalLocation"]["region"];
             assert_eq!(region, &json!({"startLine": 9, "startColumn": 5, "endLine": 9, "endColumn": 14}));
         }
@@ -238,20 +239,20 @@ mod tests {
 
     #[test]
     fn results_are_lines() {
-        let case = Case::new(vec![testing::finding("nad/schema", Action::Deny, "two\nlines"); 2]);
+        let case = TestDocument::new(vec![testing::finding("nad/schema", Action::Deny, "two\nlines"); 2]);
         let report = testing::report(&Sarif, &[&case, &case]);
         assert_eq!(report.lines().filter(|line| line.starts_with("{\"ruleId\"")).count(), 4);
         assert_eq!(log(&[])["runs"][0]["results"], json!([]));
     }
 
     #[test]
-    fn fingerprints_outlive_moves_and_tell_findings_apart() {
-        let prints = |case: &Case| -> Vec<String> {
+    fn fingerprints_are_stable_and_distinct() {
+        let prints = |case: &TestDocument| -> Vec<String> {
             let judged = case.judged();
             judged.findings.iter().enumerate().map(|(index, placed)| fingerprint(&judged, index, placed)).collect()
         };
         let twice = || {
-            Case::new(vec![
+            TestDocument::new(vec![
                 testing::finding("nad/ambiguous-key", Action::Warn, "first").in_config("/vlan"),
                 testing::finding("nad/ambiguous-key", Action::Warn, "second").in_config("/vlan"),
                 testing::finding("nad/ambiguous-key", Action::Warn, "third").in_config("/mtu"),
@@ -284,17 +285,17 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_suppresses_and_audit_mode_speaks() {
+    fn exceptions_become_suppressions() {
         let mut excepted = testing::finding("nad/schema", Action::Audit, "m");
-        excepted.because = Some(Because::Exception("until the move".to_owned()));
+        excepted.because = Some(ExcuseReason::Exception("until the move".to_owned()));
         let mut would = testing::finding("nad/schema", Action::Warn, "m");
         would.would = Some(Action::Deny);
-        let log = log(&[&Case::new(vec![excepted, would])]);
+        let log = log(&[&TestDocument::new(vec![excepted, would])]);
         let results = &log["runs"][0]["results"];
         assert_eq!(results[0]["suppressions"], json!([{"kind": "external", "justification": "until the move"}]));
         assert_eq!(results[0]["properties"]["because"], "exception");
         assert!(results[1].get("suppressions").is_none());
         assert_eq!(results[1]["level"], "warning");
-        assert_eq!(results[1]["message"]["text"], "would deny: m\nhelp: mend it");
+        assert_eq!(results[1]["message"]["text"], "would deny: m\nhelp: fix it");
     }
 }

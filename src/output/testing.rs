@@ -1,11 +1,11 @@
 //! For the formats' own tests: documents with findings of their choosing.
 
-use super::report::About;
-use super::{Format, Judged, Placed, Summary};
+use super::report::ObjectReference;
+use super::{Format, JudgedDocument, LocatedFinding, Summary};
 use crate::policy::{Action, ConfigPlace, Finding, Mode, Verdict, rules};
 
 /// A document to be shown.
-pub(super) struct Case {
+pub(super) struct TestDocument {
     pub(super) source: &'static str,
     pub(super) namespace: &'static str,
     pub(super) name: &'static str,
@@ -14,7 +14,7 @@ pub(super) struct Case {
     pub(super) verdict: Verdict,
 }
 
-impl Case {
+impl TestDocument {
     pub(super) fn new(findings: Vec<Finding>) -> Self {
         let verdict = Verdict {
             mode: Mode::Enforce,
@@ -32,10 +32,10 @@ impl Case {
         self
     }
 
-    pub(super) fn judged(&self) -> Judged<'_> {
+    pub(super) fn judged(&self) -> JudgedDocument<'_> {
         let (line, column, end_line, end_column) = self.place;
-        let place = |finding| Placed { finding, span: 0..0, line, column, end_line, end_column };
-        Judged {
+        let place = |finding| LocatedFinding { finding, span: 0..0, line, column, end_line, end_column };
+        JudgedDocument {
             source: self.source,
             text: "",
             line: 3,
@@ -61,7 +61,7 @@ pub(crate) fn finding(rule: &str, action: Action, message: &str) -> Finding {
         pointer: "/spec/config".to_owned(),
         config: None,
         message: message.to_owned(),
-        help: "mend it".to_owned(),
+        help: "fix it".to_owned(),
         is_about_key: false,
         is_excused: false,
         ceiling: Action::Deny,
@@ -83,8 +83,8 @@ impl Finding {
     }
 }
 
-/// The whole report, put together as a door does.
-pub(super) fn report(format: &dyn Format, cases: &[&Case]) -> String {
+/// The whole report, assembled like an entry point does.
+pub(super) fn report(format: &dyn Format, cases: &[&TestDocument]) -> String {
     let mut summary = Summary::default();
     let mut report = format.begin();
     let mut any = false;
@@ -103,7 +103,7 @@ pub(super) fn report(format: &dyn Format, cases: &[&Case]) -> String {
 }
 
 /// A network, as reports and Events are about it.
-pub(crate) const NET: About<'_> = About {
+pub(crate) const NET: ObjectReference<'_> = ObjectReference {
     api_version: "sriovnetwork.openshift.io/v1",
     kind: "SriovNetwork",
     namespace: "operator",

@@ -1,25 +1,26 @@
-//! What is known of the rest of the cluster while an object is judged. The doors gather it; "unknown" is a value, never a guess.
+//! Facts about the rest of the cluster while an object is judged. The entry points (serve, check, audit) gather them; "unknown"
+//! is a value, never a guess.
 
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::{Names, Operators, Policy, Reference, Stored};
+use super::{NameVisibility, Operators, Policy, Reference, StoredState};
 use crate::resources::{Network, NetworkId, NetworkKind, name_of};
 
-/// What a look-up gave.
+/// The result of a lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Lookup<T> {
-    /// Nobody looked, or nobody answered.
+    /// Not looked up, or the lookup failed.
     #[default]
     Unknown,
-    /// It is not there.
+    /// It does not exist.
     Absent,
-    /// It is there.
+    /// It exists.
     Found(T),
 }
 
-/// What rules need to know of a network that is not the one being judged.
+/// What rules need to know about a network other than the judged one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkFact {
     /// Which network.
@@ -31,7 +32,7 @@ pub struct NetworkFact {
 }
 
 impl NetworkFact {
-    /// The fact about a network that was read.
+    /// Summarizes a network that was read.
     pub fn of(network: &Network<'_>) -> Self {
         Self {
             id: network.id(),
@@ -44,108 +45,109 @@ impl NetworkFact {
 /// The state of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceState {
-    /// It takes new objects.
+    /// It accepts new objects.
     Active,
     /// It is being deleted.
     Terminating,
 }
 
-/// A NAD that stands where a network renders one.
+/// The existing NAD at the place a network renders to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NadFact {
-    /// The network it belongs to, if it says so.
+    /// The owning network, if set.
     pub owner: Option<NetworkId>,
 }
 
-/// The domain in front of resource names.
+/// The prefix of resource names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// `openshift.io`
     pub value: String,
-    /// Whether it is only the usual one, and nobody said that it is the one here.
+    /// Whether it is only the default and not known for this cluster.
     pub assumed: bool,
 }
 
-/// What was not known and would have had a say.
+/// A fact that was not known and would have mattered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum MissingFact {
     /// For a NAD: the network that its resourceName comes from.
     Owner {
         /// The network the NAD names; `None`: whichever has the NAD's name and renders to its namespace.
         named: Option<NetworkId>,
         /// The kinds of network that can have rendered the NAD.
         kinds: Vec<NetworkKind>,
-        /// Whether the NAD has no usable resourceName without it, so that it cannot be repaired.
-        is_vital: bool,
+        /// Whether the NAD cannot be repaired without it.
+        is_required: bool,
     },
-    /// For a NAD whose owner-ref somebody sets: the network it names and those that the caches know to render it, as they are now.
+    /// For a NAD whose owner-ref is set by the writer: live state of the network it names and of those the caches know to render
+    /// it.
     Claimants {
         /// The networks that are to be read.
         networks: Vec<NetworkId>,
     },
     /// Which of these the writer may read, so that a finding may name them.
-    Names(Vec<Reference>),
-    /// For a network: whether its NAD is still in the namespace it went to last.
+    NameVisibility(Vec<Reference>),
+    /// For a network: whether its NAD still exists in `last-network-namespace`.
     LastNad {
         /// That namespace.
         namespace: String,
     },
 }
 
-impl Wanted {
-    /// Whether there is no repair without it.
-    pub fn is_vital(&self) -> bool {
-        matches!(self, Self::Owner { is_vital: true, .. })
+impl MissingFact {
+    /// Whether a repair depends on it.
+    pub fn is_required(&self) -> bool {
+        matches!(self, Self::Owner { is_required: true, .. })
     }
 
-    /// Whether it matters only for what is said about the object as it is stored.
+    /// Whether it is needed only for findings about the final object.
     pub fn is_for_final(&self) -> bool {
-        matches!(self, Self::Claimants { .. } | Self::Names(_))
+        matches!(self, Self::Claimants { .. } | Self::NameVisibility(_))
     }
 }
 
-/// All that is known.
+/// The known facts.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// For a NAD: the network its owner reference names.
     pub named_owner: Lookup<NetworkFact>,
     /// The networks known to render a NAD at this place: the NAD's own, or the one the judged network renders to.
     pub networks_here: Vec<NetworkFact>,
-    /// Whether those are all there are.
+    /// Whether the list is complete.
     pub knows_networks: bool,
-    /// For a NAD: the networks that caches know to render it; `None` where there are no caches. They may lag, so they decide whose
-    /// the NAD is, and never a value that is stored.
+    /// For a NAD: the networks that the caches know to render it; `None` without caches. They may be stale, so they decide who
+    /// owns the NAD but never a value that is stored.
     pub claimants: Option<Vec<NetworkFact>>,
-    /// Whether those were read from the API server for this very review.
+    /// Whether those were read live for this review.
     pub claimants_read: bool,
-    /// For a NAD: the writer may create NADs in all namespaces, and the NAD is what a live network renders to.
-    pub vouched: bool,
-    /// For a network: the NAD that stands where it renders to.
+    /// For a NAD: the writer has the operator's permission, and the NAD is what a live network renders.
+    pub written_by_unknown_operator: bool,
+    /// For a network: the existing NAD at its target.
     pub nad_here: Lookup<NadFact>,
-    /// For a network: its NAD in the namespace that it went to last, where it goes elsewhere now.
+    /// For a network that moved: its NAD in `last-network-namespace`.
     pub last_nad: Lookup<()>,
-    /// For a network: the namespace its NAD goes to.
+    /// For a network: its target namespace.
     pub target_namespace: Lookup<NamespaceState>,
     /// The resource names that node policies offer; `None` where no policy is known.
     pub offered: Option<Arc<[String]>>,
     /// The operator's resource prefix.
     pub prefix: Option<Prefix>,
-    /// The operator's namespace, as somebody states it where there is no cluster to ask; the policy's word goes first.
+    /// The operator's namespace as given on the command line; the policy takes precedence.
     pub operator_namespace: Option<String>,
     /// The operators of the cluster.
     pub operators: Operators,
-    /// What may be named to whoever reads the findings.
-    pub names: Names,
-    /// What should be known and is not, since the cluster did not say: in words, such as `the namespaces are not known`.
+    /// What may be named to readers of the findings.
+    pub names: NameVisibility,
+    /// Facts that could not be read from the cluster, as text such as `the namespaces are not known`.
     pub unreachable: Vec<String>,
-    /// That the object stands in the cluster, and how; `None` while it is on its way there.
-    pub stored: Option<Box<Stored>>,
+    /// State of an object that is already stored; `None` during admission.
+    pub stored: Option<Box<StoredState>>,
     /// The date, for exceptions that end.
     pub today: Option<Date>,
 }
 
 impl Facts {
-    /// The networks that render a NAD in that namespace, for the question whose it is.
+    /// The networks that render a NAD in that namespace, to decide who owns it.
     pub(crate) fn renderers<'f>(&'f self, policy: &Policy, namespace: &str) -> Vec<&'f NetworkFact> {
         let known = match &self.claimants {
             Some(claimants) if !self.knows_networks => claimants,
@@ -154,7 +156,7 @@ impl Facts {
         known.iter().filter(|network| policy.may_render(network, namespace, self)).collect()
     }
 
-    /// What is left for a network that names a place where the operator does not render it: nothing about that place.
+    /// The facts without anything about the target, for a network with a foreign target namespace.
     pub(crate) fn without_place(self) -> Self {
         Self {
             names: self.names,

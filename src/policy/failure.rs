@@ -1,21 +1,21 @@
-//! What becomes of a write while nadmit cannot be asked.
+//! What the API server does with a write while nadmit is unavailable.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Mode, Policy};
 
-/// What the API server does with a write while nadmit cannot be asked.
+/// What the API server does with a write while nadmit is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FailurePolicy {
-    /// It refuses the write.
+    /// It rejects the write.
     Fail,
-    /// It lets the write pass, unjudged.
+    /// It accepts the write, unjudged.
     Ignore,
 }
 
 impl FailurePolicy {
-    /// As the API server spells it.
+    /// The name in the Kubernetes API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fail => "Fail",
@@ -24,8 +24,8 @@ impl FailurePolicy {
     }
 }
 
-/// The same for each webhook. What is left out has its default: only the repair of NADs fails, and not in audit mode, where
-/// nothing is repaired. NADs without a device plugin always pass.
+/// The failure policy of each webhook. If left out, the default applies: only mutation of NADs fails closed, and not in audit
+/// mode, where nothing is repaired. NADs without a device plugin are always accepted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct FailurePolicies {
@@ -47,8 +47,8 @@ pub struct FailurePolicies {
 }
 
 impl Policy {
-    /// What becomes of a NAD that should have been repaired. The operator tries again, and an incomplete NAD is worse than a
-    /// late one; where nothing is ever repaired, there is nothing to wait for.
+    /// The failure policy for NADs that should have been repaired. The operator retries, and an incomplete NAD is worse than a
+    /// late one; in audit mode nothing is repaired, so nothing is waited for.
     pub(crate) fn failure_of_repairs(&self) -> FailurePolicy {
         let is_enforced = |mode: Option<Mode>| mode == Some(Mode::Enforce);
         let repairs = is_enforced(Some(self.mode)) || self.namespaces.iter().any(|entry| is_enforced(entry.mode));

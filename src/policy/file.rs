@@ -1,4 +1,4 @@
-//! The policy file: what the people who run a cluster decide.
+//! The policy file: the decisions of cluster administrators.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::failure::FailurePolicies;
+use super::scope::NamespaceScope;
 use super::status::GuardedStatus;
-use super::{Action, Audit, Facts, Rule, rules};
+use super::{Action, AuditPolicy, Rule, rules};
 use crate::yaml::Documents;
 
 /// Whether findings have consequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Objects are refused and repaired.
+    /// Objects are denied and repaired.
     #[default]
     Enforce,
-    /// Nothing is refused and nothing repaired; every answer says what would have been done.
+    /// Nothing is denied or repaired; every response says what would have been done.
     Audit,
 }
 
 impl Mode {
-    /// As policy files and reports spell it.
+    /// The name in policy files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Enforce => "enforce",
@@ -35,9 +36,8 @@ impl Mode {
 /// Where a resourceName is written when a NAD is repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Write {
-    /// Into the annotation wherever it is missing; into the config too where the NAD belongs to a network, and wherever
-    /// something had to be repaired anyway.
+pub enum WriteTarget {
+    /// Into the annotation wherever it is missing; into the config too if the NAD belongs to a network or is repaired anyway.
     #[default]
     Auto,
     /// Into both, always.
@@ -46,17 +46,17 @@ pub enum Write {
     Annotation,
 }
 
-/// Whether devices may come by claims instead of a resourceName.
+/// Whether devices may come from claims (DRA) instead of a resourceName.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dra {
-    /// A NAD without a resourceName is right here.
+    /// A NAD without a resourceName is valid here.
     Allow,
     /// It is not.
     Deny,
 }
 
-/// How much the server logs.
+/// The log level of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -69,7 +69,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// As log filters spell it.
+    /// The name in log filters.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -88,43 +88,44 @@ impl LogLevel {
 pub struct Policy {
     /// Whether findings have consequences.
     pub mode: Mode,
-    /// What is done about each rule's findings, by rule id.
+    /// The action for each rule, by rule id.
     pub rules: BTreeMap<String, Action>,
-    /// What is different in some namespaces; of several that match, the later one wins.
+    /// Overrides for some namespaces; of several that match, the last one wins.
     pub namespaces: Vec<NamespacePolicy>,
-    /// Who is never refused anything.
+    /// Users and namespaces that are never denied.
     pub exempt: Exempt,
     /// The SR-IOV network operator.
-    pub operator: Operator,
-    /// How resource names are found and written.
+    pub operator: OperatorPolicy,
+    /// How resource names are determined and written.
     pub resource_name: ResourceName,
     /// CNI plugins, besides sriov and ib-sriov, that need a device of their own.
     pub device_plugins: Vec<String>,
-    /// What becomes of a write while nadmit cannot be asked, by webhook.
+    /// What the API server does with a write while nadmit is unavailable, by webhook.
     pub failure_policy: FailurePolicies,
-    /// Whose statuses are guarded.
+    /// Which statuses are guarded.
     pub status: GuardedStatus,
     /// How the cluster is audited.
-    pub audit: Audit,
-    /// Objects that a rule leaves alone for a while.
+    pub audit: AuditPolicy,
+    /// Objects that a rule ignores for a limited time.
     pub exceptions: Vec<Exception>,
-    /// Whether NADs that were stored incomplete, while nadmit was away, are left so. The leader completes them otherwise.
+    /// Whether NADs that were stored incomplete while nadmit was unavailable stay incomplete. Otherwise the leader completes
+    /// them.
     pub leave_incomplete: bool,
-    /// How much the server logs while this is in force, instead of what it was started with.
+    /// The log level while this policy is in force; overrides the level given at startup.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_level: Option<LogLevel>,
 }
 
-/// What is different in some namespaces.
+/// Overrides for some namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NamespacePolicy {
-    /// Names of namespaces; a `*` at the end stands for any rest.
+    /// Names of namespaces; a trailing `*` matches any suffix.
     pub names: Vec<String>,
     /// Whether findings have consequences here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// What is done about each rule's findings here.
+    /// The action for each rule in these namespaces.
     #[serde(default)]
     pub rules: BTreeMap<String, Action>,
     /// Whether NADs here may leave the resourceName out because pods claim their devices.
@@ -135,62 +136,63 @@ pub struct NamespacePolicy {
     pub default_resource_name: Option<String>,
 }
 
-/// Who is never refused anything. Repairs are still made.
+/// Users and namespaces that are never denied. Repairs are still made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Exempt {
-    /// User names, as the API server has them: `system:serviceaccount:backup:velero`. A `*` at the end stands for any rest.
+    /// User names as the API server knows them: `system:serviceaccount:backup:velero`. A trailing `*` matches any suffix.
     pub users: Vec<String>,
-    /// Namespaces. A `*` at the end stands for any rest.
+    /// Namespaces. A trailing `*` matches any suffix.
     pub namespaces: Vec<String>,
 }
 
 /// The SR-IOV network operator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Operator {
-    /// The namespace it runs in. Left out, it is where a ServiceAccount may create NADs in all namespaces, beside a SriovOperatorConfig
-    /// `default` or a Deployment `sriov-network-operator`; without a cluster to ask, one of the usual two.
+pub struct OperatorPolicy {
+    /// The namespace it runs in. By default, the namespace of a ServiceAccount that may create NADs in all namespaces, beside a
+    /// SriovOperatorConfig `default` or a Deployment `sriov-network-operator`; without a cluster, one of the two usual
+    /// namespaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Its ServiceAccount. Left out, any in that namespace that may create NADs in all namespaces, whatever it is called.
+    /// Its ServiceAccount. By default, any in that namespace that may create NADs in all namespaces, whatever its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account: Option<String>,
 }
 
-/// How resource names are found and written.
+/// How resource names are determined and written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ResourceName {
     /// Where a repair writes it.
-    pub write: Write,
-    /// The domain the operator puts in front: `openshift.io`. Left out, it is the RESOURCE_PREFIX of the operator's Deployment, else what
-    /// is on the NADs that networks really render.
+    pub write: WriteTarget,
+    /// The domain the operator prepends: `openshift.io`. By default, the RESOURCE_PREFIX of the operator's Deployment, or else
+    /// the prefix on NADs that networks actually render.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
 }
 
-/// An object that a rule leaves alone.
+/// An object that a rule ignores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Exception {
     /// The rule.
     pub rule: String,
-    /// The object's kind; left out, any.
+    /// The object's kind; any kind by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The object's namespace.
     pub namespace: String,
     /// The object's name.
     pub name: String,
-    /// Why. Whoever reads this in a year wants to know.
+    /// The reason, for whoever reads this later.
     pub reason: String,
     /// The last day on which the exception holds.
     #[schemars(with = "String", extend("format" = "date"))]
     pub expires: Date,
 }
 
-/// Why a policy file is refused.
+/// Why a policy file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// The file is not YAML.
@@ -200,13 +202,13 @@ pub enum PolicyError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What the reader says.
+        /// The parser error.
         problem: String,
     },
     /// There is more than one document.
-    #[error("line {0}: a policy file holds one document, and a second one begins here")]
+    #[error("line {0}: a policy file has one document, but a second one starts here")]
     Documents(usize),
-    /// A value is not what the key wants.
+    /// A value is not valid for its key.
     #[error("line {line}: `{path}`: {problem}")]
     Value {
         /// Line, from 1.
@@ -244,7 +246,7 @@ impl Policy {
         let policy: Self = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
             let problem = error.inner().to_string();
-            // The position is one in our JSON, not in the file.
+            // Strip the position, which refers to our JSON and not to the file.
             let problem = problem.rsplit_once(" at line ").map_or(problem.as_str(), |(before, _)| before).to_owned();
             PolicyError::Value { line: line_of(&pointer_of(error.path())), path, problem }
         })?;
@@ -257,7 +259,7 @@ impl Policy {
         self.scope(namespace).mode()
     }
 
-    /// Whether denials are warnings for that user, or in that namespace.
+    /// Whether that user or namespace is exempt from denials.
     pub fn is_exempt(&self, user: &str, namespace: &str) -> bool {
         matches_any(&self.exempt.users, user) || matches_any(&self.exempt.namespaces, namespace)
     }
@@ -284,7 +286,7 @@ impl Policy {
                 let problem = match rules::find(id) {
                     None => unknown_rule(id),
                     Some(rule) if *action == Action::Patch && !rule.repairs => {
-                        format!("this rule knows no repair; use {}", rule.default.name())
+                        format!("this rule has no repair; use {}", rule.default.name())
                     }
                     Some(_) => continue,
                 };
@@ -324,80 +326,28 @@ impl Policy {
         ["sriov", "ib-sriov"].into_iter().chain(self.device_plugins.iter().map(String::as_str))
     }
 
-    /// The parts of the policy that hold in a namespace.
-    pub(crate) fn scope(&self, namespace: &str) -> Scope<'_> {
+    /// The policy as it applies in a namespace.
+    pub(crate) fn scope(&self, namespace: &str) -> NamespaceScope<'_> {
         let matching = self.namespaces.iter().filter(|entry| matches_any(&entry.names, namespace)).collect();
-        Scope { policy: self, matching }
+        NamespaceScope { policy: self, matching }
     }
 }
 
-/// Where the operator is usually installed.
-pub(crate) const USUAL_NAMESPACES: [&str; 2] = ["openshift-sriov-network-operator", "sriov-network-operator"];
+/// The default namespaces of the operator.
+pub(crate) const DEFAULT_OPERATOR_NAMESPACES: [&str; 2] =
+    ["openshift-sriov-network-operator", "sriov-network-operator"];
 
-/// Whether a namespace is one the operator is usually installed in.
-pub fn is_usual_namespace(namespace: &str) -> bool {
-    USUAL_NAMESPACES.contains(&namespace)
+/// Whether a namespace is a default namespace of the operator.
+pub fn is_default_operator_namespace(namespace: &str) -> bool {
+    DEFAULT_OPERATOR_NAMESPACES.contains(&namespace)
 }
 
-/// Whether one of the patterns matches: exactly, or up to a `*` at its end.
+/// Whether one of the patterns matches: exactly, or as a prefix if it ends with `*`.
 pub(crate) fn matches_any(patterns: &[String], name: &str) -> bool {
     patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => pattern == name,
     })
-}
-
-/// The domain in front of resource names, and whether it is only the usual one.
-pub(crate) struct KnownPrefix<'f> {
-    pub(crate) value: &'f str,
-    pub(crate) assumed: bool,
-}
-
-/// The policy as it holds in one namespace.
-pub(crate) struct Scope<'p> {
-    pub(crate) policy: &'p Policy,
-    matching: Vec<&'p NamespacePolicy>,
-}
-
-impl Scope<'_> {
-    /// The action somebody chose for a rule; `None` where the rule's default holds.
-    pub(crate) fn action(&self, rule: &Rule) -> Option<Action> {
-        let here = self.matching.iter().rev().find_map(|entry| entry.rules.get(rule.id));
-        here.or_else(|| self.policy.rules.get(rule.id)).copied()
-    }
-
-    /// The mode.
-    pub(crate) fn mode(&self) -> Mode {
-        self.matching.iter().rev().find_map(|entry| entry.mode).unwrap_or(self.policy.mode)
-    }
-
-    /// Whether a NAD may leave its resourceName out.
-    pub(crate) fn allows_dra(&self) -> bool {
-        self.dra() == Some(Dra::Allow)
-    }
-
-    /// What the policy says about devices by claim, where it says anything.
-    pub(crate) fn dra(&self) -> Option<Dra> {
-        self.matching.iter().rev().find_map(|entry| entry.dra)
-    }
-
-    /// The resource name for NADs that have none.
-    pub(crate) fn default_resource_name(&self) -> Option<&str> {
-        self.matching.iter().rev().find_map(|entry| entry.default_resource_name.as_deref())
-    }
-
-    /// The domain in front of resource names: the policy's word, else what was found out.
-    pub(crate) fn prefix<'f>(&'f self, facts: &'f Facts) -> Option<KnownPrefix<'f>> {
-        let chosen = self.policy.resource_name.prefix.as_deref().map(|value| KnownPrefix { value, assumed: false });
-        chosen.or_else(|| {
-            facts.prefix.as_ref().map(|prefix| KnownPrefix { value: &prefix.value, assumed: prefix.assumed })
-        })
-    }
-
-    /// Whether a plugin type needs a device of its own.
-    pub(crate) fn needs_device(&self, kind: &str) -> bool {
-        self.policy.device_kinds().any(|known| known == kind)
-    }
 }
 
 fn unknown_rule(id: &str) -> String {
@@ -407,7 +357,7 @@ fn unknown_rule(id: &str) -> String {
     }
 }
 
-/// The JSON pointer of a path that serde walked.
+/// The JSON pointer of a serde path.
 fn pointer_of(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let mut pointer = String::new();

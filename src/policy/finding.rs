@@ -1,45 +1,45 @@
-//! What a rule says, and where.
+//! Findings: what is wrong with an object, and where.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::ratchet::{About, Judged, Ratchet};
-use super::{Action, Facts, Reference, Rule, Wanted};
+use super::ratchet::{FindingLocation, JudgedObject, Ratchet};
+use super::{Action, Facts, MissingFact, Reference, Rule};
 use crate::cni::edit::Edit;
 use crate::json::{Document, Span, line_column};
 use crate::resources::Nad;
 
-/// How many findings of one rule are shown for one object. A hostile object must not become a hostile answer.
-pub(crate) const MOST_PER_RULE: usize = 16;
-/// How long a message may get; a value that a rule quotes may be of any length.
-const MOST_WORDS: usize = 400;
+/// How many findings of one rule are reported for one object. A hostile object must not cause a huge response.
+pub(crate) const MAX_PER_RULE: usize = 16;
+/// The maximum length of a message; a quoted value may be of any length.
+const MAX_MESSAGE_CHARS: usize = 400;
 
-/// One thing that is wrong with an object.
+/// One problem of an object.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The rule.
     pub rule: &'static Rule,
-    /// What is done about it.
+    /// Its action.
     pub action: Action,
     /// In audit mode: what would have been done.
     pub would: Option<Action>,
-    /// Why less is done than the rule asks for.
-    pub because: Option<Because>,
-    /// Where in the object.
+    /// Why the action is weaker than that of the rule.
+    pub because: Option<ExcuseReason>,
+    /// JSON pointer into the object.
     pub pointer: String,
-    /// Where in the text at that pointer, if that text is JSON of its own.
+    /// The place in the text at that pointer, if that text is JSON.
     pub config: Option<ConfigPlace>,
-    /// What is wrong and what happens at run time because of it.
+    /// What is wrong, and the consequence at run time.
     pub message: String,
-    /// How to mend it.
+    /// How to fix it.
     pub help: String,
     /// Whether the key is wrong, and not its value.
     pub is_about_key: bool,
-    /// Whether the stored object was denied for the same.
+    /// Whether the stored object already has this denial (ratcheting).
     pub(crate) is_excused: bool,
-    /// The most that may be done about this very finding.
+    /// The most severe action for this finding.
     pub(crate) ceiling: Action,
-    /// What mends it.
+    /// The repairs for it.
     pub(crate) repairs: Vec<Repair>,
 }
 
@@ -56,23 +56,23 @@ pub struct ConfigPlace {
     pub column: usize,
 }
 
-/// Why less is done about a finding than its rule asks for.
+/// Why a finding has a weaker action than its rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Because {
+pub enum ExcuseReason {
     /// The object is being deleted.
     Deleting,
     /// The object had the same finding before this write.
     Ratchet,
     /// The writer or the namespace is exempt.
     Exempt,
-    /// The operator wrote it; refusing would only make it retry for ever.
+    /// The operator wrote it; a denial would only make it retry indefinitely.
     Operator,
     /// The policy excepts this object from this rule, for this reason.
     Exception(String),
 }
 
-impl Because {
-    /// As reports spell it.
+impl ExcuseReason {
+    /// The name in reports.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Deleting => "deleting",
@@ -84,12 +84,12 @@ impl Because {
     }
 }
 
-/// A change that mends a finding.
+/// A change that repairs a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Repair {
     /// Set an annotation.
     Annotate(&'static str, String),
-    /// Take an annotation away.
+    /// Remove an annotation.
     RemoveAnnotation(&'static str),
     /// Edit `spec.config`.
     Config(Edit),
@@ -113,67 +113,67 @@ impl Finding {
         }
     }
 
-    /// Nothing worse than a warning comes of this one.
+    /// Limits this finding to a warning.
     pub(crate) fn at_most_warn(&mut self) -> &mut Self {
         self.ceiling = Action::Warn;
         self
     }
 
-    /// It is the key that is wrong.
+    /// Marks the key as wrong, not its value.
     pub(crate) fn about_key(&mut self) -> &mut Self {
         self.is_about_key = true;
         self
     }
 
-    /// It is mended where that can be done and is wanted; where not, nothing worse than a warning comes of it.
+    /// Repairs if possible and enabled; otherwise at most a warning.
     pub(crate) fn never_denied(&mut self) -> &mut Self {
         self.ceiling = Action::Patch;
         self
     }
 
-    /// Adds what mends it.
-    pub(crate) fn mended_by(&mut self, repairs: impl IntoIterator<Item = Repair>) -> &mut Self {
+    /// Adds repairs.
+    pub(crate) fn with_repairs(&mut self, repairs: impl IntoIterator<Item = Repair>) -> &mut Self {
         self.repairs.extend(repairs);
         self
     }
 }
 
-/// Where rules put what they find.
+/// Collects the findings of the rules.
 ///
-/// What is decided does not depend on how many findings there are: of each rule, so many are kept of each sort that is decided alike
-/// ([`sort`]). Those beyond are dropped, and how many are shown is limited when it is known what is done about them.
+/// The decision does not depend on the number of findings: of each rule, up to [`MAX_PER_RULE`] are kept per decision class
+/// ([`decision_class`]); the rest is dropped. How many are shown is limited later, when their actions are known.
 #[derive(Debug)]
 pub(crate) struct Findings<'d> {
-    judged: Judged<'d>,
+    judged: JudgedObject<'d>,
     document: Option<&'d Document<'d>>,
     ratchet: Ratchet,
     list: Vec<Finding>,
-    /// The finding that was made last, to which its rule may still add, and where it is in the document.
+    /// The latest finding, which its rule may still modify, and its span.
     latest: Option<(Finding, Option<Span>)>,
-    wanted: Option<Wanted>,
-    /// The same about the object as it is stored: it does not displace what is wanted before that.
-    wanted_at_last: Option<Wanted>,
+    wanted: Option<MissingFact>,
+    /// The missing fact for the final object; it does not displace one that is needed before.
+    wanted_at_last: Option<MissingFact>,
 }
 
-/// What decides about a finding, besides its rule.
-fn sort(finding: &Finding) -> (Action, bool, bool) {
+/// What determines the action of a finding, besides its rule.
+fn decision_class(finding: &Finding) -> (Action, bool, bool) {
     (finding.ceiling, finding.repairs.is_empty(), finding.is_excused)
 }
 
 impl<'d> Findings<'d> {
-    /// For the rules of an object whose config is that document, if it could be read.
-    pub(crate) fn new(judged: Judged<'d>, document: Option<&'d Document<'d>>, ratchet: Ratchet) -> Self {
+    /// Creates a collector for an object with that config, if it could be parsed.
+    pub(crate) fn new(judged: JudgedObject<'d>, document: Option<&'d Document<'d>>, ratchet: Ratchet) -> Self {
         Self { judged, document, ratchet, list: Vec::new(), latest: None, wanted: None, wanted_at_last: None }
     }
 
-    /// What `check` finds in a NAD that this object renders to; what the stored object excuses, it excuses there too.
+    /// The findings of `check` in the NAD rendered from this object; the ratchet of the stored object applies there too.
     pub(crate) fn of_rendered(
         &mut self,
         nad: &Nad<'_>,
         document: Option<&Document<'_>>,
         check: impl FnOnce(&mut Findings<'_>),
     ) -> Vec<Finding> {
-        let mut inner = Findings::new(Judged::Nad(nad), document, std::mem::take(&mut self.ratchet));
+        let mut inner = Findings::new(JudgedObject::Nad(nad), document, std::mem::take(&mut self.ratchet));
         check(&mut inner);
         let (found, _, ratchet) = inner.into_parts();
         self.ratchet = ratchet;
@@ -214,7 +214,7 @@ impl<'d> Findings<'d> {
         self.add(rule, pointer.into(), Some(place), None, message.into(), help.into())
     }
 
-    /// The place of a value or key in the config, as a JSON pointer.
+    /// The JSON pointer of a value or key in the config.
     pub(crate) fn pointer(&self, span: Span) -> String {
         self.document.map(|document| document.pointer_to(span)).unwrap_or_default()
     }
@@ -229,16 +229,16 @@ impl<'d> Findings<'d> {
         places.any(|place| is_below(place, pointer) || is_below(pointer, place))
     }
 
-    /// A finding made elsewhere, put in its place in this object.
-    pub(crate) fn moved(&mut self, finding: Finding, pointer: String, config: Option<ConfigPlace>) {
-        self.settle();
+    /// Adds a finding from a rendered NAD at its place in this object.
+    pub(crate) fn add_relocated(&mut self, finding: Finding, pointer: String, config: Option<ConfigPlace>) {
+        self.flush_latest();
         let Finding { rule, message, help, ceiling, is_excused, .. } = finding;
         let new = Finding { ceiling, is_excused, ..Finding::new(rule, pointer, config, message, help) };
-        self.keep(new, None);
+        self.push(new, None);
     }
 
-    /// Notes what would have to be known.
-    pub(crate) fn wants(&mut self, wanted: Wanted) {
+    /// Records a missing fact.
+    pub(crate) fn request(&mut self, wanted: MissingFact) {
         if wanted.is_for_final() {
             self.wanted_at_last = Some(wanted);
         } else {
@@ -246,31 +246,30 @@ impl<'d> Findings<'d> {
         }
     }
 
-    /// Whether a finding about an object in that namespace may name something of another. Where not, it is noted that somebody
-    /// could ask whether the writer may read it.
+    /// Whether a finding about an object in that namespace may name an object of another one. If not, it records that the
+    /// writer's permission could be checked.
     pub(crate) fn may_name(&mut self, reference: Reference, namespace: &str, facts: &Facts) -> bool {
         if facts.names.allow(&reference, namespace) {
             return true;
         }
         match &mut self.wanted_at_last {
-            Some(Wanted::Names(hidden)) => hidden.push(reference),
-            None => self.wanted_at_last = Some(Wanted::Names(vec![reference])),
+            Some(MissingFact::NameVisibility(hidden)) => hidden.push(reference),
+            None => self.wanted_at_last = Some(MissingFact::NameVisibility(vec![reference])),
             Some(_) => {}
         }
         false
     }
 
-    /// All of them, what would have had to be known about the object as it is stored or before that, and what is recorded or left of the
-    /// stored object's.
-    pub(crate) fn into_parts_of(mut self, is_final: bool) -> (Vec<Finding>, Option<Wanted>, Ratchet) {
+    /// The findings, the missing fact for the final object or before it, and the remaining ratchet.
+    pub(crate) fn into_parts_of(mut self, is_final: bool) -> (Vec<Finding>, Option<MissingFact>, Ratchet) {
         let wanted = if is_final { self.wanted_at_last.take() } else { self.wanted.take() };
         let (list, _, ratchet) = self.into_parts();
         (list, wanted, ratchet)
     }
 
-    /// All of them, what would have had to be known, and what is recorded or left of the stored object's.
-    pub(crate) fn into_parts(mut self) -> (Vec<Finding>, Option<Wanted>, Ratchet) {
-        self.settle();
+    /// The findings, the missing fact, and the remaining ratchet.
+    pub(crate) fn into_parts(mut self) -> (Vec<Finding>, Option<MissingFact>, Ratchet) {
+        self.flush_latest();
         (self.list, self.wanted, self.ratchet)
     }
 
@@ -283,25 +282,26 @@ impl<'d> Findings<'d> {
         message: String,
         help: String,
     ) -> &mut Finding {
-        self.settle();
+        self.flush_latest();
         let finding = Finding::new(rule, pointer, config, message, help);
         &mut self.latest.insert((finding, span)).0
     }
 
-    /// Takes the latest finding in: its rule has said all about it.
-    fn settle(&mut self) {
+    /// Stores the latest finding: its rule is done with it.
+    fn flush_latest(&mut self) {
         let Some((mut finding, span)) = self.latest.take() else { return };
         if finding.ceiling == Action::Deny {
-            let about = About { judged: self.judged, document: self.document, span };
+            let about = FindingLocation { judged: self.judged, document: self.document, span };
             finding.is_excused = self.ratchet.excuses(&finding, &about);
         }
-        self.keep(finding, span);
+        self.push(finding, span);
     }
 
-    fn keep(&mut self, mut finding: Finding, span: Option<Span>) {
-        let is_alike = |known: &&Finding| known.rule == finding.rule && sort(known) == sort(&finding);
-        if self.list.iter().filter(is_alike).count() >= MOST_PER_RULE {
-            // What is repaired is not limited, or the patch would not converge.
+    fn push(&mut self, mut finding: Finding, span: Option<Span>) {
+        let is_alike =
+            |known: &&Finding| known.rule == finding.rule && decision_class(known) == decision_class(&finding);
+        if self.list.iter().filter(is_alike).count() >= MAX_PER_RULE {
+            // Repairs are not limited, otherwise the patch would not converge.
             let last = self.list.iter().rposition(|known| is_alike(&known)).and_then(|last| self.list.get_mut(last));
             if let Some(last) = last {
                 last.repairs.append(&mut finding.repairs);
@@ -313,15 +313,15 @@ impl<'d> Findings<'d> {
             let pointer = document.pointer_to(span);
             finding.config = Some(ConfigPlace { pointer, span: span.range(), line, column });
         }
-        finding.message = shortened(finding.message, MOST_WORDS);
-        finding.help = shortened(finding.help, MOST_WORDS);
+        finding.message = truncated(finding.message, MAX_MESSAGE_CHARS);
+        finding.help = truncated(finding.help, MAX_MESSAGE_CHARS);
         self.list.push(finding);
     }
 }
 
-/// Leaves so many findings of each rule as are shown, in their order. What denies or is repaired goes before what is only mentioned.
-pub(crate) fn show_some(findings: &mut Vec<Finding>) {
-    if findings.len() <= MOST_PER_RULE {
+/// Limits the number of findings per rule, keeping their order. Denials and repairs go before warnings.
+pub(crate) fn limit_shown(findings: &mut Vec<Finding>) {
+    if findings.len() <= MAX_PER_RULE {
         return;
     }
     let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
@@ -331,12 +331,12 @@ pub(crate) fn show_some(findings: &mut Vec<Finding>) {
     findings.retain(|finding| {
         let count = shown.entry(finding.rule.id).or_default();
         *count += usize::from(finding.action <= Action::Warn);
-        finding.action > Action::Warn || *count <= MOST_PER_RULE
+        finding.action > Action::Warn || *count <= MAX_PER_RULE
     });
 }
 
-/// A text for people: all of it if it is short, else its beginning.
-pub(crate) fn shortened(text: impl Into<String>, most: usize) -> String {
+/// A text for people, truncated if it is long.
+pub(crate) fn truncated(text: impl Into<String>, most: usize) -> String {
     let mut text = text.into();
     if text.len() > most
         && let Some((cut, _)) = text.char_indices().nth(most)

@@ -1,19 +1,20 @@
-//! From findings to a verdict.
+//! Turns findings into a verdict.
 
 use std::sync::LazyLock;
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation};
 
-use super::file::{Scope, matches_any};
-use super::finding::{Repair, show_some};
+use super::file::matches_any;
+use super::finding::{Repair, limit_shown};
 use super::ratchet::{Excused, Ratchet, Recorded};
-use super::{Action, Because, Facts, Finding, Mode, Policy, Rule, Wanted, rules};
+use super::scope::NamespaceScope;
+use super::{Action, ExcuseReason, Facts, Finding, MissingFact, Mode, Policy, Rule, rules};
 use crate::cni::edit;
 use crate::json::escape;
 use crate::resources::{Meta, Object, RESOURCE_NAME};
 
-/// What is judged: an object on its way into the cluster.
+/// What is judged: an object that is about to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The object as it would be stored.
@@ -22,43 +23,43 @@ pub struct Subject<'a> {
     pub old: Option<&'a Object<'a>>,
     /// The user that writes it; `None` offline.
     pub writer: Option<&'a str>,
-    /// Whether it is stored as it stands: the time for repairs is over, and what should have been repaired is refused.
+    /// Whether this is the final object: repairs are no longer possible, so what should have been repaired is denied.
     pub is_final: bool,
 }
 
 impl<'a> Subject<'a> {
-    /// A manifest: nobody writes it yet, and nothing is known to be there before.
+    /// A manifest: no writer and no stored object.
     pub fn manifest(object: &'a Object<'a>) -> Self {
         Self { object, old: None, writer: None, is_final: false }
     }
 
-    /// Whether the stored object is being deleted and this write leaves all that is judged as it was: finalizers and the garbage collector
-    /// must always get through. Any other change is judged: a deletionTimestamp in the object that is sent proves nothing, a server-side apply
-    /// can even create an object with one, and pods can attach to a NAD that is being deleted.
-    pub fn is_let_go(&self) -> bool {
-        self.old.is_some_and(|old| old.meta().deleting && self.object.leaves_judged(old))
+    /// Whether the stored object is being deleted and this write changes nothing that is judged: finalizers and the garbage
+    /// collector must always get through. Any other change is judged: a deletionTimestamp in the request proves nothing, a
+    /// server-side apply can even create an object with one, and pods can attach to a NAD that is being deleted.
+    pub fn is_deletion_progress(&self) -> bool {
+        self.old.is_some_and(|old| old.meta().deleting && self.object.keeps_judged_fields(old))
     }
 }
 
-/// What comes of it.
+/// The result of judging an object.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The mode it was judged in.
     pub mode: Mode,
-    /// Everything that was found, in the order of the rules.
+    /// All findings, in the order of the rules.
     pub findings: Vec<Finding>,
-    /// The repair; empty where there is none to make.
+    /// The repair; empty if there is none.
     pub patch: Patch,
     /// In audit mode: the repair that would have been made.
     pub would_patch: Patch,
-    /// What was not known and would have had a say.
-    pub wanted: Option<Wanted>,
+    /// A fact that was not known and would have mattered.
+    pub wanted: Option<MissingFact>,
     /// Whether the operator is the writer.
     pub is_operators: bool,
 }
 
 impl Verdict {
-    /// Whether the object is refused.
+    /// Whether the object is denied.
     pub fn denies(&self) -> bool {
         self.findings.iter().any(|finding| finding.action == Action::Deny)
     }
@@ -68,31 +69,31 @@ impl Verdict {
 pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
     let meta = subject.object.meta();
     let scope = policy.scope(&meta.namespace);
-    let (mut findings, wanted, _) = inspect(subject, facts, &scope, Ratchet::Off);
+    let (mut findings, wanted, _) = run_rules(subject, facts, &scope, Ratchet::Off);
     if let Some(old) = subject.old
         && findings.iter().any(|finding| finding.action == Action::Deny)
     {
-        if subject.object.leaves_judged(old) {
+        if subject.object.keeps_judged_fields(old) {
             ratchet(&mut findings, |_| true);
         } else {
             let excused = denied_before(&Subject { object: old, old: None, ..*subject }, facts, &scope);
-            (findings, ..) = inspect(subject, facts, &scope, Ratchet::Excusing(excused));
+            (findings, ..) = run_rules(subject, facts, &scope, Ratchet::Excusing(excused));
             ratchet(&mut findings, |finding| finding.is_excused);
-            // What is rendered is a matter of the spec alone.
+            // The rendering depends only on the spec.
             let is_rendered_alike = subject.object.has_spec_of(old);
             ratchet(&mut findings, |finding| is_rendered_alike && finding.rule == &rules::rendering::RENDER_UNSAFE);
         }
     }
-    show_some(&mut findings);
+    limit_shown(&mut findings);
     let is_operators = subject.writer.is_some_and(|user| policy.is_operator(user, facts));
-    let about = About {
+    let about = ExcuseContext {
         kind: subject.object.kind(),
         namespace: &meta.namespace,
         name: &meta.name,
-        is_deleting: subject.is_let_go(),
+        is_deleting: subject.is_deletion_progress(),
         writer: subject.writer,
-        // It cannot mend what its network's author wrote, and a refusal can wedge it.
-        spares_operator: &|finding| is_operators && finding.action != Action::Patch,
+        // The operator cannot fix what the author of the network wrote, and a denial can block it.
+        exempts_operator: &|finding| is_operators && finding.action != Action::Patch,
     };
     excuse(&mut findings, &about, facts, policy);
     let mut patch = if about.is_deleting { Patch::default() } else { repair(subject.object, &findings) };
@@ -100,12 +101,12 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
     if scope.mode() == Mode::Audit {
         would_patch = std::mem::take(&mut patch);
     }
-    hold_back(scope.mode(), &mut findings);
+    apply_audit_mode(scope.mode(), &mut findings);
     Verdict { mode: scope.mode(), findings, patch, would_patch, wanted, is_operators }
 }
 
-/// Runs the rules and gives each finding the action that policy wants.
-fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>, ratchet: Ratchet) -> rules::Ran {
+/// Runs the rules and sets the action of each finding by the policy.
+fn run_rules(subject: &Subject<'_>, facts: &Facts, scope: &NamespaceScope<'_>, ratchet: Ratchet) -> rules::RuleRun {
     let (mut findings, wanted, ratchet) = rules::run(subject, facts, scope, ratchet);
     for finding in &mut findings {
         finding.action = action(finding.rule, !finding.repairs.is_empty(), finding.ceiling, subject.is_final, scope);
@@ -117,68 +118,68 @@ fn inspect(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>, ratchet: Rat
     (findings, wanted, ratchet)
 }
 
-/// What policy wants done about a finding.
-fn action(rule: &Rule, has_repairs: bool, ceiling: Action, is_final: bool, scope: &Scope<'_>) -> Action {
-    // In audit mode nothing was to be repaired before, so that nothing was left out either.
+/// The action for a finding by the policy.
+fn action(rule: &Rule, has_repairs: bool, ceiling: Action, is_final: bool, scope: &NamespaceScope<'_>) -> Action {
+    // In audit mode nothing is repaired before, so nothing was left out either.
     let is_too_late = is_final && scope.mode() == Mode::Enforce;
-    // A rule that knows the repair of this finding makes it, unless somebody chose otherwise or it is too late.
+    // A finding with a repair is patched, unless the policy says otherwise or the object is final.
     let repairs = has_repairs && rule.repairs && !is_too_late;
     let wanted = scope.action(rule).unwrap_or(if repairs { Action::Patch } else { rule.default });
     let possible = if wanted == Action::Patch && !repairs { Action::Deny } else { wanted };
     match (possible, ceiling) {
-        // It may be fixed, but it is no reason to deny anything.
+        // It may be repaired, but it is never a reason to deny.
         (Action::Deny, Action::Patch) => Action::Warn,
         (possible, ceiling) => possible.min(ceiling),
     }
 }
 
 /// What the stored object would be denied for.
-fn denied_before(before: &Subject<'_>, facts: &Facts, scope: &Scope<'_>) -> Excused {
+fn denied_before(before: &Subject<'_>, facts: &Facts, scope: &NamespaceScope<'_>) -> Excused {
     let (_, _, ratchet) = rules::run(before, facts, scope, Ratchet::Recording(Recorded::default()));
     let recorded = if let Ratchet::Recording(recorded) = ratchet { recorded } else { Recorded::default() };
     recorded.denied(|rule, has_repairs| action(rule, has_repairs, Action::Deny, before.is_final, scope) == Action::Deny)
 }
 
-/// What the object had before this write does not get it denied: nobody is locked out of what predates nadmit.
+/// Ratcheting: a mistake of the stored object does not deny the update, so nobody is locked out of objects that predate nadmit.
 fn ratchet(findings: &mut [Finding], is_excused: impl Fn(&Finding) -> bool) {
     for finding in findings.iter_mut().filter(|finding| finding.action == Action::Deny && is_excused(finding)) {
         finding.action = Action::Warn;
-        finding.because = Some(Because::Ratchet);
+        finding.because = Some(ExcuseReason::Ratchet);
     }
 }
 
-/// In audit mode nothing has consequences; what would have had some is said.
-pub(super) fn hold_back(mode: Mode, findings: &mut [Finding]) {
+/// In audit mode findings have no consequences; they record the action that would have been taken.
+pub(super) fn apply_audit_mode(mode: Mode, findings: &mut [Finding]) {
     for finding in findings.iter_mut().filter(|finding| mode == Mode::Audit && finding.action > Action::Warn) {
         finding.would = Some(finding.action);
         finding.action = Action::Warn;
     }
 }
 
-/// What a judgement is about, as far as excuses go.
-pub(super) struct About<'a> {
+/// The context that decides which findings are excused.
+pub(super) struct ExcuseContext<'a> {
     pub(super) kind: &'a str,
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
     pub(super) is_deleting: bool,
     pub(super) writer: Option<&'a str>,
-    /// Whether the operator wrote it, and must not suffer from this finding.
-    pub(super) spares_operator: &'a dyn Fn(&Finding) -> bool,
+    /// Whether the operator wrote it and is exempt from this finding.
+    pub(super) exempts_operator: &'a dyn Fn(&Finding) -> bool,
 }
 
-/// Takes back what must not have consequences here.
-pub(super) fn excuse(findings: &mut [Finding], about: &About<'_>, facts: &Facts, policy: &Policy) {
+/// Downgrades findings that must not have consequences here.
+pub(super) fn excuse(findings: &mut [Finding], about: &ExcuseContext<'_>, facts: &Facts, policy: &Policy) {
     let exempt = about.writer.is_some_and(|user| matches_any(&policy.exempt.users, user))
         || matches_any(&policy.exempt.namespaces, about.namespace);
     for finding in findings.iter_mut() {
         let (action, because) = if about.is_deleting {
-            (Action::Audit, Because::Deleting)
+            (Action::Audit, ExcuseReason::Deleting)
         } else if let Some(reason) = exception(finding, about, facts, policy) {
-            (Action::Audit, Because::Exception(reason))
-        } else if (about.spares_operator)(finding) {
-            (Action::Audit, Because::Operator)
+            (Action::Audit, ExcuseReason::Exception(reason))
+        } else if (about.exempts_operator)(finding) {
+            (Action::Audit, ExcuseReason::Operator)
         } else if exempt && finding.action == Action::Deny {
-            (Action::Warn, Because::Exempt)
+            (Action::Warn, ExcuseReason::Exempt)
         } else {
             continue;
         };
@@ -189,7 +190,7 @@ pub(super) fn excuse(findings: &mut [Finding], about: &About<'_>, facts: &Facts,
     }
 }
 
-fn exception(finding: &Finding, about: &About<'_>, facts: &Facts, policy: &Policy) -> Option<String> {
+fn exception(finding: &Finding, about: &ExcuseContext<'_>, facts: &Facts, policy: &Policy) -> Option<String> {
     let holds = |exception: &&super::Exception| {
         exception.rule == finding.rule.id
             && exception.namespace == about.namespace
@@ -200,7 +201,7 @@ fn exception(finding: &Finding, about: &About<'_>, facts: &Facts, policy: &Polic
     policy.exceptions.iter().find(holds).map(|exception| exception.reason.clone())
 }
 
-/// The patch that makes the repairs of every finding that is to be patched.
+/// The patch with all repairs of findings with action patch.
 fn repair(object: &Object<'_>, findings: &[Finding]) -> Patch {
     let patched = findings.iter().filter(|finding| finding.action == Action::Patch);
     let mut operations = Vec::new();
@@ -252,7 +253,7 @@ fn annotation_pointer(key: &str) -> PointerBuf {
     pointer(["/metadata/annotations/", &escape(key)].concat())
 }
 
-/// Every pointer here is made of escaped tokens, so it parses; the root stands in where one would not.
+/// Every pointer here is built from escaped tokens, so it parses; the root is the fallback.
 fn pointer(text: impl Into<String>) -> PointerBuf {
     PointerBuf::parse(text).unwrap_or_default()
 }
@@ -261,7 +262,7 @@ fn pointer(text: impl Into<String>) -> PointerBuf {
 mod tests {
     use super::*;
 
-    /// However many plugins need the same repair, one patch makes all of them, and judging its result yields no further one.
+    /// One patch repairs any number of plugins, and judging its result yields no further patch.
     #[test]
     fn many_repairs_converge_at_once() {
         let plugins = vec![r#"{"type":"sriov"}"#; 40].join(",");

@@ -1,7 +1,6 @@
 //! The judgement: `(Subject, &Facts, &Policy) -> Verdict`, pure and total.
 //!
-//! A rule is a small function in its family's file under `rules/`; one table lists them all. Here is what turns their
-//! findings into a verdict: the policy's actions, the exemptions, the ratchet, the repairs.
+//! A rule is a small function in its family's file under `rules/`; one table lists them all. The rest of this module turns their findings into a verdict: actions, exemptions, ratcheting, repairs.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod facts;
@@ -15,26 +14,28 @@ mod ratchet;
 mod resource_name;
 mod rule;
 pub mod rules;
+pub(crate) mod scope;
 mod similar;
 mod status;
 mod stored;
 
-pub use facts::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix, Wanted};
+pub use facts::{Facts, Lookup, MissingFact, NadFact, NamespaceState, NetworkFact, Prefix};
 pub use failure::{FailurePolicies, FailurePolicy};
-pub(crate) use file::USUAL_NAMESPACES;
+pub(crate) use file::DEFAULT_OPERATOR_NAMESPACES;
 pub use file::{
-    Dra, Exception, Exempt, LogLevel, Mode, NamespacePolicy, Operator, Policy, PolicyError, ResourceName, Write,
-    is_usual_namespace,
+    Dra, Exception, Exempt, LogLevel, Mode, NamespacePolicy, OperatorPolicy, Policy, PolicyError, ResourceName,
+    WriteTarget, is_default_operator_namespace,
 };
-pub(crate) use finding::shortened;
-pub use finding::{Because, ConfigPlace, Finding};
+pub(crate) use finding::truncated;
+pub use finding::{ConfigPlace, ExcuseReason, Finding};
 pub use judge::{Subject, Verdict, judge};
-pub use names::{Names, Reference};
+pub use names::{NameVisibility, Reference};
+pub(crate) use operators::{DEFAULT_OPERATOR_NAME, account_of};
 pub use operators::{OperatorFact, Operators};
-pub(crate) use operators::{USUAL_NAME, account_of};
 pub use rule::{Action, Rule};
-pub(crate) use status::is_cured_by_retry;
+pub(crate) use status::is_fixed_by_retry;
 pub use status::{
-    Class, Guarded, GuardedStatus, Owner, STATED, StatusVerdict, StatusWrite, Writer, WriterKind, judge_status,
+    Class, Guarded, GuardedStatus, Owner, PRECONDITION_PREFIX, StatusVerdict, StatusWrite, StatusWriter, WriterKind,
+    judge_status,
 };
-pub use stored::{Audit, OperatorLife, Reports, Rewrites, Stored};
+pub use stored::{AuditPolicy, OperatorHealth, Reports, Rewrites, StoredState};

@@ -1,27 +1,27 @@
-//! What a finding may name. A finding about one namespace's object is read by people who may not read what is in another.
+//! What a finding may name. Findings about an object in one namespace are read by people who may not read other namespaces.
 
 use crate::resources::NetworkId;
 
-/// Something of another namespace that a finding would name.
+/// An object of another namespace that a finding would name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// A network.
     Network(NetworkId),
-    /// What the node policies offer.
+    /// The resources that node policies offer.
     NodePolicies,
 }
 
-/// What may be named to whoever reads the findings.
+/// What may be named to readers of the findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Names {
-    /// Everything: they read the cluster, or the manifests, with rights of their own.
+pub enum NameVisibility {
+    /// Everything: they read the cluster or the manifests with their own permissions.
     #[default]
     All,
-    /// What is in the object's own namespace, and these.
+    /// Only the object's own namespace, and these.
     Own(Vec<Reference>),
 }
 
-impl Names {
+impl NameVisibility {
     /// Whether something may be named in a finding about an object in that namespace.
     pub(crate) fn allow(&self, reference: &Reference, namespace: &str) -> bool {
         match (self, reference) {
@@ -38,7 +38,7 @@ mod tests {
     use crate::resources::NetworkKind;
 
     #[test]
-    fn other_namespaces_are_named_only_where_that_was_granted() {
+    fn names_of_other_namespaces_need_permission() {
         let network = |namespace: &str| {
             Reference::Network(NetworkId {
                 kind: NetworkKind::Sriov,
@@ -47,13 +47,13 @@ mod tests {
             })
         };
         for (names, reference, want) in [
-            (Names::All, network("op"), true),
-            (Names::All, Reference::NodePolicies, true),
-            (Names::Own(Vec::new()), network("apps"), true),
-            (Names::Own(Vec::new()), network("op"), false),
-            (Names::Own(Vec::new()), Reference::NodePolicies, false),
-            (Names::Own(vec![network("op")]), network("op"), true),
-            (Names::Own(vec![network("op")]), network("other"), false),
+            (NameVisibility::All, network("op"), true),
+            (NameVisibility::All, Reference::NodePolicies, true),
+            (NameVisibility::Own(Vec::new()), network("apps"), true),
+            (NameVisibility::Own(Vec::new()), network("op"), false),
+            (NameVisibility::Own(Vec::new()), Reference::NodePolicies, false),
+            (NameVisibility::Own(vec![network("op")]), network("op"), true),
+            (NameVisibility::Own(vec![network("op")]), network("other"), false),
         ] {
             assert_eq!(names.allow(&reference, "apps"), want, "{names:?} {reference:?}");
         }

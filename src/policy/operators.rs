@@ -1,17 +1,17 @@
-//! Who the SR-IOV operator is, and which networks it renders.
+//! Identifies the SR-IOV operator and the networks it renders.
 //!
-//! Names prove nothing: anybody may call a Deployment, a ServiceAccount or a SriovOperatorConfig what the operator's are called. So
-//! the operator is the account that the policy names, or an account of which the API server says that it may create NADs in all
-//! namespaces. Only where there is no cluster to ask do the usual names count.
+//! Names prove nothing: anybody may name a Deployment, a ServiceAccount or a SriovOperatorConfig like the operator's. So the
+//! operator is the account that the policy names, or one that may create NADs in all namespaces according to the API server. The
+//! default names count only without a cluster.
 
 use std::sync::Arc;
 
-use super::file::{Policy, is_usual_namespace};
-use super::{Facts, Names, NetworkFact};
+use super::file::{Policy, is_default_operator_namespace};
+use super::{Facts, NameVisibility, NetworkFact};
 use crate::resources::Network;
 
-/// The account and the Deployment of the operator, where nobody chose other names.
-pub(crate) const USUAL_NAME: &str = "sriov-network-operator";
+/// The default name of the operator's account and Deployment.
+pub(crate) const DEFAULT_OPERATOR_NAME: &str = "sriov-network-operator";
 
 /// An operator of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub struct OperatorFact {
 /// The operators of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Operators {
-    /// There is no cluster to ask: the usual names count.
+    /// There is no cluster: the default names count.
     #[default]
     Unasked,
-    /// The cluster could not be asked.
+    /// The cluster could not be read.
     Unknown,
-    /// All there are.
+    /// All operators.
     Known(Arc<[OperatorFact]>),
 }
 
@@ -65,30 +65,30 @@ pub(crate) fn account_of(user: &str) -> Option<(&str, &str)> {
 impl Policy {
     /// Whether a user is the operator.
     pub fn is_operator(&self, user: &str, facts: &Facts) -> bool {
-        facts.vouched || self.home_of(user, facts).is_some()
+        facts.written_by_unknown_operator || self.operator_namespace_of(user, facts).is_some()
     }
 
     /// The operator's namespace, where that user is the operator.
-    pub(crate) fn home_of<'u>(&self, user: &'u str, facts: &Facts) -> Option<&'u str> {
+    pub(crate) fn operator_namespace_of<'u>(&self, user: &'u str, facts: &Facts) -> Option<&'u str> {
         let (namespace, account) = account_of(user)?;
         let chosen = self.operator.service_account.as_deref();
         let is_one = match (self.operator.namespace.as_deref(), &facts.operators) {
             (Some(home), operators) => {
                 let is_account = chosen.map_or_else(
-                    || account == USUAL_NAME || operators.has(namespace, account),
+                    || account == DEFAULT_OPERATOR_NAME || operators.has(namespace, account),
                     |chosen| account == chosen,
                 );
                 home == namespace && is_account
             }
-            // An account of that name can be created in any namespace, so it must have the right as well.
+            // An account of that name can be created in any namespace, so it must have the permission as well.
             (None, operators @ Operators::Known(_)) => {
                 operators.has(namespace, account) && chosen.is_none_or(|chosen| account == chosen)
             }
             (None, Operators::Unknown) => false,
             (None, Operators::Unasked) => {
                 let home = facts.operator_namespace.as_deref();
-                account == chosen.unwrap_or(USUAL_NAME)
-                    && home.map_or_else(|| is_usual_namespace(namespace), |home| home == namespace)
+                account == chosen.unwrap_or(DEFAULT_OPERATOR_NAME)
+                    && home.map_or_else(|| is_default_operator_namespace(namespace), |home| home == namespace)
             }
         };
         is_one.then_some(namespace)
@@ -108,7 +108,7 @@ impl Policy {
         }
     }
 
-    /// The namespaces that may hold networks for other namespaces, as far as they are known.
+    /// The known namespaces whose networks may target other namespaces.
     pub(crate) fn operator_namespaces<'f>(&'f self, facts: &'f Facts) -> Vec<&'f str> {
         match (&self.operator.namespace, &facts.operators) {
             (Some(home), _) => vec![home],
@@ -122,10 +122,10 @@ impl Policy {
         network.id.namespace == namespace || self.is_operator_namespace(&network.id.namespace, facts) != Some(false)
     }
 
-    /// Whether a network names a target that the operator does not render it to, as far as the cluster knows. What is there is then
-    /// none of its author's business, unless they read the cluster with rights of their own.
+    /// Whether a network has a target namespace that the operator does not render it to. Its author must then learn nothing about
+    /// that namespace, unless they read the cluster with their own permissions.
     pub(crate) fn has_foreign_target(&self, network: &Network<'_>, facts: &Facts) -> bool {
-        facts.names != Names::All
+        facts.names != NameVisibility::All
             && network.target_namespace() != network.meta.namespace
             && self.is_operator_namespace(&network.meta.namespace, facts) != Some(true)
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_decide_and_names_do_not() {
+    fn operator_is_identified_by_permissions_not_names() {
         let (op, usual) = ("system:serviceaccount:op:", "sriov-network-operator");
         let two = known(&[("op", &["network-operator"]), ("second", &["x"])]);
         let unknown = Facts { operators: Operators::Unknown, ..Facts::default() };
@@ -160,13 +160,13 @@ mod tests {
             ("{}", &two, format!("{op}{usual}"), false),
             ("{}", &two, format!("system:serviceaccount:{usual}:{usual}"), false),
             ("{}", &two, "network-operator".to_owned(), false),
-            // The cluster could not be asked: nobody is the operator by name.
+            // The cluster could not be read: nobody is the operator by name.
             ("{}", &unknown, format!("system:serviceaccount:{usual}:{usual}"), false),
             ("{}", &known(&[]), format!("system:serviceaccount:{usual}:{usual}"), false),
-            // There is none to ask.
+            // There is no cluster.
             ("{}", &Facts::default(), format!("system:serviceaccount:{usual}:{usual}"), true),
             ("{}", &Facts::default(), format!("{op}{usual}"), false),
-            // The policy's word.
+            // The policy names it.
             (both, &unknown, format!("{op}mine"), true),
             (both, &two, format!("{op}network-operator"), false),
             ("operator: {namespace: op}", &unknown, format!("{op}{usual}"), true),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn several_operators_have_several_namespaces() {
+    fn supports_several_operator_namespaces() {
         let two = known(&[("op", &["a"]), ("second", &["b"])]);
         let policy = Policy::default();
         for (facts, namespace, want) in [

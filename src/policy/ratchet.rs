@@ -1,26 +1,25 @@
 //! Ratcheting: an update is not denied for what the stored object would have been denied for.
 //!
-//! A finding is excused only by one of the stored object's that denied, of the same rule, at the same place in meaning, about the same
-//! complete value, and each of those excuses one. Whatever else the stored object was found to have excuses nothing: a mistake that
-//! only warns where it is must not be moved to where it denies.
+//! A finding is excused only by a denial of the stored object with the same rule, the same semantic place and the same complete
+//! value, and each denial excuses one finding. Warnings of the stored object excuse nothing: a mistake must not be moved from
+//! where it warns to where it denies.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use super::{Finding, Rule, rules};
-use crate::cni::Object as CniObject;
-use crate::json::{Document, Kind, Span, Step, Value};
+use crate::cni::CniObject;
+use crate::json::{Document, Kind, PathStep, Span, Value};
 use crate::resources::{Nad, Network};
 
-/// The rules whose findings stay as they are: each other text that is injected, each other owner or namespace that is claimed, is an attack
-/// of its own.
+/// The rules that are never excused: every other injected text, owner or namespace is a new attack.
 const NEVER_EXCUSED: [&Rule; 3] =
     [&rules::rendering::RENDER_UNSAFE, &rules::nad_device::FORGED_OWNER, &rules::last_namespace::FORGED];
 
-/// What is done about findings that the stored object had too.
+/// How findings of the stored object are used.
 #[derive(Debug, Default)]
 pub(crate) enum Ratchet {
-    /// Nothing: there is no stored object, or nobody asked for it yet.
+    /// Not at all: there is no stored object, or it is not judged yet.
     #[default]
     Off,
     /// The stored object is judged, and what may deny is recorded.
@@ -32,16 +31,16 @@ pub(crate) enum Ratchet {
 /// The findings of the stored object that may deny, all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
-    /// Its keys are chosen at random: nobody can prepare two values that look alike.
+    /// Uses random keys, so that nobody can prepare colliding values.
     hashing: RandomState,
     findings: Vec<(&'static Rule, bool, u64)>,
 }
 
-/// What the stored object was denied for, and how often.
+/// The denials of the stored object, with their counts.
 #[derive(Debug)]
 pub(crate) struct Excused {
     hashing: RandomState,
-    /// The rules that anything is excused of: of others nothing need be compared.
+    /// The rules with excused findings; others need no comparison.
     rules: HashSet<&'static str>,
     left: HashMap<u64, usize>,
 }
@@ -61,8 +60,8 @@ impl Recorded {
 }
 
 impl Ratchet {
-    /// Records a finding that may deny, or looks whether it is excused. True if it is.
-    pub(super) fn excuses(&mut self, finding: &Finding, about: &About<'_>) -> bool {
+    /// Records a finding that may deny, or checks whether it is excused.
+    pub(super) fn excuses(&mut self, finding: &Finding, about: &FindingLocation<'_>) -> bool {
         if NEVER_EXCUSED.contains(&finding.rule) {
             return false;
         }
@@ -90,7 +89,7 @@ impl Ratchet {
 
 /// The object that is judged, in which the values of findings are found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Judged<'d> {
+pub(crate) enum JudgedObject<'d> {
     Nad(&'d Nad<'d>),
     Network(&'d Network<'d>),
     /// A status write, in which nothing is excused by what was there before.
@@ -99,27 +98,27 @@ pub(crate) enum Judged<'d> {
 
 /// What a finding is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct About<'f> {
-    pub(super) judged: Judged<'f>,
+pub(super) struct FindingLocation<'f> {
+    pub(super) judged: JudgedObject<'f>,
     pub(super) document: Option<&'f Document<'f>>,
     /// The value or key in the document, for a finding about the config.
     pub(super) span: Option<Span>,
 }
 
-impl About<'_> {
+impl FindingLocation<'_> {
     fn identity(&self, finding: &Finding, hashing: &RandomState) -> u64 {
         let mut hasher = hashing.build_hasher();
-        // The words name what the value is compared with; nothing is cut off from them yet.
+        // The message names what the value is compared with; it is not truncated yet.
         (finding.rule.id, &finding.message).hash(&mut hasher);
         match (self.document, self.span) {
             (Some(document), Some(span)) => in_config(document, span, &mut hasher),
             _ => {
                 let value = match self.judged {
-                    Judged::Nad(nad) => nad.value_at(&finding.pointer),
-                    Judged::Network(network) => network.value_at(&finding.pointer),
-                    Judged::Status => return hasher.finish(),
+                    JudgedObject::Nad(nad) => nad.value_at(&finding.pointer),
+                    JudgedObject::Network(network) => network.value_at(&finding.pointer),
+                    JudgedObject::Status => return hasher.finish(),
                 };
-                // What is missing among the annotations is missing in the metadata where there are none.
+                // A missing annotation is reported at the metadata if there are no annotations.
                 let place = finding.pointer.strip_suffix("/annotations").unwrap_or(&finding.pointer);
                 place.split('/').map(without_number).for_each(|token| token.hash(&mut hasher));
                 value.hash(&mut hasher);
@@ -129,21 +128,25 @@ impl About<'_> {
     }
 }
 
-/// A list that loses an element moves those behind it.
+/// Removing an element from a list shifts the following ones, so indexes do not count.
 fn without_number(token: &str) -> &str {
     if token.bytes().all(|byte| byte.is_ascii_digit()) { "" } else { token }
 }
 
-/// The keys of a network as such, which a list has at its top and a single plugin has beside its own.
+/// The keys of the network itself, at the top of a list or beside those of a single plugin.
 const OF_NETWORK: [&str; 4] = ["cniVersion", "cniVersions", "name", "disableCheck"];
 
-/// The place in meaning, and the whole value: the type of the plugin, the keys on the way to the value, and the value. The number of the
-/// plugin in its list does not count, nor does whether it stands in one.
+/// Hashes the semantic place and the whole value: the plugin type, the keys on the path, and the value. The index of the plugin
+/// in its list does not count, nor whether there is a list.
 fn in_config(document: &Document<'_>, span: Span, hasher: &mut impl Hasher) {
     let path = document.path_to(span);
     let (plugin, path) = match path.as_slice() {
-        [Step::Member(list), Step::Element(_, plugin), rest @ ..] if list.key == "plugins" => (Some(*plugin), rest),
-        [Step::Member(own) | Step::Key(own), ..] if OF_NETWORK.contains(&own.key.as_ref()) => (None, path.as_slice()),
+        [PathStep::Member(list), PathStep::Element(_, plugin), rest @ ..] if list.key == "plugins" => {
+            (Some(*plugin), rest)
+        }
+        [PathStep::Member(own) | PathStep::Key(own), ..] if OF_NETWORK.contains(&own.key.as_ref()) => {
+            (None, path.as_slice())
+        }
         whole => (Some(&document.root), whole),
     };
     let kind = plugin.and_then(CniObject::of).and_then(|plugin| plugin.str_of("type"));
@@ -151,16 +154,16 @@ fn in_config(document: &Document<'_>, span: Span, hasher: &mut impl Hasher) {
     let mut value = plugin.unwrap_or(&document.root);
     for step in path {
         match step {
-            Step::Element(_, element) => {
+            PathStep::Element(_, element) => {
                 "".hash(hasher);
                 value = element;
             }
-            Step::Member(member) => {
+            PathStep::Member(member) => {
                 member.key.hash(hasher);
                 value = &member.value;
             }
-            // Of a key that is wrong its value is no part.
-            Step::Key(member) => return ("key", &member.key).hash(hasher),
+            // For a wrong key, its value does not count.
+            PathStep::Key(member) => return ("key", &member.key).hash(hasher),
         }
     }
     if value.span == span {
@@ -170,7 +173,7 @@ fn in_config(document: &Document<'_>, span: Span, hasher: &mut impl Hasher) {
     }
 }
 
-/// The value without the blanks between its parts: who formats a config anew changes nothing of it.
+/// Hashes the value without whitespace: reformatting a config changes nothing.
 fn hash_value(value: &Value<'_>, hasher: &mut impl Hasher) {
     std::mem::discriminant(&value.kind).hash(hasher);
     match &value.kind {
@@ -218,7 +221,7 @@ mod tests {
 
     /// However many findings there are, the one that counts is found, and the verdict stays short.
     #[test]
-    fn one_new_denial_among_tens_of_thousands_is_found() {
+    fn finds_one_new_denial_among_many_excused() {
         let bad: String = (0..20_000).map(|number| format!(r#"{{"dst":"bad{number}"}},"#)).collect();
         let nulls = "null,".repeat(20_000);
         let good = r#"{"dst":"0.0.0.0/0"}"#;

@@ -1,4 +1,4 @@
-//! A rule as everyone else sees it: an id, a default, and why it is right.
+//! A rule: its id, its default action, and its documentation.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
-/// What is done about a finding. The order is that of severity.
+/// The action for a finding, ordered by severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// Nothing: the rule does not run.
     Off,
-    /// It is recorded, and nobody is told.
+    /// Only recorded.
     Audit,
-    /// The writer is told.
+    /// The writer gets a warning.
     Warn,
-    /// The object is repaired on its way; where the repair cannot be made, it is refused.
+    /// The object is repaired; if that is not possible, it is denied.
     Patch,
-    /// The object is refused.
+    /// The object is denied.
     Deny,
 }
 
 impl Action {
-    /// As policy files and reports spell it.
+    /// The name in policy files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -51,7 +51,7 @@ impl<'de> Deserialize<'de> for Action {
                 found.ok_or_else(|| E::invalid_value(de::Unexpected::Str(word), &self))
             }
 
-            /// A bare `off` is false to YAML.
+            /// YAML reads a bare `off` as false.
             fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Action, E> {
                 if flag { Err(E::invalid_value(de::Unexpected::Bool(flag), &self)) } else { Ok(Action::Off) }
             }
@@ -65,17 +65,17 @@ impl<'de> Deserialize<'de> for Action {
 pub struct Rule {
     /// The stable id, `family/what-is-wrong`.
     pub id: &'static str,
-    /// What is done where no policy says otherwise.
+    /// The default action.
     pub default: Action,
-    /// Whether the rule knows a repair for some of its findings.
+    /// Whether the rule can repair some of its findings.
     pub repairs: bool,
-    /// What it finds, in one line.
+    /// What it reports, in one line.
     pub finds: &'static str,
-    /// What happens at run time and why the rule is right.
+    /// What happens at run time, and why.
     pub why: &'static str,
-    /// A manifest it finds.
+    /// A manifest it reports.
     pub bad: &'static str,
-    /// A manifest near that one which it lets pass.
+    /// A similar manifest that it accepts.
     pub good: &'static str,
 }
 

@@ -1,9 +1,8 @@
-//! "Did you mean …": the closest of some known words.
+//! Suggestions ("did you mean …"): the closest of some known words.
 
-/// The known word that a typing error away gives `word`: at most two edits, fewer in short words, blind to case and to the
-/// separators people mix up.
+/// The known word that `word` is likely a misspelling of: at most two edits, fewer in short words, ignoring case and separators.
 pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // Nobody mistypes a novel.
+    // Long words are not misspellings.
     if word.len() > 64 {
         return None;
     }
@@ -27,7 +26,7 @@ pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
     best.map(|(_, candidate)| candidate)
 }
 
-/// What can be told of a word at a glance, so that most words need no second look.
+/// A cheap summary of a word that rules out most candidates.
 #[derive(Clone, Copy)]
 struct Shape {
     length: usize,
@@ -43,7 +42,7 @@ impl Shape {
         })
     }
 
-    /// Each edit changes the length by one at most, and brings and takes one letter at most.
+    /// Each edit changes the length by at most one, and adds and removes at most one letter.
     fn could_be(self, other: Self, edits: usize) -> bool {
         self.length.abs_diff(other.length) <= edits && (self.letters ^ other.letters).count_ones() as usize <= 2 * edits
     }
@@ -78,7 +77,7 @@ mod tests {
     use super::closest;
 
     #[test]
-    fn finds_what_was_meant() {
+    fn suggests_the_closest_key() {
         let known = ["vlan", "vlanQoS", "link_state", "max_tx_rate", "spoofchk", "trust", "ipam"];
         for (word, want) in [
             ("max-tx-rate", Some("max_tx_rate")),

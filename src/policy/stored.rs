@@ -1,4 +1,4 @@
-//! What only an audit knows of an object: it is not on its way, it stands in the cluster, and others had time to act on it.
+//! What only an audit knows about an object: it is stored, and controllers had time to act on it.
 
 use std::time::Duration;
 
@@ -7,75 +7,75 @@ use serde::{Deserialize, Serialize};
 
 use super::Lookup;
 
-/// An object as it stands in the cluster.
+/// The state of a stored object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stored {
-    /// How long nobody has written it, statuses aside.
+pub struct StoredState {
+    /// How long it has not been written, except for its status.
     pub unchanged_for: Duration,
-    /// How long it has been waiting to go away.
+    /// How long its deletion has been pending.
     pub deleting_for: Option<Duration>,
-    /// Who must let go of it first.
+    /// Its finalizers.
     pub finalizers: Vec<String>,
-    /// For a network: the NAD that stands where it renders to, as JSON.
+    /// For a network: the existing NAD at its target, as JSON.
     pub nad: Lookup<String>,
-    /// For a network: what its operator says is wrong with it, in its conditions.
+    /// For a network: the error in the operator's conditions.
     pub condition: Option<String>,
-    /// For a network without a NAD: who refuses the NAD, and in which words.
+    /// For a network without a NAD: who denies the NAD, with the message.
     pub refused: Option<String>,
     /// The operator.
-    pub operator: OperatorLife,
-    /// For a network without a NAD: how many networks wait for theirs, this one included.
+    pub operator: OperatorHealth,
+    /// For a network without a NAD: how many networks wait for their NADs, including this one.
     pub waiting: usize,
-    /// How often the object was written lately, where somebody watched.
+    /// How often the object was written recently, if it was watched.
     pub rewrites: Option<Rewrites>,
 }
 
-/// Whether the operator does its work.
+/// The health of the operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OperatorLife {
-    /// Nobody knows.
+pub enum OperatorHealth {
+    /// Not known.
     #[default]
     Unknown,
-    /// It does not run.
-    Gone,
+    /// It is not running.
+    NotRunning,
     /// It runs, and has written something since the object was last written.
-    Works,
-    /// It runs, and has written nothing since.
-    Silent,
+    Active,
+    /// It runs, but has written nothing since: it stopped reconciling.
+    Stalled,
 }
 
-/// An object that is written again and again.
+/// Recent writes of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrites {
     /// How often it was written.
     pub count: usize,
-    /// In which time: as long as somebody watched, at most the last minute or so.
+    /// The observed time, at most about a minute.
     pub within: Duration,
-    /// The field managers that wrote it, by name; two of them fight where they take turns.
+    /// The field managers that wrote it, by name.
     pub managers: Vec<String>,
-    /// The fields that go back to an earlier value, as JSON pointers, by name.
+    /// The fields that flip back to an earlier value, as JSON pointers.
     pub fields: Vec<String>,
-    /// The fields that each of the writes changed that changed anything, whether they went back or not.
+    /// The fields that every effective write changed.
     pub always: Vec<String>,
 }
 
 /// How the cluster is audited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Audit {
-    /// How long others have to do their part, such as the operator to make a NAD, before it is reported that they did not.
+pub struct AuditPolicy {
+    /// How long controllers have to act, such as the operator to create a NAD, before a finding is reported.
     pub grace_seconds: u32,
-    /// An object that is written more often than this in a minute is reported.
+    /// Objects that are written more often than this per minute are reported.
     pub writes_per_minute: u32,
-    /// How long after a look at everything comes the next. Changes are looked at as they come.
+    /// The interval between full scans. Changes are audited as they happen.
     pub rescan_seconds: u32,
-    /// As which kind of object findings are kept.
+    /// The kind of report objects.
     pub reports: Reports,
-    /// Whether the author of a network is told by Events what to mend.
+    /// Whether findings on a network are recorded as Events.
     pub events: bool,
 }
 
-impl Default for Audit {
+impl Default for AuditPolicy {
     fn default() -> Self {
         Self {
             grace_seconds: 60,
@@ -87,21 +87,21 @@ impl Default for Audit {
     }
 }
 
-impl Audit {
-    /// How long others have to do their part.
+impl AuditPolicy {
+    /// The grace period for controllers.
     pub fn grace(&self) -> Duration {
         Duration::from_secs(self.grace_seconds.into())
     }
 }
 
-/// A kind of object for findings.
+/// A kind of report objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reports {
-    /// `Report` of `openreports.io`, where the cluster has it.
+    /// `Report` of `openreports.io`, if installed.
     #[default]
     Openreports,
-    /// `PolicyReport` of `wgpolicyk8s.io`, where the cluster has it.
+    /// `PolicyReport` of `wgpolicyk8s.io`, if installed.
     Wgpolicyk8s,
     /// None.
     Off,

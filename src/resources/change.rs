@@ -1,24 +1,23 @@
-//! What a write changes of that which is judged.
+//! Whether a write changes anything that is judged.
 //!
-//! The API server asks the same question in CEL before it calls nadmit (`deploy::conditions`), and a test against a real API server
+//! The API server evaluates the same in CEL before it calls nadmit (`deploy::conditions`); a test against a real API server
 //! compares the two.
 
 use std::borrow::Cow;
 
-use super::raw::{Fields, Found};
+use super::raw::{FieldValue, RawFields};
 use super::{Meta, Nad, Network, Object, READ_ANNOTATIONS};
 use crate::json::{Document, Kind, Value, unescape};
 
-/// How many owner references are compared one by one. What CEL may compute is limited, so a longer list must be equal as a whole; no object
-/// has that many.
-pub const MOST_OWNERS: usize = 32;
+/// How many owner references are compared individually. The CEL cost is limited, so a longer list must be equal as a whole.
+pub const MAX_OWNERS: usize = 32;
 /// How long a name, uid, kind or version of an owner reference is compared, in characters; the API server does not limit them.
 pub const LONGEST_OWNER: usize = 253;
 
 impl Object<'_> {
-    /// Whether this object, written over `old`, leaves everything as it was that rules look at. The garbage collector may remove an owner
-    /// reference or change its `blockOwnerDeletion`.
-    pub fn leaves_judged(&self, old: &Object<'_>) -> bool {
+    /// Whether this object has the same judged fields as `old`. The garbage collector may remove an owner reference or change its
+    /// `blockOwnerDeletion`.
+    pub fn keeps_judged_fields(&self, old: &Object<'_>) -> bool {
         self.has_spec_of(old) && has_annotations_of(self.meta(), old.meta()) && !adds_owner(self.meta(), old.meta())
     }
 
@@ -46,12 +45,12 @@ fn adds_owner(new: &Meta<'_>, old: &Meta<'_>) -> bool {
     if new.len() == old.len() && new.iter().zip(&old).all(|(new, old)| new.is_same(old)) {
         return false;
     }
-    if new.len() > MOST_OWNERS || old.len() > MOST_OWNERS {
+    if new.len() > MAX_OWNERS || old.len() > MAX_OWNERS {
         return true;
     }
-    let is_same = |new: &Fields<'_>, old: &Fields<'_>| {
+    let is_same = |new: &RawFields<'_>, old: &RawFields<'_>| {
         ["apiVersion", "kind", "name", "uid"].iter().all(|key| match (new.text(key), old.text(key)) {
-            (Found::Value(new), Found::Value(old)) => new == old && new.chars().count() <= LONGEST_OWNER,
+            (FieldValue::Value(new), FieldValue::Value(old)) => new == old && new.chars().count() <= LONGEST_OWNER,
             _ => false,
         })
     };
@@ -59,7 +58,7 @@ fn adds_owner(new: &Meta<'_>, old: &Meta<'_>) -> bool {
 }
 
 impl Nad<'_> {
-    /// What stands at a JSON pointer, completely; empty where nothing does.
+    /// The complete value at a JSON pointer; empty if absent.
     pub fn value_at(&self, pointer: &str) -> Cow<'_, str> {
         match pointer {
             "/spec/config" => Cow::Borrowed(self.config.as_deref().unwrap_or_default()),
@@ -69,7 +68,7 @@ impl Nad<'_> {
 }
 
 impl Network<'_> {
-    /// What stands at a JSON pointer, completely; empty where nothing does.
+    /// The complete value at a JSON pointer; empty if absent.
     pub fn value_at(&self, pointer: &str) -> Cow<'_, str> {
         let Some(path) = pointer.strip_prefix("/spec/") else { return of_metadata(&self.meta, pointer) };
         let (field, below) = path.split_once('/').unwrap_or((path, ""));
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_rules_read_counts() {
+    fn compares_only_fields_that_rules_read() {
         let config = r#","spec":{"config":"{}"}"#;
         let annotated = |key: &str, value: &str| format!(r#","annotations":{{"{key}":{value}}}"#);
         let name = |value: &str| annotated("k8s.v1.cni.cncf.io/resourceName", value);
@@ -167,12 +166,12 @@ mod tests {
             (nad("", ""), network("", ""), false),
         ] {
             let [old, new] = [&old, &new].map(|json| Object::read(json).unwrap().unwrap());
-            assert_eq!(new.leaves_judged(&old), want, "{old:?}\n{new:?}");
+            assert_eq!(new.keeps_judged_fields(&old), want, "{old:?}\n{new:?}");
         }
     }
 
     #[test]
-    fn the_whole_value_is_found() {
+    fn value_at_returns_the_complete_value() {
         let json = network(r#","annotations":{"a/b":5}"#, r#","spec":{"ipam":"x","trunk":[{"id":1},{"id":{"a":2}}]}"#);
         let Ok(Some(Object::Network(network))) = Object::read(&json) else { panic!("a network") };
         for (pointer, want) in [

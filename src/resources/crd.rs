@@ -1,7 +1,7 @@
-//! What the operator's CRDs enforce, so that `check` can say what the API server will.
+//! The validation of the operator's CRDs, for offline checks.
 
 use super::NetworkKind;
-use super::raw::{Fields, Found};
+use super::raw::{FieldValue, RawFields};
 
 /// A field of a network's spec and what the CRD allows in it.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ const OVS: &[SpecField] = &[
     text("bridge"),
     text("interfaceType"),
     integer("vlan", 0, 4095),
-    // The CRD has no bounds here; a rule of its own looks at the value.
+    // The CRD has no bounds here; another rule checks the value.
     integer("mtu", i64::MIN, i64::MAX),
     SpecField { name: "trunk", allows: Allows::Trunk },
 ];
@@ -91,9 +91,9 @@ pub fn fields(kind: NetworkKind) -> &'static [SpecField] {
     }
 }
 
-/// Something the API server refuses.
+/// A violation of the CRD schema.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct SchemaViolation {
     /// The path below `spec`: `/trunk/0/id`.
     pub path: String,
     /// What is there.
@@ -102,53 +102,53 @@ pub struct Refusal {
     pub wanted: String,
 }
 
-/// Everything the CRD refuses in a spec.
-pub fn refusals(kind: NetworkKind, spec: &Fields<'_>) -> Vec<Refusal> {
-    let mut refusals = Vec::new();
-    check(fields(kind), spec, "", &mut refusals);
+/// All schema violations of a spec.
+pub fn violations(kind: NetworkKind, spec: &RawFields<'_>) -> Vec<SchemaViolation> {
+    let mut violations = Vec::new();
+    check(fields(kind), spec, "", &mut violations);
     if spec.raw("resourceName").is_none() {
         let (path, found) = ("/resourceName".to_owned(), "nothing".to_owned());
-        refusals.push(Refusal {
+        violations.push(SchemaViolation {
             path,
             found,
             wanted: "the name of the resource its devices are offered under".to_owned(),
         });
     }
-    refusals
+    violations
 }
 
-fn check(fields: &[SpecField], spec: &Fields<'_>, path: &str, refusals: &mut Vec<Refusal>) {
+fn check(fields: &[SpecField], spec: &RawFields<'_>, path: &str, violations: &mut Vec<SchemaViolation>) {
     for field in fields {
         let Some(raw) = spec.raw(field.name) else { continue };
         let path = format!("{path}/{}", field.name);
         let wanted = match &field.allows {
             Allows::Text => match spec.text(field.name) {
-                Found::Wrong(_) => "a string".to_owned(),
+                FieldValue::Wrong(_) => "a string".to_owned(),
                 _ => continue,
             },
             Allows::OneOf(values) => match spec.text(field.name) {
-                Found::Value(text) if values.contains(&text.as_ref()) => continue,
-                // A bare `on` is true to YAML.
-                Found::Wrong("a boolean") => format!("one of {}, in quotes", values.join(", ")),
+                FieldValue::Value(text) if values.contains(&text.as_ref()) => continue,
+                // YAML reads a bare `on` as true.
+                FieldValue::Wrong("a boolean") => format!("one of {}, in quotes", values.join(", ")),
                 _ => format!("one of {}", values.join(", ")),
             },
             Allows::Integer(min, max) => match spec.integer(field.name) {
-                Found::Value(number) if (*min..=*max).contains(&number) => continue,
+                FieldValue::Value(number) if (*min..=*max).contains(&number) => continue,
                 _ if *max == i64::MAX && *min == 0 => "a whole number, not negative".to_owned(),
                 _ if *max == i64::MAX => "a whole number".to_owned(),
                 _ => format!("a whole number from {min} to {max}"),
             },
             Allows::Trunk => match spec.objects(field.name) {
-                Found::Value(ranges) => {
+                FieldValue::Value(ranges) => {
                     for (index, range) in ranges.iter().enumerate() {
-                        check(TRUNK, range, &format!("{path}/{index}"), refusals);
+                        check(TRUNK, range, &format!("{path}/{index}"), violations);
                     }
                     continue;
                 }
                 _ => "a list of objects with id, or minID and maxID".to_owned(),
             },
         };
-        refusals.push(Refusal { path, found: raw.to_owned(), wanted });
+        violations.push(SchemaViolation { path, found: raw.to_owned(), wanted });
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_what_the_crd_refuses() {
+    fn rejects_what_the_crd_rejects() {
         for (kind, spec, want) in [
             (NetworkKind::Sriov, r#"{"resourceName":"x","vlan":4094,"spoofChk":"on","logLevel":""}"#, &[] as &[_]),
             (NetworkKind::Sriov, r#"{"resourceName":"x","vlan":4095}"#, &["/vlan"]),
@@ -175,8 +175,8 @@ mod tests {
             ),
             (NetworkKind::Ovs, r#"{"resourceName":"x","trunk":{}}"#, &["/trunk"]),
         ] {
-            let spec = Fields::parse(spec).unwrap();
-            let paths: Vec<_> = refusals(kind, &spec).into_iter().map(|refusal| refusal.path).collect();
+            let spec = RawFields::parse(spec).unwrap();
+            let paths: Vec<_> = violations(kind, &spec).into_iter().map(|refusal| refusal.path).collect();
             assert_eq!(paths, want, "{spec:?}");
         }
     }

@@ -1,10 +1,10 @@
-//! The part of `metadata` that rules look at.
+//! The part of `metadata` that rules read.
 
 use std::borrow::Cow;
 
-use super::raw::{Fields, Found};
+use super::raw::{FieldValue, RawFields};
 use super::{Misshapen, NetworkId, NetworkKind, OWNER_REF};
-use crate::json::{Error, Reader};
+use crate::json::{Error, JsonReader};
 
 /// An object's metadata.
 #[derive(Clone, Debug, Default)]
@@ -17,30 +17,30 @@ pub struct Meta<'a> {
     pub deleting: bool,
     /// Whether the object has metadata at all.
     pub is_there: bool,
-    annotations: Option<Fields<'a>>,
+    annotations: Option<RawFields<'a>>,
     owners: Vec<NetworkId>,
     /// The text of `metadata.ownerReferences`.
     references: Option<&'a str>,
 }
 
-/// The members of `metadata` that rules look at, found in one pass over all that stands there; the last of equal ones counts.
+/// The members of `metadata` that rules read, found in one pass; the last of duplicates counts.
 #[derive(Debug, Default)]
-pub(super) struct Metadata<'a> {
-    name: Found<Cow<'a, str>>,
-    namespace: Found<Cow<'a, str>>,
-    annotations: Found<Fields<'a>>,
+pub(super) struct RawMetadata<'a> {
+    name: FieldValue<Cow<'a, str>>,
+    namespace: FieldValue<Cow<'a, str>>,
+    annotations: FieldValue<RawFields<'a>>,
     owners: Option<&'a str>,
     deleting: bool,
 }
 
-impl<'a> Metadata<'a> {
-    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
+impl<'a> RawMetadata<'a> {
+    pub(super) fn read(reader: &mut JsonReader<'a>) -> Result<Self, Error> {
         let mut found = Self::default();
         reader.members(|reader, key, _| {
             match key.as_ref() {
-                "name" => found.name = Found::text(reader)?,
-                "namespace" => found.namespace = Found::text(reader)?,
-                "annotations" => found.annotations = Found::fields(reader)?,
+                "name" => found.name = FieldValue::text(reader)?,
+                "namespace" => found.namespace = FieldValue::text(reader)?,
+                "annotations" => found.annotations = FieldValue::fields(reader)?,
                 "ownerReferences" => found.owners = Some(reader.skip()?),
                 "deletionTimestamp" => found.deleting = reader.skip()? != "null",
                 _ => drop(reader.skip()?),
@@ -52,13 +52,13 @@ impl<'a> Metadata<'a> {
 }
 
 impl<'a> Meta<'a> {
-    /// The metadata of an object; what has a wrong type is noted and then treated as absent.
-    pub(super) fn of(metadata: Found<Metadata<'a>>, misshapen: &mut Vec<Misshapen>) -> Self {
-        let Some(found) = metadata.or_noted("/metadata", "an object", misshapen) else { return Self::default() };
-        let name = found.name.or_noted("/metadata/name", "a string", misshapen).unwrap_or_default();
-        let namespace = found.namespace.or_noted("/metadata/namespace", "a string", misshapen).unwrap_or_default();
-        let annotations = found.annotations.or_noted("/metadata/annotations", "an object", misshapen);
-        for (key, found) in annotations.iter().flat_map(Fields::no_texts) {
+    /// The metadata of an object; fields of a wrong type are recorded and treated as absent.
+    pub(super) fn of(metadata: FieldValue<RawMetadata<'a>>, misshapen: &mut Vec<Misshapen>) -> Self {
+        let Some(found) = metadata.or_record("/metadata", "an object", misshapen) else { return Self::default() };
+        let name = found.name.or_record("/metadata/name", "a string", misshapen).unwrap_or_default();
+        let namespace = found.namespace.or_record("/metadata/namespace", "a string", misshapen).unwrap_or_default();
+        let annotations = found.annotations.or_record("/metadata/annotations", "an object", misshapen);
+        for (key, found) in annotations.iter().flat_map(RawFields::no_texts) {
             let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));
             misshapen.push(Misshapen { pointer, wanted: "a string", found });
         }
@@ -79,7 +79,7 @@ impl<'a> Meta<'a> {
     }
 
     /// The owner references, of networks and of everything else.
-    pub(super) fn references(&self) -> Vec<Fields<'a>> {
+    pub(super) fn references(&self) -> Vec<RawFields<'a>> {
         references(self.references)
     }
 
@@ -95,12 +95,12 @@ impl<'a> Meta<'a> {
     }
 }
 
-fn references(raw: Option<&str>) -> Vec<Fields<'_>> {
-    raw.and_then(|raw| Fields::list(raw).value()).unwrap_or_default()
+fn references(raw: Option<&str>) -> Vec<RawFields<'_>> {
+    raw.and_then(|raw| RawFields::list(raw).value()).unwrap_or_default()
 }
 
-/// The network behind an ownerReference, which always stands in the same namespace.
-fn network_owner(owner: &Fields<'_>, namespace: &str) -> Option<NetworkId> {
+/// The network of an ownerReference, which is always in the same namespace.
+fn network_owner(owner: &RawFields<'_>, namespace: &str) -> Option<NetworkId> {
     let group = owner.text("apiVersion").value()?;
     let kind = NetworkKind::from_kind(&owner.text("kind").value()?)?;
     let name = owner.text("name").value().filter(|name| name.len() <= super::LONGEST_NAME)?.into_owned();

@@ -1,5 +1,5 @@
-//! The objects that nadmit judges: the NetworkAttachmentDefinition, and the three networks the SR-IOV operator renders
-//! one from. Reading never fails on a wrong type; it says so.
+//! The judged objects: the NetworkAttachmentDefinition, and the three networks the SR-IOV operator renders one from. Reading
+//! never fails on a wrong type; it records it.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod change;
@@ -12,22 +12,22 @@ mod render;
 use std::borrow::Cow;
 use std::fmt;
 
-pub use change::{LONGEST_OWNER, MOST_OWNERS};
+pub use change::{LONGEST_OWNER, MAX_OWNERS};
 pub use meta::Meta;
 pub use network::{Network, NetworkKind};
-pub(crate) use render::offset_of_ink;
-pub use render::{Fault, Rendered, render};
+pub(crate) use render::offset_of_nonblank;
+pub use render::{RenderFault, Rendered, render};
 
-use crate::json::Reader;
-use raw::Head;
+use crate::json::JsonReader;
+use raw::RawObject;
 
-/// The annotation Multus looks a device up by.
+/// The annotation through which Multus finds a device.
 pub const RESOURCE_NAME: &str = "k8s.v1.cni.cncf.io/resourceName";
-/// The annotation in which the operator notes which network a NAD was rendered from.
+/// The annotation in which the operator records the network of a NAD.
 pub const OWNER_REF: &str = "sriovnetwork.openshift.io/owner-ref";
-/// The annotation in which the operator notes where it last put a network's NAD.
+/// The annotation in which the operator records where it last created a network's NAD.
 pub const LAST_NAMESPACE: &str = "operator.sriovnetwork.openshift.io/last-network-namespace";
-/// The annotations that rules read. A write that changes another one changes nothing that is judged.
+/// The annotations that rules read. Changes to others are not judged.
 pub const READ_ANNOTATIONS: [&str; 3] = [RESOURCE_NAME, OWNER_REF, LAST_NAMESPACE];
 /// The API group of the operator's kinds.
 pub const NETWORK_GROUP: &str = "sriovnetwork.openshift.io";
@@ -50,14 +50,14 @@ pub enum Object<'a> {
 pub struct Misshapen {
     /// Where.
     pub pointer: String,
-    /// What the schema wants.
+    /// The expected type.
     pub wanted: &'static str,
     /// What is there.
     pub found: &'static str,
 }
 
 impl Misshapen {
-    /// What to write instead. YAML takes more for a number or a boolean than one would think: `n`, `on`, `1e3`.
+    /// How to fix it. YAML reads more as a number or boolean than one might expect: `n`, `on`, `1e3`.
     pub fn help(&self) -> String {
         let in_quotes = if matches!(self.found, "a boolean" | "a number") { ", in quotes" } else { "" };
         format!("write {}{in_quotes}", self.wanted)
@@ -73,7 +73,7 @@ pub struct Nad<'a> {
     pub config: Option<Cow<'a, str>>,
     /// Fields of `spec` that the schema does not have: the API server drops them.
     pub unknown: Vec<Cow<'a, str>>,
-    /// What has a wrong type.
+    /// Fields of a wrong type.
     pub misshapen: Vec<Misshapen>,
 }
 
@@ -125,24 +125,24 @@ impl fmt::Display for NetworkId {
     }
 }
 
-/// Why a text is no object of ours.
+/// Why a text is not an object.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The text is not a JSON object.
-    #[error("it is not a JSON object")]
+    #[error("not a JSON object")]
     NotAnObject(#[from] crate::json::Error),
 }
 
 impl<'a> Object<'a> {
     /// Reads an object of a kind that nadmit judges; `None` for all others.
     pub fn read(json: &'a str) -> Result<Option<Self>, ReadError> {
-        Ok(Reader::whole(json, Self::read_next)?)
+        Ok(JsonReader::whole(json, Self::read_next)?)
     }
 
     /// Reads the objects of a list, as far as they are of kinds that nadmit judges.
     pub fn read_list(json: &'a str) -> Result<Vec<Self>, ReadError> {
         let mut objects = Vec::new();
-        Reader::whole(json, |reader| {
+        JsonReader::whole(json, |reader| {
             reader.members(|reader, key, _| match key.as_ref() {
                 "items" => reader.elements(|reader| {
                     objects.extend(Self::read_next(reader)?);
@@ -155,8 +155,8 @@ impl<'a> Object<'a> {
     }
 
     /// The same for the object that comes next in a longer text.
-    pub(crate) fn read_next(reader: &mut Reader<'a>) -> Result<Option<Self>, crate::json::Error> {
-        let head = Head::read(reader)?;
+    pub(crate) fn read_next(reader: &mut JsonReader<'a>) -> Result<Option<Self>, crate::json::Error> {
+        let head = RawObject::read(reader)?;
         let group = head.api_version.split_once('/').map_or("", |(group, _)| group);
         Ok(match group {
             NAD_GROUP if head.kind == "NetworkAttachmentDefinition" => Some(Self::Nad(Nad::from_head(head))),
@@ -183,12 +183,12 @@ impl<'a> Object<'a> {
 }
 
 impl<'a> Nad<'a> {
-    fn from_head(head: Head<'a>) -> Self {
+    fn from_head(head: RawObject<'a>) -> Self {
         let mut misshapen = Vec::new();
         let meta = Meta::of(head.metadata, &mut misshapen);
-        let mut spec = head.spec.or_noted("/spec", "an object", &mut misshapen).unwrap_or_default();
+        let mut spec = head.spec.or_record("/spec", "an object", &mut misshapen).unwrap_or_default();
         let wanted = "a string that holds the JSON text";
-        let config = spec.take_text("config").or_noted("/spec/config", wanted, &mut misshapen);
+        let config = spec.take_text("config").or_record("/spec/config", wanted, &mut misshapen);
         let unknown = spec.keys().filter(|key| *key != "config").map(|key| Cow::Owned(key.to_owned())).collect();
         Self { meta, config, unknown, misshapen }
     }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::raw::{Fields, Head};
-use super::{Meta, Misshapen, NetworkId};
+use super::raw::{RawFields, RawObject};
+use super::{LAST_NAMESPACE, Meta, Misshapen, NetworkId};
 
 /// The three kinds of network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,16 +66,16 @@ pub struct Network<'a> {
     /// Its metadata.
     pub meta: Meta<'a>,
     /// Its spec, read field by field.
-    pub spec: Fields<'a>,
+    pub spec: RawFields<'a>,
     /// What has a wrong type in metadata, or a spec that is none.
     pub misshapen: Vec<Misshapen>,
 }
 
 impl<'a> Network<'a> {
-    pub(super) fn read(kind: NetworkKind, head: Head<'a>) -> Self {
+    pub(super) fn read(kind: NetworkKind, head: RawObject<'a>) -> Self {
         let mut misshapen = Vec::new();
         let meta = Meta::of(head.metadata, &mut misshapen);
-        let spec = head.spec.or_noted("/spec", "an object", &mut misshapen).unwrap_or_default();
+        let spec = head.spec.or_record("/spec", "an object", &mut misshapen).unwrap_or_default();
         Self { kind, meta, spec, misshapen }
     }
 
@@ -106,5 +106,15 @@ impl<'a> Network<'a> {
             target if target.is_empty() => self.meta.namespace.clone(),
             target => target,
         }
+    }
+
+    /// The namespace that the operator recorded as the last target, if it is another one than the current target.
+    pub fn previous_namespace(&self) -> Option<Cow<'a, str>> {
+        self.meta.annotation(LAST_NAMESPACE).filter(|last| !last.is_empty() && *last != self.target_namespace())
+    }
+
+    /// Whether the operator recorded that it rendered the NAD to the current target.
+    pub fn is_rendered_to_target(&self) -> bool {
+        self.meta.annotation(LAST_NAMESPACE).is_some_and(|last| last == self.target_namespace())
     }
 }

@@ -1,24 +1,24 @@
-//! A JSON object read one level deep: its members, unread, where they stand.
+//! A JSON object parsed one level deep, with unparsed members.
 //!
-//! Admission sees whole objects of which the rules look at a handful of fields, and a mutating webhook sees them *before* the
-//! schema is enforced: any field may be of any type. So a field is read when it is asked for, and a wrong type is an answer.
+//! Admission sees whole objects of which the rules need few fields, and a mutating webhook sees them *before* schema validation:
+//! any field may be of any type. So a field is parsed on access, and a wrong type is a valid result.
 
 use std::borrow::Cow;
 
 use super::Misshapen;
-use super::meta::Metadata;
-use crate::json::{Error, Reader};
+use super::meta::RawMetadata;
+use crate::json::{Error, JsonReader};
 
-/// How many members are compared in any order, which takes the square of their number.
-const MOST_UNORDERED: usize = 256;
+/// How many members are compared in any order, which is quadratic.
+const MAX_UNORDERED: usize = 256;
 
 /// The members of an object, in the order of the text.
 #[derive(Clone, Debug, Default)]
-pub struct Fields<'a>(Vec<Field<'a>>);
+pub struct RawFields<'a>(Vec<RawField<'a>>);
 
 /// A member of an object.
 #[derive(Clone, Debug)]
-struct Field<'a> {
+struct RawField<'a> {
     key: Cow<'a, str>,
     /// Its value, as it is written.
     raw: &'a str,
@@ -26,9 +26,9 @@ struct Field<'a> {
     text: Option<Cow<'a, str>>,
 }
 
-/// What a field holds, compared with what was asked for.
+/// The value of a field, compared with the requested type.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Found<T> {
+pub enum FieldValue<T> {
     /// Not there, or null.
     #[default]
     Absent,
@@ -38,7 +38,7 @@ pub enum Found<T> {
     Wrong(&'static str),
 }
 
-impl<T> Found<T> {
+impl<T> FieldValue<T> {
     /// The value, if it is one.
     pub fn value(self) -> Option<T> {
         match self {
@@ -47,15 +47,15 @@ impl<T> Found<T> {
         }
     }
 
-    /// What there is besides what was asked for.
+    /// The result for a value of another type.
     fn other(raw: &str) -> Self {
         if raw == "null" { Self::Absent } else { Self::Wrong(describe(raw)) }
     }
 
     /// What `read` makes of the object that comes next.
     fn object<'a>(
-        reader: &mut Reader<'a>,
-        read: impl FnOnce(&mut Reader<'a>) -> Result<T, Error>,
+        reader: &mut JsonReader<'a>,
+        read: impl FnOnce(&mut JsonReader<'a>) -> Result<T, Error>,
     ) -> Result<Self, Error> {
         match reader.peek() {
             Some(b'{') => read(reader).map(Self::Value),
@@ -63,8 +63,8 @@ impl<T> Found<T> {
         }
     }
 
-    /// The value; one of another type is noted and then treated as absent.
-    pub(super) fn or_noted(self, pointer: &str, wanted: &'static str, misshapen: &mut Vec<Misshapen>) -> Option<T> {
+    /// The value; one of another type is recorded and treated as absent.
+    pub(super) fn or_record(self, pointer: &str, wanted: &'static str, misshapen: &mut Vec<Misshapen>) -> Option<T> {
         if let Self::Wrong(found) = self {
             misshapen.push(Misshapen { pointer: pointer.to_owned(), wanted, found });
         }
@@ -72,31 +72,31 @@ impl<T> Found<T> {
     }
 }
 
-impl<'a> Found<Cow<'a, str>> {
+impl<'a> FieldValue<Cow<'a, str>> {
     /// The string that comes next.
-    pub(super) fn text(reader: &mut Reader<'a>) -> Result<Self, Error> {
+    pub(super) fn text(reader: &mut JsonReader<'a>) -> Result<Self, Error> {
         let start = reader.at();
         Ok(reader.text()?.map_or_else(|| Self::other(reader.text_from(start)), Self::Value))
     }
 }
 
-impl<'a> Found<Fields<'a>> {
+impl<'a> FieldValue<RawFields<'a>> {
     /// The object that comes next.
-    pub(super) fn fields(reader: &mut Reader<'a>) -> Result<Self, Error> {
-        Self::object(reader, Fields::read)
+    pub(super) fn fields(reader: &mut JsonReader<'a>) -> Result<Self, Error> {
+        Self::object(reader, RawFields::read)
     }
 }
 
-impl<'a> Fields<'a> {
+impl<'a> RawFields<'a> {
     /// The members of an object's text.
     pub fn parse(json: &'a str) -> Result<Self, Error> {
-        Reader::whole(json, Self::read)
+        JsonReader::whole(json, Self::read)
     }
 
-    fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
+    fn read(reader: &mut JsonReader<'a>) -> Result<Self, Error> {
         let mut fields = Vec::new();
         reader.members(|reader, key, _| {
-            fields.push(Field::read(key, reader)?);
+            fields.push(RawField::read(key, reader)?);
             Ok(())
         })?;
         Ok(Self(fields))
@@ -118,9 +118,9 @@ impl<'a> Fields<'a> {
         Self(self.0.iter().filter(|field| field.key != key).cloned().collect())
     }
 
-    /// Whether both say the same. The API server writes members in one order; where somebody else does not, long objects count as different.
+    /// Whether both are equal. The API server writes members in a fixed order; long objects in another order count as different.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let says = |one: &Field<'_>, other: &Field<'_>| match (&one.text, &other.text) {
+        let says = |one: &RawField<'_>, other: &RawField<'_>| match (&one.text, &other.text) {
             (Some(one), Some(other)) => one == other,
             _ => one.raw == other.raw,
         };
@@ -131,12 +131,12 @@ impl<'a> Fields<'a> {
                 (one, other) => one.is_none() && other.is_none(),
             })
         };
-        let is_short = self.0.len().max(other.0.len()) <= MOST_UNORDERED;
+        let is_short = self.0.len().max(other.0.len()) <= MAX_UNORDERED;
         (self.0.len() == other.0.len() && in_order()) || (is_short && has(self, other) && has(other, self))
     }
 
     /// The last field of that name; null counts as absent, as it does for the API server.
-    fn get(&self, key: &str) -> Option<&Field<'a>> {
+    fn get(&self, key: &str) -> Option<&RawField<'a>> {
         self.0.iter().rfind(|field| field.key == key).filter(|field| field.raw != "null")
     }
 
@@ -146,74 +146,74 @@ impl<'a> Fields<'a> {
     }
 
     /// A string.
-    pub fn text(&self, key: &str) -> Found<Cow<'a, str>> {
+    pub fn text(&self, key: &str) -> FieldValue<Cow<'a, str>> {
         match self.get(key) {
-            None => Found::Absent,
-            Some(field) => field.text.clone().map_or(Found::Wrong(describe(field.raw)), Found::Value),
+            None => FieldValue::Absent,
+            Some(field) => field.text.clone().map_or(FieldValue::Wrong(describe(field.raw)), FieldValue::Value),
         }
     }
 
-    /// The same where nobody asks for it again: a config is long, and need not be copied.
-    pub(super) fn take_text(&mut self, key: &str) -> Found<Cow<'a, str>> {
+    /// The same, moved out: a config is long and need not be copied.
+    pub(super) fn take_text(&mut self, key: &str) -> FieldValue<Cow<'a, str>> {
         match self.0.iter_mut().rfind(|field| field.key == key) {
-            None => Found::Absent,
-            Some(field) => field.text.take().map_or_else(|| Found::other(field.raw), Found::Value),
+            None => FieldValue::Absent,
+            Some(field) => field.text.take().map_or_else(|| FieldValue::other(field.raw), FieldValue::Value),
         }
     }
 
     /// An integer; `5.0` is one, as it is for the API server.
-    pub fn integer(&self, key: &str) -> Found<i64> {
-        let Some(raw) = self.raw(key) else { return Found::Absent };
+    pub fn integer(&self, key: &str) -> FieldValue<i64> {
+        let Some(raw) = self.raw(key) else { return FieldValue::Absent };
         let exact = raw.parse().ok();
         let float =
             || raw.parse().ok().filter(|float: &f64| float.fract() == 0.0 && float.abs() < 9e18).map(|f| f as i64);
-        exact.or_else(float).map_or(Found::Wrong(describe(raw)), Found::Value)
+        exact.or_else(float).map_or(FieldValue::Wrong(describe(raw)), FieldValue::Value)
     }
 
     /// A list of objects.
-    pub fn objects(&self, key: &str) -> Found<Vec<Self>> {
-        self.raw(key).map_or(Found::Absent, Self::list)
+    pub fn objects(&self, key: &str) -> FieldValue<Vec<Self>> {
+        self.raw(key).map_or(FieldValue::Absent, Self::list)
     }
 
     /// The objects in the text of a list.
-    pub(super) fn list(raw: &'a str) -> Found<Vec<Self>> {
+    pub(super) fn list(raw: &'a str) -> FieldValue<Vec<Self>> {
         let mut objects = Vec::new();
-        let read = Reader::whole(raw, |reader| {
+        let read = JsonReader::whole(raw, |reader| {
             reader.elements(|reader| {
                 objects.push(Self::read(reader)?);
                 Ok(())
             })
         });
-        read.map_or(Found::Wrong(describe(raw)), |()| Found::Value(objects))
+        read.map_or(FieldValue::Wrong(describe(raw)), |()| FieldValue::Value(objects))
     }
 }
 
-impl<'a> Field<'a> {
-    fn read(key: Cow<'a, str>, reader: &mut Reader<'a>) -> Result<Self, Error> {
+impl<'a> RawField<'a> {
+    fn read(key: Cow<'a, str>, reader: &mut JsonReader<'a>) -> Result<Self, Error> {
         let start = reader.at();
         let text = reader.text()?;
         Ok(Self { key, raw: reader.text_from(start), text })
     }
 }
 
-/// The four fields of an object that we look at, read in one go: whole objects are long, and most of them is not ours.
+/// The four fields of an object that are needed, read in one pass.
 #[derive(Debug, Default)]
-pub(super) struct Head<'a> {
+pub(super) struct RawObject<'a> {
     pub(super) api_version: Cow<'a, str>,
     pub(super) kind: Cow<'a, str>,
-    pub(super) metadata: Found<Metadata<'a>>,
-    pub(super) spec: Found<Fields<'a>>,
+    pub(super) metadata: FieldValue<RawMetadata<'a>>,
+    pub(super) spec: FieldValue<RawFields<'a>>,
 }
 
-impl<'a> Head<'a> {
-    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
+impl<'a> RawObject<'a> {
+    pub(super) fn read(reader: &mut JsonReader<'a>) -> Result<Self, Error> {
         let mut head = Self::default();
         reader.members(|reader, key, _| {
             match key.as_ref() {
                 "apiVersion" => head.api_version = reader.text()?.unwrap_or_default(),
                 "kind" => head.kind = reader.text()?.unwrap_or_default(),
-                "metadata" => head.metadata = Found::object(reader, Metadata::read)?,
-                "spec" => head.spec = Found::fields(reader)?,
+                "metadata" => head.metadata = FieldValue::object(reader, RawMetadata::read)?,
+                "spec" => head.spec = FieldValue::fields(reader)?,
                 _ => drop(reader.skip()?),
             }
             Ok(())
@@ -237,18 +237,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_is_asked_for() {
+    fn reads_requested_fields() {
         let fields =
-            Fields::parse(r#"{"s":"a\nb","i":7,"f":5.0,"o":{"k":"v"},"n":null,"l":[{"a":1}],"x":1.5}"#).unwrap();
-        assert_eq!(fields.text("s"), Found::Value("a\nb".into()));
-        assert_eq!(fields.text("i"), Found::Wrong("a number"));
-        assert_eq!(fields.text("n"), Found::Absent);
-        assert_eq!(fields.text("none"), Found::Absent);
-        assert_eq!(fields.integer("i"), Found::Value(7));
-        assert_eq!(fields.integer("f"), Found::Value(5));
-        assert_eq!(fields.integer("x"), Found::Wrong("a number"));
-        assert_eq!(fields.integer("s"), Found::Wrong("a string"));
+            RawFields::parse(r#"{"s":"a\nb","i":7,"f":5.0,"o":{"k":"v"},"n":null,"l":[{"a":1}],"x":1.5}"#).unwrap();
+        assert_eq!(fields.text("s"), FieldValue::Value("a\nb".into()));
+        assert_eq!(fields.text("i"), FieldValue::Wrong("a number"));
+        assert_eq!(fields.text("n"), FieldValue::Absent);
+        assert_eq!(fields.text("none"), FieldValue::Absent);
+        assert_eq!(fields.integer("i"), FieldValue::Value(7));
+        assert_eq!(fields.integer("f"), FieldValue::Value(5));
+        assert_eq!(fields.integer("x"), FieldValue::Wrong("a number"));
+        assert_eq!(fields.integer("s"), FieldValue::Wrong("a string"));
         assert_eq!(fields.objects("l").value().unwrap().len(), 1);
-        assert!(matches!(fields.objects("o"), Found::Wrong("an object")));
+        assert!(matches!(fields.objects("o"), FieldValue::Wrong("an object")));
     }
 }

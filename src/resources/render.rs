@@ -1,36 +1,36 @@
-//! The NAD the operator would make of a network.
+//! The NAD the operator would render from a network.
 //!
-//! The operator pastes text into a YAML template, reads the result as YAML and indents the JSON it finds in `config`. So does
-//! this: what a value does to the NAD is found out by rendering it, not by looking for suspicious characters.
+//! The operator pastes text into a YAML template, parses the result as YAML and indents the JSON in `config`. This module does
+//! the same: the effect of a value is found by rendering, not by searching for suspicious characters.
 
 use std::fmt::Write;
 use std::ops::Range;
 
 use super::{NAD_GROUP, Network, NetworkKind, OWNER_REF, RESOURCE_NAME};
 use crate::json::{self, Document};
-use crate::yaml::{self, Documents, Node};
+use crate::yaml::{self, Documents, YamlNode};
 
-/// What a network renders to.
+/// The rendering of a network.
 #[derive(Clone, Debug)]
 pub struct Rendered {
-    /// The NAD as JSON; absent where the operator makes none, or not the one that was meant.
+    /// The NAD as JSON; absent if the operator creates none, or not the intended one.
     pub nad: Option<String>,
     /// Its config, formatted as the operator formats it.
     pub config: String,
     /// What is wrong with the rendering.
-    pub fault: Option<Fault>,
+    pub fault: Option<RenderFault>,
     /// Which field of the network each part of the config came from.
-    fields: Vec<Field>,
+    fields: Vec<RenderedField>,
 }
 
-/// Why the operator does not make the NAD that was meant.
+/// Why the operator does not create the intended NAD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum RenderFault {
     /// The filled template is not YAML.
     NotYaml(String),
-    /// It holds another number of objects than one.
+    /// It contains not exactly one object.
     Documents(usize),
-    /// A field of the NAD is not what it was meant to be; the JSON pointer says which.
+    /// A field of the NAD differs from the intended value; its JSON pointer.
     Differs(String),
     /// A name or namespace that YAML reads as something other than text: which, and what it was.
     NotText(&'static str, String),
@@ -40,12 +40,12 @@ pub enum Fault {
 
 /// A part of the config and the field of the network's spec it came from.
 #[derive(Clone, Debug)]
-struct Field {
+struct RenderedField {
     /// The spec's field, or `name` for the network's own name.
     name: &'static str,
-    /// Which characters, blanks not counted: blanks are what the operator's formatting changes.
+    /// The range of non-blank characters: the operator's formatting changes only blanks.
     ink: Range<usize>,
-    /// How much of that stands before the author's own text (`"ipam":`).
+    /// How many of those precede the author's text (`"ipam":`).
     lead: usize,
 }
 
@@ -60,13 +60,13 @@ pub fn render(network: &Network<'_>, prefix: &str) -> Rendered {
          annotations:\n    {RESOURCE_NAME}: {resource}\n    {OWNER_REF}: {owner}\nspec:\n  config: '{}'\n",
         template.config
     );
-    let meant = Meant { name, namespace: &namespace, resource: &resource, owner: &owner };
+    let meant = ExpectedNad { name, namespace: &namespace, resource: &resource, owner: &owner };
     let mut rendered = Rendered { nad: None, config: String::new(), fault: None, fields: template.fields };
     match read(&manifest, &meant) {
         Err(fault) => rendered.fault = Some(fault),
         Ok(config) => match indent(&config) {
             Err(error) => {
-                rendered.fault = Some(Fault::NotJson(error));
+                rendered.fault = Some(RenderFault::NotJson(error));
                 rendered.config = config;
             }
             Ok(config) => {
@@ -82,19 +82,19 @@ impl Rendered {
     /// The field of the network that a byte of the config came from, and the place in that field's own text, counted in
     /// characters that are not blank.
     pub fn origin(&self, offset: usize) -> Option<(&'static str, usize)> {
-        let ink = ink_before(&self.config, offset);
+        let ink = nonblank_before(&self.config, offset);
         let field = self.fields.iter().find(|field| field.ink.contains(&ink))?;
         Some((field.name, (ink - field.ink.start).saturating_sub(field.lead)))
     }
 }
 
-/// How many characters that are not blank stand before a byte of a text.
-fn ink_before(text: &str, offset: usize) -> usize {
+/// How many non-blank characters precede a byte of a text.
+fn nonblank_before(text: &str, offset: usize) -> usize {
     text.get(..offset).unwrap_or(text).chars().filter(|character| !character.is_whitespace()).count()
 }
 
 /// The places of those characters in a text that is yet to go through YAML, where a doubled quote becomes one.
-fn ink_places(text: &str) -> impl Iterator<Item = usize> {
+fn nonblank_places(text: &str) -> impl Iterator<Item = usize> {
     let mut after_quote = false;
     text.char_indices().filter_map(move |(at, character)| {
         let is_second = character == '\'' && after_quote;
@@ -103,15 +103,15 @@ fn ink_places(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What the NAD is meant to be.
-struct Meant<'a> {
+/// The intended NAD.
+struct ExpectedNad<'a> {
     name: &'a str,
     namespace: &'a str,
     resource: &'a str,
     owner: &'a str,
 }
 
-impl Meant<'_> {
+impl ExpectedNad<'_> {
     fn nad(&self, config: &str) -> String {
         serde_json::json!({
             "apiVersion": format!("{NAD_GROUP}/v1"),
@@ -128,28 +128,28 @@ impl Meant<'_> {
 }
 
 /// Reads the filled template as the operator does and returns the config, if all else is as it was meant.
-fn read(manifest: &str, meant: &Meant<'_>) -> Result<String, Fault> {
-    // The Go library takes no other control characters, wherever they stand.
+fn read(manifest: &str, meant: &ExpectedNad<'_>) -> Result<String, RenderFault> {
+    // The Go library accepts no other control characters.
     let printable = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{85}') || !c.is_control();
     if let Some(control) = manifest.chars().find(|c| !printable(*c)) {
-        return Err(Fault::NotYaml(format!("it has the control character U+{:04X}", control as u32)));
+        return Err(RenderFault::NotYaml(format!("it contains the control character U+{:04X}", control as u32)));
     }
-    // The Kubernetes reader cuts at every line that starts with three dashes, wherever it stands.
+    // The Kubernetes reader splits at every line that starts with three dashes.
     let documents = manifest.split("\n---").filter(|document| !document.trim().is_empty()).count();
     if documents != 1 {
-        return Err(Fault::Documents(documents));
+        return Err(RenderFault::Documents(documents));
     }
-    // As it was meant it holds a dozen values and no alias.
+    // The intended result has a dozen values and no alias.
     let mut nodes = Documents::small(manifest);
     let node = match nodes.next().map(|document| document.node) {
         Some(Ok(node)) => node,
-        Some(Err(error)) => return Err(Fault::NotYaml(error.problem)),
-        None => return Err(Fault::Documents(0)),
+        Some(Err(error)) => return Err(RenderFault::NotYaml(error.problem)),
+        None => return Err(RenderFault::Documents(0)),
     };
     if let Some(more) = nodes.next() {
-        return Err(more.node.map_or_else(|error| Fault::NotYaml(error.problem), |_| Fault::Documents(2)));
+        return Err(more.node.map_or_else(|error| RenderFault::NotYaml(error.problem), |_| RenderFault::Documents(2)));
     }
-    let differs = |pointer: &str| Err(Fault::Differs(pointer.to_owned()));
+    let differs = |pointer: &str| Err(RenderFault::Differs(pointer.to_owned()));
     for (pointer, keys) in [
         ("", &["apiVersion", "kind", "metadata", "spec"] as &[&str]),
         ("/metadata", &["name", "namespace", "annotations"]),
@@ -174,7 +174,7 @@ fn read(manifest: &str, meant: &Meant<'_>) -> Result<String, Fault> {
         match found.as_str() {
             Some(text) if text == want => {}
             Some(_) => return differs(pointer),
-            // Nothing was meant and nothing is there: the context of `kubectl apply` will tell.
+            // No namespace is given: `kubectl apply` uses that of the context.
             None if want.is_empty() => {}
             None => return Err(not_text(pointer, found)),
         }
@@ -191,15 +191,15 @@ fn read(manifest: &str, meant: &Meant<'_>) -> Result<String, Fault> {
     }
 }
 
-fn not_text(pointer: &str, found: &Node) -> Fault {
+fn not_text(pointer: &str, found: &YamlNode) -> RenderFault {
     let what = if pointer.ends_with("namespace") { "namespace" } else { "name" };
-    Fault::NotText(what, found.to_json())
+    RenderFault::NotText(what, found.to_json())
 }
 
-/// The template's config, filled, with a note of what came from where.
+/// The filled config template, with the origin of each part.
 struct Template {
     config: String,
-    fields: Vec<Field>,
+    fields: Vec<RenderedField>,
 }
 
 impl Template {
@@ -271,7 +271,7 @@ impl Template {
         self.part("trunk", "\"trunk\":", &format!("[{ranges}]"), ",");
     }
 
-    /// The operator takes every blank out of `ipam`, inside its strings too.
+    /// The operator removes all spaces from `ipam`, also inside strings.
     fn ipam(&mut self, ipam: &str) {
         let squeezed: String = ipam.split_whitespace().collect();
         let text = if ipam.is_empty() { "{}" } else { &squeezed };
@@ -314,11 +314,11 @@ impl Template {
         self.config.push_str(lead);
         self.config.push_str(text);
         self.config.push_str(tail);
-        self.fields.push(Field { name, ink: start..self.ink(), lead: ink_before(lead, lead.len()) });
+        self.fields.push(RenderedField { name, ink: start..self.ink(), lead: nonblank_before(lead, lead.len()) });
     }
 
     fn ink(&self) -> usize {
-        ink_places(&self.config).count()
+        nonblank_places(&self.config).count()
     }
 }
 
@@ -378,7 +378,7 @@ fn indent(text: &str) -> Result<String, json::Error> {
     if out.len() > json::MAX_BYTES { Err(too_large) } else { Ok(out) }
 }
 
-/// Where the author's own text of a field holds the n-th character that is not blank.
-pub(crate) fn offset_of_ink(text: &str, nth: usize) -> usize {
-    ink_places(text).nth(nth).unwrap_or(text.len())
+/// The offset of the n-th non-blank character in the author's text.
+pub(crate) fn offset_of_nonblank(text: &str, nth: usize) -> usize {
+    nonblank_places(text).nth(nth).unwrap_or(text.len())
 }

@@ -1,4 +1,4 @@
-//! A verdict as the API server wants it answered.
+//! A verdict as an AdmissionReview response.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,16 +7,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::words::{cause, denial, field, warnings};
-use super::{Endpoint, NoSubject, Review};
+use super::messages::{cause, denial, field, warnings};
+use super::{Endpoint, Review, SkipReason};
 use crate::json::write::push_quoted;
-use crate::policy::{Action, Because, Class, Finding, Mode, StatusVerdict, Verdict, Writer, is_cured_by_retry};
+use crate::policy::{
+    Action, Class, ExcuseReason, Finding, Mode, StatusVerdict, StatusWriter, Verdict, is_fixed_by_retry,
+};
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub enum Outcome {
     /// There was nothing to judge.
-    Nothing(NoSubject, Mode),
+    Nothing(SkipReason, Mode),
     /// It was judged.
     Judged(Verdict),
     /// A write to a status was judged.
@@ -30,12 +32,12 @@ pub enum Decision {
     Allow,
     /// Stored with the repair.
     Patch,
-    /// Refused.
+    /// Denied.
     Deny,
 }
 
 impl Decision {
-    /// As annotations, metrics and logs spell it.
+    /// The name in annotations, metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -62,16 +64,16 @@ impl Outcome {
         }
     }
 
-    /// What a write to a status shows, and who makes it.
-    pub fn status(&self) -> Option<(Class, &Writer)> {
+    /// The class and writer of a status write.
+    pub fn status(&self) -> Option<(Class, &StatusWriter)> {
         match self {
             Self::Status(status) => Some((status.class, &status.writer)),
             Self::Judged(_) | Self::Nothing(..) => None,
         }
     }
 
-    /// What was found that is this endpoint's business: what is repaired at the first, everything else at the second, so that
-    /// nothing is told twice about one write.
+    /// The findings for this endpoint: repairs at /mutate, everything else at /validate, so that nothing is reported twice for
+    /// one write.
     pub fn findings(&self, endpoint: Endpoint) -> impl Iterator<Item = &Finding> {
         let all = self.verdict().map(|verdict| verdict.findings.as_slice()).unwrap_or_default();
         all.iter().filter(move |finding| endpoint != Endpoint::Mutate || finding.action == Action::Patch)
@@ -85,7 +87,7 @@ impl Outcome {
         }
     }
 
-    /// Which rules found something, and what is done about it.
+    /// The rules with findings, and their actions.
     fn rules(&self, endpoint: Endpoint) -> String {
         listed(self.findings(endpoint).map(|finding| (finding, finding.action)))
     }
@@ -100,7 +102,7 @@ fn listed<'f>(findings: impl Iterator<Item = (&'f Finding, Action)>) -> String {
     let mut list = String::new();
     let mut seen = BTreeSet::new();
     for (finding, action) in findings {
-        let because = finding.because.as_ref().map(Because::name);
+        let because = finding.because.as_ref().map(ExcuseReason::name);
         // The findings of two rules may alternate.
         if !seen.insert((finding.rule.id, action, because)) {
             continue;
@@ -114,24 +116,24 @@ fn listed<'f>(findings: impl Iterator<Item = (&'f Finding, Action)>) -> String {
     list
 }
 
-/// What a review is answered with.
+/// The response to a review.
 #[derive(Debug)]
-pub struct Answer {
+pub struct AdmissionResponse {
     /// The body.
     pub body: Vec<u8>,
     /// What is decided.
     pub decision: Decision,
-    /// Which rules found something, and what is done about it: `sriov/vlan=deny,sriov/on-off=warn(ratchet)`.
+    /// The rules with findings and their actions: `sriov/vlan=deny,sriov/on-off=warn(ratchet)`.
     pub rules: String,
     /// In audit mode: which rules would have done what.
     pub would: String,
 }
 
 /// Answers a review.
-pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Answer {
+pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> AdmissionResponse {
     let decision = outcome.decision(endpoint);
     let (rules, would) = (outcome.rules(endpoint), outcome.would(endpoint));
-    // Every review is answered, and nearly all that is written is known beforehand.
+    // Written by hand: every review has a response, and most of it is constant.
     let mut body = String::with_capacity(1024);
     body.push_str("{\"apiVersion\":\"");
     body.push_str(review.version.api_version());
@@ -140,7 +142,7 @@ pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Ans
     body.push_str(if decision == Decision::Deny { ",\"allowed\":false" } else { ",\"allowed\":true" });
     match (outcome, decision) {
         (_, Decision::Deny) => push_member(&mut body, "status", &status(review, outcome)),
-        // A patch without its type, or the other way round, is an error to the API server; so is either where nothing is repaired.
+        // The API server requires patch and patchType together, and neither without a repair.
         (Outcome::Judged(verdict), Decision::Patch) => {
             body.push_str(",\"patch\":\"");
             STANDARD.encode_string(serde_json::to_vec(&verdict.patch).unwrap_or_default(), &mut body);
@@ -166,15 +168,15 @@ pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Ans
         }
     }
     body.push('}');
-    let warnings = said(outcome, endpoint);
+    let warnings = warnings_for(outcome, endpoint);
     if !warnings.is_empty() {
         push_member(&mut body, "warnings", &warnings);
     }
     body.push_str("}}");
-    Answer { body: body.into_bytes(), decision, rules, would }
+    AdmissionResponse { body: body.into_bytes(), decision, rules, would }
 }
 
-/// What is not written often enough to be written by hand.
+/// Serializes rare members with serde.
 fn push_member(body: &mut String, key: &str, value: &impl Serialize) {
     // Strings and numbers only: nothing in it can fail to be written.
     let value = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
@@ -182,63 +184,68 @@ fn push_member(body: &mut String, key: &str, value: &impl Serialize) {
 }
 
 #[derive(Serialize)]
-struct Status<'a> {
+struct ApiStatus<'a> {
     status: &'static str,
     code: u16,
     reason: &'static str,
     message: String,
-    details: Details<'a>,
+    details: StatusDetails<'a>,
 }
 
 #[derive(Serialize)]
-struct Details<'a> {
+struct StatusDetails<'a> {
     name: &'a str,
     group: &'a str,
     kind: &'a str,
-    causes: Vec<Cause>,
+    causes: Vec<StatusCause>,
 }
 
 #[derive(Serialize)]
-struct Cause {
+struct StatusCause {
     reason: &'static str,
     message: String,
     field: String,
 }
 
-/// `Invalid` with one cause for each finding is what kubectl lists line by line. `Conflict` is what makes a client read again and
-/// try again, so it is said where that helps.
-fn status<'r>(review: &'r Review<'_>, outcome: &Outcome) -> Status<'r> {
+/// `Invalid` with one cause per finding is listed line by line by kubectl. `Conflict` makes clients read again and retry, so it
+/// is used where that helps.
+fn status<'r>(review: &'r Review<'_>, outcome: &Outcome) -> ApiStatus<'r> {
     let denied: Vec<&Finding> =
         outcome.findings(Endpoint::Validate).filter(|finding| finding.action == Action::Deny).collect();
-    let causes = denied.iter().map(|finding| Cause {
+    let causes = denied.iter().map(|finding| StatusCause {
         reason: "FieldValueInvalid",
         message: cause(finding),
         field: field(finding),
     });
     let request = &review.request;
-    let is_conflict = denied.iter().all(|finding| is_cured_by_retry(finding.rule));
-    Status {
+    let is_conflict = denied.iter().all(|finding| is_fixed_by_retry(finding.rule));
+    ApiStatus {
         status: "Failure",
         code: if is_conflict { 409 } else { 422 },
         reason: if is_conflict { "Conflict" } else { "Invalid" },
         message: denial(&denied),
-        details: Details { name: &request.name, group: &request.group, kind: &request.kind, causes: causes.collect() },
+        details: StatusDetails {
+            name: &request.name,
+            group: &request.group,
+            kind: &request.kind,
+            causes: causes.collect(),
+        },
     }
 }
 
-/// The warnings. Both webhooks see a write: the first tells what it repaired, the second whatever is wrong with the result.
-fn said(outcome: &Outcome, endpoint: Endpoint) -> Vec<String> {
+/// The warnings. Both webhooks review a write: /mutate reports repairs, /validate everything else.
+fn warnings_for(outcome: &Outcome, endpoint: Endpoint) -> Vec<String> {
     match (outcome, endpoint) {
-        // The operator reads no warnings; its log would only fill with them.
+        // The operator does not read warnings; they would only fill its log.
         _ if outcome.verdict().is_some_and(|verdict| verdict.is_operators) => Vec::new(),
         (Outcome::Judged(_), Endpoint::Mutate) => warnings(outcome.findings(endpoint)),
         (Outcome::Judged(_), Endpoint::Validate) | (Outcome::Status(_), _) => {
             warnings(outcome.findings(endpoint).filter(|finding| finding.action == Action::Warn))
         }
-        (Outcome::Nothing(NoSubject::Unreadable, _), Endpoint::Validate) => {
-            vec!["nadmit found no object in the request that it can read, and judged nothing".to_owned()]
+        (Outcome::Nothing(SkipReason::Unreadable, _), Endpoint::Validate) => {
+            vec!["nadmit could not read the object in the request and judged nothing".to_owned()]
         }
-        (Outcome::Nothing(NoSubject::OtherKind, _), Endpoint::Validate) => {
+        (Outcome::Nothing(SkipReason::OtherKind, _), Endpoint::Validate) => {
             vec!["nadmit does not judge objects of this kind; its webhook need not be registered for them".to_owned()]
         }
         _ => Vec::new(),

@@ -1,36 +1,34 @@
-//! The AdmissionReview on the wire: what the API server asks, and what it is answered.
+//! The AdmissionReview wire format: requests and responses.
 //!
-//! The types are our own and borrow from the body: the object is judged where it stands, and what nobody looks at is
-//! skipped, not built.
+//! The types are our own and borrow from the body: the object is judged in place, and unneeded parts are skipped, not built.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod answer;
-mod failed;
-mod words;
+mod fallback;
+mod messages;
 
 use std::borrow::Cow;
 
-pub use answer::{Answer, Decision, Outcome, answer};
-pub use failed::{Envelope, INTERNAL, Spared};
+pub use answer::{AdmissionResponse, Decision, Outcome, answer};
+pub use fallback::{AllowReason, Envelope, INTERNAL};
 
-use crate::json::{self, Reader};
+use crate::json::{self, JsonReader};
 use crate::policy::{StatusWrite, Subject};
 use crate::resources::Object;
 
-/// What is asked for.
+/// The endpoint of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     /// Repair; never deny.
     Mutate,
     /// Deny or warn about what will be stored; never repair.
     Validate,
-    /// Deny or warn about a write to a status, of which the answer must be had before the client's own resourceVersion is lost;
-    /// never repair.
+    /// Deny or warn about a status write, before the client's own resourceVersion is lost; never repair.
     Status,
 }
 
 impl Endpoint {
-    /// As metrics and logs spell it.
+    /// The name in metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mutate => "mutate",
@@ -61,7 +59,7 @@ impl Operation {
         }
     }
 
-    /// As metrics and logs spell it.
+    /// The name in metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -74,12 +72,12 @@ impl Operation {
 
 /// The version of the review, which the answer repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+enum ReviewVersion {
     V1,
     V1Beta1,
 }
 
-impl Version {
+impl ReviewVersion {
     fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "admission.k8s.io/v1",
@@ -88,7 +86,7 @@ impl Version {
     }
 }
 
-/// Why a body is no review. The API server then does as failurePolicy says.
+/// Why a body is not a review. failurePolicy then decides.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
     /// It is not text.
@@ -108,15 +106,15 @@ pub enum ReviewError {
     /// There is nothing in it to answer.
     #[error("the AdmissionReview has no request with a uid")]
     NoRequest,
-    /// Nobody knows what is to be done to the object.
-    #[error("the AdmissionReview is about the operation `{0}`, which is none")]
+    /// The operation is unknown.
+    #[error("the AdmissionReview has the unknown operation `{0}`")]
     Operation(String),
 }
 
 /// A review that was read.
 #[derive(Debug)]
 pub struct Review<'a> {
-    version: Version,
+    version: ReviewVersion,
     /// What is asked.
     pub request: Request<'a>,
 }
@@ -150,27 +148,27 @@ pub struct Request<'a> {
     sub_resource: Cow<'a, str>,
     /// The field manager, where the writer named one.
     manager: Cow<'a, str>,
-    object: Carried<'a>,
-    old: Carried<'a>,
+    object: ReviewObject<'a>,
+    old: ReviewObject<'a>,
     /// The text of both, for those who judge objects of any kind.
     texts: [Option<&'a str>; 2],
 }
 
-/// An object as it came.
+/// The object in a request.
 #[derive(Debug, Default)]
-enum Carried<'a> {
-    /// There is none, or what is there is none.
+enum ReviewObject<'a> {
+    /// Absent or invalid.
     #[default]
     Unreadable,
-    /// One of a kind that no rule looks at.
+    /// A kind without rules.
     OtherKind,
-    /// One of ours.
+    /// A judged kind.
     Object(Box<Object<'a>>),
 }
 
-impl<'a> Carried<'a> {
+impl<'a> ReviewObject<'a> {
     /// What comes next, and its text.
-    fn read(reader: &mut Reader<'a>) -> Result<(Self, Option<&'a str>), json::Error> {
+    fn read(reader: &mut JsonReader<'a>) -> Result<(Self, Option<&'a str>), json::Error> {
         if reader.peek() != Some(b'{') {
             return reader.skip().map(|_| (Self::Unreadable, None));
         }
@@ -183,7 +181,7 @@ impl<'a> Carried<'a> {
 
 /// A request as far as it is read: any member may be missing, and the last of equal ones counts.
 #[derive(Default)]
-struct Parts<'a> {
+struct RequestParts<'a> {
     uid: Cow<'a, str>,
     group: Cow<'a, str>,
     kind: Cow<'a, str>,
@@ -197,13 +195,13 @@ struct Parts<'a> {
     sub_resource: Cow<'a, str>,
     manager: Cow<'a, str>,
     is_dry_run: bool,
-    object: Carried<'a>,
-    old: Carried<'a>,
+    object: ReviewObject<'a>,
+    old: ReviewObject<'a>,
     texts: [Option<&'a str>; 2],
 }
 
-impl<'a> Parts<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Option<Self>, json::Error> {
+impl<'a> RequestParts<'a> {
+    fn read(reader: &mut JsonReader<'a>) -> Result<Option<Self>, json::Error> {
         if reader.peek() != Some(b'{') {
             return reader.skip().map(|_| None);
         }
@@ -224,8 +222,8 @@ impl<'a> Parts<'a> {
                 }
                 "resource" => [parts.resource_group, parts.resource] = texts(reader, ["group", "resource"])?,
                 "options" => [parts.manager] = texts(reader, ["fieldManager"])?,
-                "object" => (parts.object, parts.texts[0]) = Carried::read(reader)?,
-                "oldObject" => (parts.old, parts.texts[1]) = Carried::read(reader)?,
+                "object" => (parts.object, parts.texts[0]) = ReviewObject::read(reader)?,
+                "oldObject" => (parts.old, parts.texts[1]) = ReviewObject::read(reader)?,
                 "dryRun" => parts.is_dry_run = reader.skip()? == "true",
                 _ => drop(reader.skip()?),
             }
@@ -236,7 +234,7 @@ impl<'a> Parts<'a> {
 }
 
 /// Some strings of an object; empty where they are none.
-fn texts<'a, const N: usize>(reader: &mut Reader<'a>, keys: [&str; N]) -> Result<[Cow<'a, str>; N], json::Error> {
+fn texts<'a, const N: usize>(reader: &mut JsonReader<'a>, keys: [&str; N]) -> Result<[Cow<'a, str>; N], json::Error> {
     let mut found = [const { Cow::Borrowed("") }; N];
     if reader.peek() != Some(b'{') {
         return reader.skip().map(|_| found);
@@ -255,27 +253,27 @@ impl<'a> Review<'a> {
     /// Reads a body, once from its beginning to its end.
     pub fn read(body: &'a [u8]) -> Result<Self, ReviewError> {
         let (mut api_version, mut kind, mut request) = (Cow::default(), Cow::default(), None);
-        Reader::whole(std::str::from_utf8(body)?, |reader| {
+        JsonReader::whole(std::str::from_utf8(body)?, |reader| {
             reader.members(|reader, key, _| {
                 match key.as_ref() {
                     "apiVersion" => api_version = reader.text()?.unwrap_or_default(),
                     "kind" => kind = reader.text()?.unwrap_or_default(),
-                    "request" => request = Parts::read(reader)?,
+                    "request" => request = RequestParts::read(reader)?,
                     _ => drop(reader.skip()?),
                 }
                 Ok(())
             })
         })?;
         let version = match (kind.as_ref(), api_version.as_ref()) {
-            ("AdmissionReview", "admission.k8s.io/v1") => Version::V1,
-            ("AdmissionReview", "admission.k8s.io/v1beta1") => Version::V1Beta1,
+            ("AdmissionReview", "admission.k8s.io/v1") => ReviewVersion::V1,
+            ("AdmissionReview", "admission.k8s.io/v1beta1") => ReviewVersion::V1Beta1,
             _ => return Err(ReviewError::OtherKind { api_version: short(&api_version), kind: short(&kind) }),
         };
         let parts = request.filter(|request| !request.uid.is_empty()).ok_or(ReviewError::NoRequest)?;
         let operation = Operation::parse(&parts.operation);
         let operation = operation.ok_or_else(|| ReviewError::Operation(short(&parts.operation)))?;
-        let Parts { uid, group, kind, name, namespace, user, is_dry_run, object, old, texts, .. } = parts;
-        let Parts { user_info, resource_group, resource, sub_resource, manager, .. } = parts;
+        let RequestParts { uid, group, kind, name, namespace, user, is_dry_run, object, old, texts, .. } = parts;
+        let RequestParts { user_info, resource_group, resource, sub_resource, manager, .. } = parts;
         let request = Request {
             uid,
             group,
@@ -304,19 +302,18 @@ fn short(text: &str) -> String {
 }
 
 impl<'a> Request<'a> {
-    /// What there is to judge. Deletions, parts of an object such as its status, and kinds that are not ours are none of our
-    /// business; an object that cannot be read is said to be so.
-    pub fn subject(&self, endpoint: Endpoint) -> Result<Subject<'_>, NoSubject> {
+    /// The subject to judge. Deletions, subresources such as status, and other kinds have none; an unreadable object is an error.
+    pub fn subject(&self, endpoint: Endpoint) -> Result<Subject<'_>, SkipReason> {
         if matches!(self.operation, Operation::Delete | Operation::Connect) || !self.sub_resource.is_empty() {
-            return Err(NoSubject::NotJudged);
+            return Err(SkipReason::NotJudged);
         }
         let object = match &self.object {
-            Carried::Object(object) => object,
-            Carried::OtherKind => return Err(NoSubject::OtherKind),
-            Carried::Unreadable => return Err(NoSubject::Unreadable),
+            ReviewObject::Object(object) => object,
+            ReviewObject::OtherKind => return Err(SkipReason::OtherKind),
+            ReviewObject::Unreadable => return Err(SkipReason::Unreadable),
         };
         let old = match &self.old {
-            Carried::Object(old) => Some(&**old),
+            ReviewObject::Object(old) => Some(&**old),
             _ => None,
         };
         Ok(Subject { object, old, writer: Some(&self.user), is_final: endpoint == Endpoint::Validate })
@@ -325,11 +322,11 @@ impl<'a> Request<'a> {
 
 impl Request<'_> {
     /// The write to a status that there is to judge.
-    pub fn status_write(&self) -> Result<StatusWrite<'_>, NoSubject> {
+    pub fn status_write(&self) -> Result<StatusWrite<'_>, SkipReason> {
         if self.operation != Operation::Update || self.sub_resource != "status" {
-            return Err(NoSubject::NotJudged);
+            return Err(SkipReason::NotJudged);
         }
-        let [Some(object), Some(old)] = self.texts else { return Err(NoSubject::Unreadable) };
+        let [Some(object), Some(old)] = self.texts else { return Err(SkipReason::Unreadable) };
         Ok(StatusWrite {
             group: &self.resource_group,
             resource: &self.resource,
@@ -344,84 +341,16 @@ impl Request<'_> {
     }
 }
 
-/// Why there is nothing to judge in a request.
+/// Why a request is not judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoSubject {
-    /// Deletion, or a part of an object that no rule looks at.
+pub enum SkipReason {
+    /// A deletion, or a subresource without rules.
     NotJudged,
-    /// A kind that no rule looks at: the registration is wider than it should be.
+    /// A kind without rules: the registration is too broad.
     OtherKind,
-    /// There is no object in the request, or what is there is none.
+    /// The request has no valid object.
     Unreadable,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_what_the_server_sends() {
-        let body = br#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","kind":{"group":"k8s.cni.cncf.io",
-            "version":"v1","kind":"NetworkAttachmentDefinition"},"resource":{"group":"k8s.cni.cncf.io","version":"v1","resource":"network-attachment-definitions"},
-            "requestKind":{"group":"g","version":"v","kind":"k"},"name":"n","namespace":"s","operation":"CREATE","userInfo":{"username":"jane",
-            "groups":["a"],"extra":{"x":["y"]}},"object":{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"n"}},
-            "oldObject":null,"dryRun":false,"options":{"kind":"CreateOptions"}}}"#;
-        let review = Review::read(body).unwrap();
-        assert_eq!(review.version, Version::V1);
-        let request = &review.request;
-        assert_eq!((request.uid.as_ref(), request.operation, request.is_dry_run), ("u-1", Operation::Create, false));
-        let subject = request.subject(Endpoint::Mutate).unwrap();
-        assert_eq!(subject.writer, Some("jane"));
-        let info: serde_json::Value = serde_json::from_str(request.user_info).unwrap();
-        assert_eq!(info, serde_json::json!({ "username": "jane", "groups": ["a"], "extra": { "x": ["y"] } }));
-        assert!(subject.old.is_none() && !subject.is_final);
-    }
-
-    #[test]
-    fn refuses_what_is_no_review() {
-        for (body, words) in [
-            ("", "not an AdmissionReview"),
-            ("{", "not an AdmissionReview"),
-            ("[]", "not an AdmissionReview"),
-            ("\u{0}", "not an AdmissionReview"),
-            (r#"{"apiVersion":"v1","kind":"Pod"}"#, "a `Pod` of `v1`"),
-            (r#"{"apiVersion":"admission.k8s.io/v2","kind":"AdmissionReview"}"#, "`admission.k8s.io/v2`"),
-            (r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#, "no request"),
-            (
-                r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"","operation":"CREATE"}}"#,
-                "no request",
-            ),
-            (
-                r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"X"}}"#,
-                "X",
-            ),
-        ] {
-            let error = Review::read(body.as_bytes()).unwrap_err().to_string();
-            assert!(error.contains(words), "{body}: {error}");
-        }
-        assert!(Review::read(b"{\"kind\":\"\xff\"}").is_err());
-    }
-
-    #[test]
-    fn what_is_not_judged() {
-        let of = |rest: &str| {
-            format!(
-                r#"{{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{{"uid":"u",{rest}}}}}"#
-            )
-        };
-        for (rest, want) in [
-            (r#""operation":"DELETE","oldObject":{}"#, NoSubject::NotJudged),
-            (r#""operation":"CONNECT""#, NoSubject::NotJudged),
-            (r#""operation":"UPDATE","subResource":"status","object":{}"#, NoSubject::NotJudged),
-            (r#""operation":"CREATE","object":{"apiVersion":"v1","kind":"Pod"}"#, NoSubject::OtherKind),
-            (r#""operation":"CREATE","object":5"#, NoSubject::Unreadable),
-            (r#""operation":"CREATE","object":null"#, NoSubject::Unreadable),
-            (r#""operation":"CREATE""#, NoSubject::Unreadable),
-        ] {
-            let body = of(rest);
-            let review = Review::read(body.as_bytes()).unwrap();
-            assert_eq!(review.version, Version::V1Beta1);
-            assert_eq!(review.request.subject(Endpoint::Validate).unwrap_err(), want, "{rest}");
-        }
-    }
-}
+mod tests;

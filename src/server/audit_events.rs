@@ -1,7 +1,7 @@
-//! What the API server's audit backend sends: the events of the audit log in batches, as they come.
+//! Receives audit events from the API server's audit webhook backend, in batches.
 //!
-//! Reviews come first. Few batches are read at once, within the memory that all requests share; the others wait, and are asked to come
-//! again where that takes too long, which the API server does.
+//! Reviews take precedence. Few batches are processed at once, within the shared memory limits; others wait, and get a 429 if
+//! that takes too long, which the API server retries.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,48 +12,48 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 use tracing::{debug, error, warn};
 
-use super::reviews::{Deadline, Unanswered, refusal};
+use super::reviews::{Deadline, ReviewFailure, error_response};
 use super::routes::Peer;
-use super::{Limits, State, body};
-use crate::audit::log::Scope;
-use crate::audit::log::running::{Batch, Running};
+use super::{Limits, ServerState, body};
+use crate::audit_log::LogScope;
+use crate::audit_log::running::{Batch, EventCounter};
 use crate::telemetry::metrics::EventMetrics;
 
-/// An object that is written so often within a minute is in a loop, as `nadmit audit-log` has it.
+/// Writes per minute from which an object counts as in a loop, as in `nadmit audit-log`.
 const LOOP_RATE: u32 = 10;
 
-/// What was sent so far.
+/// The received events.
 #[derive(Debug)]
 pub(super) struct AuditEvents {
-    counted: Mutex<Counted>,
-    room: Arc<Semaphore>,
+    counted: Mutex<EventCounts>,
+    slots: Arc<Semaphore>,
     period: Duration,
 }
 
 #[derive(Debug)]
-struct Counted {
-    running: Running,
-    /// When the period at hand began.
+struct EventCounts {
+    running: EventCounter,
+    /// The start of the current period.
     began: Instant,
 }
 
 impl AuditEvents {
     pub(super) fn new(limits: &Limits) -> Self {
-        let running = Running::new(Scope::default(), LOOP_RATE);
+        let running = EventCounter::new(LogScope::default(), LOOP_RATE);
         Self {
-            counted: Mutex::new(Counted { running, began: Instant::now() }),
-            room: Arc::new(Semaphore::new(limits.audit_batches)),
+            counted: Mutex::new(EventCounts { running, began: Instant::now() }),
+            slots: Arc::new(Semaphore::new(limits.audit_batches)),
             period: limits.audit_period,
         }
     }
 
-    /// The counts of the present.
-    fn now(&self) -> MutexGuard<'_, Counted> {
+    /// The current counts, after rotating periods.
+    fn now(&self) -> MutexGuard<'_, EventCounts> {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let periods = counted.began.elapsed().as_nanos().checked_div(self.period.as_nanos()).unwrap_or_default();
-        // After two of them nothing is left of what was before.
+        // After two rotations nothing of the old periods is left.
         for _ in 0..periods.min(2) {
-            counted.running.turn();
+            counted.running.rotate();
         }
         if periods > 0 {
             counted.began = Instant::now();
@@ -61,20 +61,25 @@ impl AuditEvents {
         counted
     }
 
-    /// What there is to say, as JSON.
+    /// The report as JSON.
     pub(super) fn report(&self) -> String {
         let report = self.now().running.report();
         report.json()
     }
 
-    /// Brings the metrics up to date that are not counted as events come.
-    pub(super) fn tell(&self, metrics: &EventMetrics) {
+    /// Updates the gauges.
+    pub(super) fn update_metrics(&self, metrics: &EventMetrics) {
         metrics.loops(self.now().running.loops());
     }
 }
 
-/// Takes a batch in.
-pub(super) async fn take(state: &State, events: &AuditEvents, from: &Peer, request: Request<Body>) -> Response<Body> {
+/// Handles a batch.
+pub(super) async fn take(
+    state: &ServerState,
+    events: &AuditEvents,
+    from: &Peer,
+    request: Request<Body>,
+) -> Response<Body> {
     match taken(state, events, from, request).await {
         Ok(()) => {
             state.metrics.audit_events.batch("taken");
@@ -82,45 +87,50 @@ pub(super) async fn take(state: &State, events: &AuditEvents, from: &Peer, reque
         }
         Err(reason) => {
             state.metrics.audit_events.batch(reason.reason());
-            let (words, response) = refusal(&reason);
-            warn!(reason = reason.reason(), error = words, "audit events not taken");
+            let (words, response) = error_response(&reason);
+            warn!(reason = reason.reason(), error = words, "audit events rejected");
             response
         }
     }
 }
 
-async fn taken(state: &State, events: &AuditEvents, from: &Peer, request: Request<Body>) -> Result<(), Unanswered> {
+async fn taken(
+    state: &ServerState,
+    events: &AuditEvents,
+    from: &Peer,
+    request: Request<Body>,
+) -> Result<(), ReviewFailure> {
     let until = Deadline::of(request.uri().query()).waits_until();
-    // Taken before the body, unlike the slot of a review: a batch is as large as a hundred reviews, and nothing waits for it.
-    let place = timeout_at(until, events.room.acquire()).await;
-    let _place = place.ok().and_then(Result::ok).ok_or(Unanswered::Busy)?;
+    // Acquired before the body, unlike the slot of a review: a batch is as large as a hundred reviews, and nothing waits for it.
+    let place = timeout_at(until, events.slots.acquire()).await;
+    let _place = place.ok().and_then(Result::ok).ok_or(ReviewFailure::Busy)?;
     let body = body::read(state, from.address, request.into_body(), until).await?;
-    from.connection.prove();
-    let _memory = state.capacity.judging(&body.bytes, until).await.ok_or(Unanswered::Busy)?;
-    let _slot = state.capacity.review(until).await.ok_or(Unanswered::Busy)?;
+    from.connection.mark_proven();
+    let _memory = state.capacity.judging(&body.bytes, until).await.ok_or(ReviewFailure::Busy)?;
+    let _slot = state.capacity.review(until).await.ok_or(ReviewFailure::Busy)?;
     let batch = Batch::read(&body.bytes)?;
     let mut writes = 0;
     events.now().running.take(batch, |write, change| {
         writes += 1;
         state.metrics.audit_events.write(write.outcome_name(change), write.is_blind().then(|| write.way.name()));
     });
-    debug!(writes, "audit events taken");
+    debug!(writes, "audit events received");
     Ok(())
 }
 
-/// Shows what came of all batches. That is work, so it takes the place of a batch.
+/// Returns the report. It uses the slot of a batch, because it is expensive.
 pub(super) async fn show(events: &AuditEvents, query: Option<&str>) -> Response<Body> {
-    let Ok(Ok(_place)) = timeout_at(Deadline::of(query).waits_until(), events.room.acquire()).await else {
-        return refusal(&Unanswered::Busy).1;
+    let Ok(Ok(_place)) = timeout_at(Deadline::of(query).waits_until(), events.slots.acquire()).await else {
+        return error_response(&ReviewFailure::Busy).1;
     };
     let mut response = Response::new(Body::from(events.report()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// What is answered when counting went wrong in a way nobody thought of.
-pub(super) fn panicked(state: &State) -> Response<Body> {
-    state.metrics.audit_events.batch(Unanswered::Panicked.reason());
-    error!("audit events made nadmit panic");
-    refusal(&Unanswered::Panicked).1
+/// The response if counting panicked.
+pub(super) fn panicked(state: &ServerState) -> Response<Body> {
+    state.metrics.audit_events.batch(ReviewFailure::Panicked.reason());
+    error!("panic while counting audit events");
+    error_response(&ReviewFailure::Panicked).1
 }

@@ -1,4 +1,4 @@
-//! The body of a request: as long as it arrives it has memory of its own and nothing else.
+//! The body of a request: while it arrives it holds memory, but no review slot.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,75 +8,80 @@ use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use tokio::time::{Instant, timeout_at};
 
-use super::State;
+use super::ServerState;
 use super::capacity::Share;
 use super::limits::Limits;
-use super::reviews::Unanswered;
-use crate::telemetry::metrics::Counted;
+use super::reviews::ReviewFailure;
+use crate::telemetry::gauges::GaugeGuard;
 
-/// How often it is looked at whether a body arrives fast enough.
+/// How often the transfer rate is checked.
 const CHECK: Duration = Duration::from_millis(50);
 
-/// A body that is complete, with the memory that it holds until it is answered.
-pub(super) struct Complete {
+/// A complete body, with its memory permit.
+pub(super) struct CompleteBody {
     pub(super) bytes: Bytes,
     _memory: Share,
 }
 
-/// Waits for the whole body. Memory for it is waited for until `until`, and nothing of it is read before.
-pub(super) async fn read(state: &State, from: IpAddr, body: Body, until: Instant) -> Result<Complete, Unanswered> {
+/// Reads the whole body. Waits for memory until `until`; nothing is read before.
+pub(super) async fn read(
+    state: &ServerState,
+    from: IpAddr,
+    body: Body,
+    until: Instant,
+) -> Result<CompleteBody, ReviewFailure> {
     let limit = state.limits.body;
-    // One that does not say how long it is may become as long as any.
+    // Without a Content-Length the maximum is assumed.
     let length = body.size_hint().upper().map_or(limit, |length| usize::try_from(length).unwrap_or(usize::MAX));
     if length > limit {
-        return Err(Unanswered::TooLarge(limit));
+        return Err(ReviewFailure::TooLarge(limit));
     }
-    let _counted = Counted::one(&state.metrics.unfinished);
-    let entry = state.capacity.unfinished(from).ok_or(Unanswered::Busy)?;
+    let _counted = GaugeGuard::one(&state.metrics.unfinished);
+    let entry = state.capacity.unfinished(from).ok_or(ReviewFailure::Busy)?;
     let arrives = async {
         let pool = state.capacity.bodies(length);
-        let memory = pool.take(length, until).await.ok_or(Unanswered::Busy)?;
+        let memory = pool.take(length, until).await.ok_or(ReviewFailure::Busy)?;
         let bytes = arrive(body, &state.limits, || pool.is_contended()).await?;
-        Ok(Complete { bytes, _memory: memory })
+        Ok(CompleteBody { bytes, _memory: memory })
     };
     tokio::select! {
         biased;
         arrived = arrives => arrived,
-        () = entry.is_cut() => Err(Unanswered::Busy),
+        () = entry.displaced() => Err(ReviewFailure::Busy),
     }
 }
 
-async fn arrive(mut body: Body, limits: &Limits, is_contended: impl Fn() -> bool) -> Result<Bytes, Unanswered> {
+async fn arrive(mut body: Body, limits: &Limits, is_contended: impl Fn() -> bool) -> Result<Bytes, ReviewFailure> {
     let began = Instant::now();
     let end = began + limits.body_arrives;
-    let mut pace = Pace { limits, began, received: 0 };
+    let mut pace = TransferRate { limits, began, received: 0 };
     let mut parts: Vec<u8> = Vec::new();
     let mut first = Bytes::new();
     loop {
         let check = (Instant::now() + CHECK).min(end);
         let Ok(frame) = timeout_at(check, body.frame()).await else {
             if Instant::now() >= end || pace.is_too_slow(Instant::now(), is_contended()) {
-                return Err(Unanswered::Slow);
+                return Err(ReviewFailure::Slow);
             }
             continue;
         };
         let Some(frame) = frame else { break };
-        let Ok(data) = frame.map_err(Unanswered::Broken)?.into_data() else { continue };
+        let Ok(data) = frame.map_err(ReviewFailure::Broken)?.into_data() else { continue };
         pace.received += data.len();
         if pace.received > limits.body {
-            return Err(Unanswered::TooLarge(limits.body));
+            return Err(ReviewFailure::TooLarge(limits.body));
         }
-        // A trickle never lets the check above come.
+        // A slow trickle would never reach the check above.
         if pace.is_too_slow(Instant::now(), is_contended()) && !body.is_end_stream() {
-            return Err(Unanswered::Slow);
+            return Err(ReviewFailure::Slow);
         }
-        // Most bodies come in one piece, and need no copy.
+        // Most bodies arrive in one piece and need no copy.
         if first.is_empty() && parts.is_empty() {
             first = data;
             continue;
         }
         if parts.is_empty() {
-            // All at once, as the length is usually known: a vector that grows holds twice as much for a moment.
+            // Allocate once, as the length is usually known: growing would need twice the memory.
             let rest = body.size_hint().lower().try_into().unwrap_or(0_usize).min(limits.body);
             parts.reserve_exact(first.len() + data.len() + rest);
             parts.extend_from_slice(&std::mem::take(&mut first));
@@ -87,14 +92,14 @@ async fn arrive(mut body: Body, limits: &Limits, is_contended: impl Fn() -> bool
 }
 
 /// How fast a body arrives.
-struct Pace<'a> {
+struct TransferRate<'a> {
     limits: &'a Limits,
     began: Instant,
     received: usize,
 }
 
-impl Pace<'_> {
-    /// Whether it is slower than bodies may be, and has been for long enough.
+impl TransferRate<'_> {
+    /// Whether it has been too slow for longer than the grace period.
     fn is_too_slow(&self, now: Instant, is_contended: bool) -> bool {
         let Limits { body_grace, body_grace_contended, body_rate, .. } = *self.limits;
         let grace = if is_contended { body_grace_contended } else { body_grace };
@@ -108,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_may_be_slow_for_a_while_and_a_shorter_one_while_others_wait() {
+    fn slow_body_gets_a_shorter_grace_under_contention() {
         let limits = Limits::default();
         let began = Instant::now();
         for (received, millis, is_contended, want) in [
@@ -120,7 +125,7 @@ mod tests {
             (2 << 20, 9_000, true, false),
             (64 << 10, 9_000, false, true),
         ] {
-            let pace = Pace { limits: &limits, began, received };
+            let pace = TransferRate { limits: &limits, began, received };
             let now = began + Duration::from_millis(millis);
             assert_eq!(pace.is_too_slow(now, is_contended), want, "{received} bytes in {millis} ms, {is_contended}");
         }

@@ -1,7 +1,7 @@
-//! What all requests share: slots for reviews, and memory for their bodies and for judging them.
+//! Shared capacity: slots for reviews, and memory for bodies and for judging.
 //!
-//! Whoever finds none waits, because a write that takes a little longer is better than one that fails. Half of a request's time may
-//! pass that way; then it is asked to come back, which an API server does within the webhook's timeout.
+//! A request without capacity waits, because a slow write is better than a failed one. After half of its timeout it gets a 429,
+//! which an API server retries within the webhook's timeout.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -12,13 +12,12 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::limits::Limits;
-use super::pending::{Bounds, Entry, Pending};
+use crate::server::unfinished::{Pending, PendingEntry, PendingLimits};
 
-/// What a JSON value takes while it is judged, in bytes: measured with lists of numbers, the densest values there are, in an update of which
-/// both objects are read.
+/// Bytes per JSON value while judging: measured with lists of numbers, the densest values, in an update with both objects.
 const VALUE: usize = 144;
 
-/// Everything there is.
+/// All capacity.
 #[derive(Debug)]
 pub(super) struct Capacity {
     reviews: Arc<Semaphore>,
@@ -31,7 +30,7 @@ pub(super) struct Capacity {
     unfinished: Arc<Pending>,
 }
 
-/// Memory, counted in KiB: a semaphore takes no more than 32 bits at a time.
+/// Memory in KiB: a semaphore acquires at most 32 bits at once.
 #[derive(Debug)]
 pub(super) struct Pool {
     free: Arc<Semaphore>,
@@ -39,7 +38,7 @@ pub(super) struct Pool {
     waiting: AtomicUsize,
 }
 
-/// A part of what there is; it is free again when this is dropped.
+/// A permit, released on drop.
 pub(super) type Share = OwnedSemaphorePermit;
 
 impl Capacity {
@@ -54,13 +53,13 @@ impl Capacity {
             small_judging: Pool::new(small_judging),
             large_judging: Pool::new(judging.saturating_sub(small_judging)),
             small_review,
-            unfinished: Pending::new(Bounds { total, per_address }),
+            unfinished: Pending::new(PendingLimits { total, per_address }),
         }
     }
 
     /// A slot for a review whose body is complete, or for a batch.
     pub(super) async fn review(&self, until: Instant) -> Option<Share> {
-        in_time(until, Arc::clone(&self.reviews).acquire_owned()).await
+        before_deadline(until, Arc::clone(&self.reviews).acquire_owned()).await
     }
 
     /// The memory that bodies of that length share.
@@ -68,15 +67,15 @@ impl Capacity {
         if length <= self.small_body { &self.small } else { &self.large }
     }
 
-    /// Memory to judge that body with. Taken before the slot, so that large reviews that wait for memory leave the slots to others.
+    /// Memory for judging a body. Acquired before the slot, so that large reviews that wait for memory do not hold slots.
     pub(super) async fn judging(&self, body: &[u8], until: Instant) -> Option<Share> {
         let bytes = judging_takes(body);
         let pool = if bytes <= self.small_review { &self.small_judging } else { &self.large_judging };
         pool.take(bytes, until).await
     }
 
-    /// Counts a request whose body has not arrived; `None` never happens as long as such requests prove nothing.
-    pub(super) fn unfinished(&self, address: IpAddr) -> Option<Entry> {
+    /// Counts a request with an incomplete body.
+    pub(super) fn unfinished(&self, address: IpAddr) -> Option<PendingEntry> {
         self.unfinished.admit(address)
     }
 }
@@ -87,45 +86,45 @@ impl Pool {
         Self { free: Arc::new(Semaphore::new(size)), size, waiting: AtomicUsize::new(0) }
     }
 
-    /// So much of it, or all where there is less.
+    /// Acquires an amount, at most the whole pool.
     pub(super) async fn take(&self, bytes: usize, until: Instant) -> Option<Share> {
         let kib = bytes.div_ceil(1024).clamp(1, self.size.max(1));
         let kib = u32::try_from(kib).unwrap_or(u32::MAX);
         if let Ok(share) = Arc::clone(&self.free).try_acquire_many_owned(kib) {
             return Some(share);
         }
-        let _waiting = Waiting::one(&self.waiting);
-        in_time(until, Arc::clone(&self.free).acquire_many_owned(kib)).await
+        let _waiting = WaitGuard::one(&self.waiting);
+        before_deadline(until, Arc::clone(&self.free).acquire_many_owned(kib)).await
     }
 
-    /// Whether somebody waits for a part of it.
+    /// Whether a request waits for it.
     pub(super) fn is_contended(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 }
 
-async fn in_time(until: Instant, share: impl Future<Output = Result<Share, AcquireError>>) -> Option<Share> {
+async fn before_deadline(until: Instant, share: impl Future<Output = Result<Share, AcquireError>>) -> Option<Share> {
     timeout_at(until, share).await.ok()?.ok()
 }
 
-/// One more who waits, until this is dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+/// Counts a waiting request until dropped.
+struct WaitGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitGuard<'a> {
     fn one(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// How much memory it may take to judge a body, in bytes: its texts, and its JSON values. Each value but the first of a text follows
-/// one of these characters, also inside of a config, which is JSON in a JSON string.
+/// Estimated memory for judging a body: its text and its JSON values. Each value but the first follows one of these characters,
+/// also inside of a config, which is JSON in a JSON string.
 fn judging_takes(body: &[u8]) -> usize {
     // Counted in bytes, in chunks that do not overflow one, as the processor does that with many at once.
     const CHUNK: usize = 240;
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_finds_none_waits_and_not_beyond_its_time() {
+    async fn waits_for_capacity_until_the_deadline() {
         let limits = Limits { in_flight: 1, ..Limits::default() };
         let capacity = Arc::new(Capacity::new(&limits));
         let held = capacity.review(soon()).await.unwrap();
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_bodies_do_not_hold_up_small_ones() {
+    async fn large_bodies_do_not_block_small_ones() {
         let limits = Limits::default();
         let capacity = Capacity::new(&limits);
         let large = capacity.bodies(limits.body);
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dense_bodies_are_judged_one_at_a_time_and_hold_up_no_usual_one() {
+    async fn dense_bodies_do_not_block_normal_reviews() {
         let capacity = Capacity::new(&Limits::default());
         let dense = "0,".repeat(1 << 19).into_bytes();
         let usual = br#"{"request":{"object":{"spec":{"config":"{\"type\":\"sriov\"}"}}}}"#;
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn values_count_more_than_text() {
+    fn estimate_weighs_values_over_text() {
         assert_eq!(judging_takes(b"[0,0,0]"), 7 + 3 * VALUE);
         assert_eq!(judging_takes(br#"{"a":"bc"}"#), 10 + VALUE);
         assert_eq!(judging_takes(&[b'x'; 1000]), 1000);

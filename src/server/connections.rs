@@ -23,96 +23,96 @@ use tokio_util::task::TaskTracker;
 use tower_service::Service;
 use tracing::{debug, warn};
 
-use super::State;
+use super::ServerState;
 use super::limits::Limits;
-use super::pending::{Bounds, Entry, Pending};
 use super::routes::{Caller, Peer};
-use crate::telemetry::metrics::Counted;
+use crate::server::unfinished::{Pending, PendingEntry, PendingLimits};
+use crate::telemetry::gauges::GaugeGuard;
 use crate::tls::{Tls, is_named};
 
-/// How long to wait after the system had no connection to give, a file limit for one.
+/// The pause after an accept error such as a file limit.
 const BACKOFF: Duration = Duration::from_millis(100);
 
-/// The most that is buffered of one connection. A head must fit into it, and those of API servers have a few hundred bytes.
+/// The buffer size of a connection. A request head must fit; those of API servers have a few hundred bytes.
 const BUFFER: usize = 16 << 10;
-/// The most that the headers of a request take.
+/// The maximum size of request headers.
 const HEADERS: u32 = 16 << 10;
-/// The most that a client may send over HTTP/2 ahead of its reader, on one stream and on all of a connection.
+/// The HTTP/2 flow-control window, per stream and connection.
 const WINDOW: u32 = 64 << 10;
 
-/// What every connection of a listener is served with.
+/// The context of all connections of a listener.
 #[derive(Clone)]
 pub(super) struct Connections {
     pub(super) router: Router,
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<ServerState>,
     /// `None`: plain HTTP.
     pub(super) tls: Option<Arc<Tls>>,
-    /// The name that callers must show in their certificate; with no TLS client CA nobody is asked.
+    /// The required client name; not checked without a client CA.
     pub(super) caller: Option<Arc<CallerRule>>,
-    /// Every connection is to close once it is idle.
+    /// Asks every connection to close when idle.
     pub(super) closing: CancellationToken,
     pub(super) tasks: TaskTracker,
 }
 
-/// Who may ask for a review.
+/// Who may send reviews.
 #[derive(Debug)]
 pub(super) struct CallerRule {
     pub(super) name: Option<String>,
 }
 
 impl Connections {
-    /// Accepts until it is to stop.
+    /// Accepts connections until stopped.
     pub(super) async fn accept(self, listener: TcpListener, stop: CancellationToken) {
         let Limits { connections, scrapes, unproven_connections: per_address, .. } = self.state.limits;
         let total = if self.tls.is_some() { connections } else { scrapes };
-        let open = Pending::new(Bounds { total, per_address: per_address.min(total) });
+        let open = Pending::new(PendingLimits { total, per_address: per_address.min(total) });
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 accepted = listener.accept() => accepted,
             };
-            self.welcome(accepted, &open).await;
+            self.admit_connection(accepted, &open).await;
         }
-        // Whom the system has let in already is served too, as far as there is room.
+        // Connections already in the backlog are served too, within the limits.
         for _ in 0..self.state.limits.connections {
             match listener.accept().now_or_never() {
-                Some(accepted) => self.welcome(accepted, &open).await,
+                Some(accepted) => self.admit_connection(accepted, &open).await,
                 None => return,
             }
         }
     }
 
-    async fn welcome(&self, accepted: io::Result<(TcpStream, SocketAddr)>, open: &Arc<Pending>) {
+    async fn admit_connection(&self, accepted: io::Result<(TcpStream, SocketAddr)>, open: &Arc<Pending>) {
         match accepted {
             Ok((stream, peer)) => match open.admit(peer.ip()) {
                 Some(entry) => drop(self.tasks.spawn(self.clone().connection(stream, peer, Arc::new(entry)))),
-                // All others are API servers' too. Closed at once, so that this one learns it now and not after its timeout.
+                // All existing connections are proven. Closed at once, so that the client notices now and not after its timeout.
                 None => self.state.metrics.refused("too_many"),
             },
             Err(error) => {
                 self.state.metrics.refused("accept");
-                // A client that has gone again is its own affair; anything else would come right back.
+                // A client that disconnected is ignored; other errors would repeat at once.
                 if error.kind() != io::ErrorKind::ConnectionAborted {
-                    warn!(%error, "no connection could be accepted");
+                    warn!(%error, "failed to accept a connection");
                     sleep(BACKOFF).await;
                 }
             }
         }
     }
 
-    /// One connection, until it ends or gives way to a new one because it never carried an expected request.
-    async fn connection(self, stream: TcpStream, peer: SocketAddr, entry: Arc<Entry>) {
-        let _counted = Counted::one(&self.state.metrics.connections);
+    /// One connection, until it ends or is displaced because it never carried a valid request.
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, entry: Arc<PendingEntry>) {
+        let _counted = GaugeGuard::one(&self.state.metrics.connections);
         let _ = stream.set_nodelay(true);
         tokio::select! {
             biased;
-            () = entry.is_cut() => self.state.metrics.refused("displaced"),
+            () = entry.displaced() => self.state.metrics.refused("displaced"),
             () = self.open(stream, peer, &entry) => {}
         }
     }
 
-    async fn open(&self, stream: TcpStream, peer: SocketAddr, entry: &Arc<Entry>) {
+    async fn open(&self, stream: TcpStream, peer: SocketAddr, entry: &Arc<PendingEntry>) {
         let with = |caller| Peer { caller, address: peer.ip(), connection: Arc::clone(entry) };
         match &self.tls {
             None => self.serve(stream, peer, with(Caller::Anyone)).await,
@@ -122,13 +122,13 @@ impl Connections {
                     Ok(Ok(stream)) => {
                         let caller = self.caller(stream.get_ref().1);
                         if caller == Caller::Known {
-                            entry.prove();
+                            entry.mark_proven();
                         }
                         self.serve(stream, peer, with(caller)).await;
                     }
                     Ok(Err(error)) => {
                         self.state.metrics.refused("handshake");
-                        debug!(%peer, %error, "no TLS");
+                        debug!(%peer, %error, "TLS handshake failed");
                     }
                     Err(_) => self.state.metrics.refused("handshake_timeout"),
                 }
@@ -150,8 +150,8 @@ impl Connections {
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
-        // Set once the connection is to end. HTTP/1 has no better way to say so than with the next answer: closing an idle
-        // connection would lose the request that is just being sent.
+        // Set when the connection should close. HTTP/1 can only say so with the next response: closing an idle connection could
+        // lose a request in flight.
         let ending = Arc::new(AtomicBool::new(false));
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(from.clone());
@@ -171,7 +171,7 @@ impl Connections {
         let limits = &self.state.limits;
         let builder = builder(limits, self.tls.is_some());
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-        // Not all at once, so that not all come back at once.
+        // Jitter, so that clients do not reconnect all at once.
         let age = limits.age + limits.age / 300 * u32::from(peer.port() % 60);
         let ended = tokio::select! {
             ended = connection.as_mut() => Some(ended),
@@ -186,19 +186,19 @@ impl Connections {
                     Ok(ended) => ended,
                     Err(_) => {
                         connection.as_mut().graceful_shutdown();
-                        // Whoever does not take the answer by then never will.
+                        // A client that has not read the response by then never will.
                         timeout(limits.head, connection).await.unwrap_or(Ok(()))
                     }
                 }
             }
         };
         if let Err(error) = ended {
-            debug!(%peer, %error, "a connection ended badly");
+            debug!(%peer, %error, "connection error");
         }
     }
 }
 
-/// Plain HTTP is for metrics, and whoever scrapes them needs no streams.
+/// Plain HTTP is for metrics and needs no HTTP/2.
 fn builder(limits: &Limits, has_streams: bool) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     if !has_streams {
@@ -210,7 +210,7 @@ fn builder(limits: &Limits, has_streams: bool) -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(HEADERS)
-        // What a client sends on all its streams before anybody reads it, and what is written before it reads.
+        // Limits what a client sends ahead of the reader, and what is written ahead of the client.
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
         .max_send_buf_size(BUFFER)

@@ -1,62 +1,61 @@
-//! How much is taken from whom, and for how long. Everything that comes from a socket has a bound.
+//! Limits on size, time and concurrency. Everything from a socket is bounded.
 
 use std::time::Duration;
 
-/// The bounds. The defaults are what `nadmit serve` has; tests choose others so that they need not wait.
+/// The limits. The defaults are those of `nadmit serve`; tests use shorter ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The largest review: two objects of 3 MiB, which is the most the API server takes, and what is around them.
+    /// The maximum review size: two objects of 3 MiB, the API server's maximum, plus overhead.
     pub body: usize,
     /// Bytes of all bodies held at once.
     pub bodies: usize,
-    /// The part of `bodies` that only small bodies use, so that large ones do not hold up the usual review.
+    /// The part of `bodies` reserved for small bodies, so that large ones do not block normal reviews.
     pub small_bodies: usize,
     /// The largest body that counts as small.
     pub small_body: usize,
-    /// Bytes of memory that all judging takes at once, by an estimate.
+    /// Estimated memory for all judging at once, in bytes.
     pub judging: usize,
-    /// The part of `judging` that only small reviews use: a large one takes a while, and the usual one must not wait for it.
+    /// The part of `judging` reserved for small reviews: large ones take a while, and normal ones must not wait for them.
     pub small_judging: usize,
     /// The most that a small review takes.
     pub small_review: usize,
-    /// Reviews being answered: their body is complete. Judging takes microseconds, so that many at once means that something else is
-    /// slow.
+    /// Reviews in progress with a complete body. Judging takes microseconds, so many at once means that something else is slow.
     pub in_flight: usize,
-    /// Batches of audit events being read or counted, within the above: reviews come first.
+    /// Batches of audit events in progress, within the limits above.
     pub audit_batches: usize,
     /// How long audit events are counted together.
     pub audit_period: Duration,
-    /// Open connections. An API server has one for each review at a time; this is enough for several API servers.
+    /// Open connections. An API server uses one per concurrent review; this is enough for several API servers.
     pub connections: usize,
     /// Open connections to the listener for metrics.
     pub scrapes: usize,
-    /// Connections of one address that have not carried an expected request yet, those still in their handshake included. API servers
-    /// that share an address open hundreds at once in a burst of writes.
+    /// Connections of one address without a valid request yet, including handshakes. API servers behind one address open hundreds
+    /// at once in a burst of writes.
     pub unproven_connections: usize,
     /// Requests with a body that has not arrived completely.
     pub unfinished: usize,
     /// The same, of one address.
     pub unfinished_per_address: usize,
-    /// Reviews at once on one HTTP/2 connection. An answer that its client does not take is kept, so that connections times streams is what
-    /// a client can make nadmit hold; an API server with more writes than this at once opens another connection.
+    /// Concurrent streams per HTTP/2 connection. Unread responses are buffered, so connections times streams bounds the memory a
+    /// client can use; an API server with more writes opens another connection.
     pub streams: u32,
     /// Time for the TLS handshake.
     pub handshake: Duration,
-    /// Time for the next request's head to arrive, and so the longest that a connection may be idle.
+    /// Timeout for the next request head, and thus the maximum idle time.
     pub head: Duration,
     /// Time for a body to arrive.
     pub body_arrives: Duration,
-    /// How long a body may be slower than `body_rate`.
+    /// Grace period for bodies slower than `body_rate`.
     pub body_grace: Duration,
-    /// The same while others wait for the memory that it holds.
+    /// The same while other requests wait for memory.
     pub body_grace_contended: Duration,
     /// The slowest that a body may arrive, in bytes a second.
     pub body_rate: usize,
-    /// How old a connection gets. API servers keep theirs open, so that a new replica would never see a request.
+    /// The maximum connection age. API servers keep connections open, so a new replica would otherwise get no requests.
     pub age: Duration,
-    /// How long a connection that is to be closed waits for the request that is perhaps on its way.
+    /// How long a closing connection waits for a request in flight.
     pub linger: Duration,
-    /// How long the last requests may take at the end.
+    /// The drain timeout at shutdown.
     pub drain: Duration,
 }
 

@@ -1,20 +1,20 @@
 //! `nadmit serve`: reviews over HTTPS.
 //!
 //! ```text
-//!  accept ─► connection (TLS, age, limits) ─► route ─► expected? ─► whole body ─► capacity ─► judge ─► answer
+//!  accept ─► connection (TLS, age, limits) ─► route ─► authorized? ─► whole body ─► capacity ─► judge ─► response
 //! ```
 
 mod audit_events;
 mod body;
 mod capacity;
 mod connections;
-mod failed;
-mod health;
 mod limits;
-mod pending;
+mod panicked;
+mod readiness;
 pub mod reload;
 mod reviews;
 mod routes;
+mod unfinished;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -32,81 +32,81 @@ use tracing::{info, warn};
 use audit_events::AuditEvents;
 use capacity::Capacity;
 use connections::{CallerRule, Connections};
-pub use health::Readiness;
 pub use limits::Limits;
-use reload::{Certificates, Watched};
+pub use readiness::Readiness;
+use reload::{CertificateUpdater, WatchedFiles};
 
-use crate::cluster::facts::Source;
+use crate::cluster::cache::facts::FactSource;
 use crate::policy::Policy;
 use crate::supervise::Supervisor;
-use crate::telemetry::denials::Denials;
+use crate::telemetry::denials::RecentDenials;
 use crate::telemetry::metrics::{AuditMetrics, Completions, Registered};
 use crate::telemetry::{Logs, Metrics};
 use crate::tls::Tls;
-use crate::tls::token::Accepted;
+use crate::tls::token::AcceptedTokens;
 
-/// What all requests share.
-pub struct State {
+/// The state shared by all requests.
+pub struct ServerState {
     policy: Arc<ArcSwap<Policy>>,
-    facts: Arc<dyn Source>,
+    facts: Arc<dyn FactSource>,
     metrics: Metrics,
-    denials: Arc<Denials>,
+    denials: Arc<RecentDenials>,
     readiness: Arc<Readiness>,
     limits: Limits,
     capacity: Capacity,
     /// `None`: requests need no token.
-    tokens: Option<Arc<Accepted>>,
+    tokens: Option<Arc<AcceptedTokens>>,
     logs: Option<Logs>,
-    /// `None`: nobody is to send any.
+    /// `None`: audit events are disabled.
     audit_events: Option<AuditEvents>,
 }
 
-impl State {
+impl ServerState {
     fn take_policy(&self, policy: Policy) {
         if let Some(logs) = &self.logs {
             logs.refilter(policy.log_level);
         }
         for warning in policy.warnings() {
-            warn!(warning, "the policy is in force, and may not do what was meant");
+            warn!(warning, "policy accepted with a warning");
         }
         self.policy.store(Arc::new(policy));
     }
 }
 
-/// What a server is made of.
-pub struct Parts {
-    /// The policy to begin with.
+/// The parts of a server.
+pub struct ServerParts {
+    /// The initial policy.
     pub policy: Policy,
-    /// Where facts come from.
-    pub facts: Arc<dyn Source>,
-    /// The certificate to begin with.
+    /// The source of facts.
+    pub facts: Arc<dyn FactSource>,
+    /// The initial certificate.
     pub tls: Tls,
     /// The files that may change.
-    pub watched: Watched,
-    /// Whether callers must show a certificate.
+    pub watched: WatchedFiles,
+    /// Whether client certificates are required.
     pub asks_callers: bool,
-    /// The name that must be in it.
+    /// The required client name.
     pub caller_name: Option<String>,
-    /// The tokens that open the paths, where they must carry one.
-    pub tokens: Option<Arc<Accepted>>,
+    /// The accepted tokens, if paths need one.
+    pub tokens: Option<Arc<AcceptedTokens>>,
     /// The log, whose level follows the policy.
     pub logs: Option<Logs>,
     /// Whether the API server may send audit events.
     pub takes_audit_events: bool,
-    /// The bounds on what comes from a socket.
+    /// The limits.
     pub limits: Limits,
-    /// What has to be there before it is ready.
+    /// The startup conditions.
     pub readiness: Arc<Readiness>,
-    /// Who watches over the background tasks.
+    /// The supervisor of background tasks.
     pub supervisor: Supervisor,
-    /// The metrics, some of which others keep up to date too.
+    /// The metrics.
     pub metrics: Metrics,
 }
 
-/// How to end: whoever asks says how long to go on serving before.
+/// How to shut down.
 #[derive(Clone, Copy, Debug)]
-pub struct Farewell {
-    /// How long to go on as before, not ready any more, until nobody sends requests here.
+pub struct Shutdown {
+    /// How long to keep serving while not ready, until clients use other replicas.
     pub grace: Duration,
 }
 
@@ -114,15 +114,15 @@ pub struct Farewell {
 pub struct Server {
     https: TcpListener,
     metrics: TcpListener,
-    state: Arc<State>,
+    state: Arc<ServerState>,
     tls: Arc<Tls>,
-    watched: Watched,
+    watched: WatchedFiles,
     caller: Option<Arc<CallerRule>>,
     reload: Arc<Notify>,
     supervisor: Supervisor,
 }
 
-/// Why there is no server.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// An address cannot be listened on.
@@ -130,20 +130,31 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The I/O error.
         source: std::io::Error,
     },
 }
 
 impl Server {
     /// Opens the sockets.
-    pub async fn bind(https: SocketAddr, scrapes: SocketAddr, parts: Parts) -> Result<Self, ServeError> {
-        let Parts { policy, facts, tls, watched, asks_callers, caller_name, logs, limits, readiness, metrics, .. } =
-            parts;
+    pub async fn bind(https: SocketAddr, scrapes: SocketAddr, parts: ServerParts) -> Result<Self, ServeError> {
+        let ServerParts {
+            policy,
+            facts,
+            tls,
+            watched,
+            asks_callers,
+            caller_name,
+            logs,
+            limits,
+            readiness,
+            metrics,
+            ..
+        } = parts;
         let audit_events = parts.takes_audit_events.then(|| AuditEvents::new(&limits));
         let (policy_in_force, denials, capacity) = (Arc::default(), Arc::default(), Capacity::new(&limits));
         let tokens = parts.tokens;
-        let state = State {
+        let state = ServerState {
             policy: policy_in_force,
             facts,
             metrics,
@@ -174,59 +185,58 @@ impl Server {
         Arc::clone(&self.state.policy)
     }
 
-    /// Where it is counted what became of NADs that were stored incomplete.
+    /// The metrics of completions.
     pub fn completions(&self) -> Completions {
         self.state.metrics.completions.clone()
     }
 
-    /// What is refused here.
-    pub fn denials(&self) -> Arc<Denials> {
+    /// The recent denials.
+    pub fn denials(&self) -> Arc<RecentDenials> {
         Arc::clone(&self.state.denials)
     }
 
-    /// Where it is told what the audit of the cluster finds.
+    /// The audit metrics.
     pub fn audit(&self) -> AuditMetrics {
         self.state.metrics.audit.clone()
     }
 
-    /// Where it is told whether nadmit is registered.
+    /// The registration metrics.
     pub fn registered(&self) -> Registered {
         self.state.metrics.registered.clone()
     }
 
-    /// Whether it can do its work.
+    /// Its readiness.
     pub fn readiness(&self) -> Arc<Readiness> {
         Arc::clone(&self.state.readiness)
     }
 
-    /// Who starts background tasks and handles their end.
+    /// The supervisor of background tasks.
     pub fn supervisor(&self) -> Supervisor {
         self.supervisor.clone()
     }
 
-    /// Where reviews are answered.
+    /// The address for reviews.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.https.local_addr()
     }
 
-    /// Where metrics are.
+    /// The address for metrics.
     pub fn metrics_address(&self) -> std::io::Result<SocketAddr> {
         self.metrics.local_addr()
     }
 
-    /// To be told that files should be looked at now.
+    /// Triggers a reload of the files.
     pub fn reloader(&self) -> Arc<Notify> {
         Arc::clone(&self.reload)
     }
 
-    /// Where to hand in certificates that do not come from files.
-    pub fn certificates(&self) -> Certificates {
-        Certificates { state: Arc::clone(&self.state), tls: Arc::clone(&self.tls) }
+    /// Updates certificates that do not come from files.
+    pub fn certificates(&self) -> CertificateUpdater {
+        CertificateUpdater { state: Arc::clone(&self.state), tls: Arc::clone(&self.tls) }
     }
 
-    /// Serves until that future says how to end, and then to the end: not ready → serving on → no new connections → what is
-    /// under way is finished.
-    pub async fn serve(self, farewell: impl Future<Output = Farewell>) {
+    /// Serves until that future resolves, and then shuts down: not ready → keep serving → no new connections → drain.
+    pub async fn serve(self, shutdown: impl Future<Output = Shutdown>) {
         let (stop, closing, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
         let connections = Connections {
             router: routes::https(Arc::clone(&self.state)),
@@ -246,23 +256,23 @@ impl Server {
         tasks.spawn(self.supervisor.guarded("https", connections.accept(self.https, stop.clone())));
         tasks.spawn(self.supervisor.guarded("metrics", scrapes.accept(self.metrics, stop.clone())));
         tasks.spawn(self.supervisor.guarded("files", files));
-        let Farewell { grace } = farewell.await;
-        info!(seconds = grace.as_secs_f32(), "asked to end: not ready any more, still serving");
-        self.state.readiness.waits_for("this replica is shutting down");
-        // From here on every answer asks its client to go elsewhere.
+        let Shutdown { grace } = shutdown.await;
+        info!(seconds = grace.as_secs_f32(), "shutting down: not ready, still serving");
+        self.state.readiness.waits_for("shutting down");
+        // From here on every response asks its client to reconnect elsewhere.
         closing.cancel();
         sleep(grace).await;
         self.supervisor.stop();
         stop.cancel();
         tasks.close();
         if timeout(self.state.limits.drain, tasks.wait()).await.is_err() {
-            warn!("some connections did not end in time and are cut");
+            warn!("drain timeout, closing remaining connections");
         }
         info!("ended");
     }
 }
 
-/// How many connections may wait to be accepted. One that finds no place there tries again a second later, which is too late for a probe.
+/// The listen backlog. A connection that does not fit is retried a second later, too late for a probe.
 const BACKLOG: u32 = 4096;
 
 fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
@@ -275,7 +285,13 @@ fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
     open().map_err(|source| ServeError::Listen { address, source })
 }
 
-async fn watch(mut watched: Watched, state: Arc<State>, tls: Arc<Tls>, reload: Arc<Notify>, stop: CancellationToken) {
+async fn watch(
+    mut watched: WatchedFiles,
+    state: Arc<ServerState>,
+    tls: Arc<Tls>,
+    reload: Arc<Notify>,
+    stop: CancellationToken,
+) {
     let mut ticks = interval(reload::INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -284,6 +300,6 @@ async fn watch(mut watched: Watched, state: Arc<State>, tls: Arc<Tls>, reload: A
             _ = ticks.tick() => {}
             () = reload.notified() => {}
         }
-        watched.look(&state, &tls);
+        watched.check(&state, &tls);
     }
 }

@@ -1,5 +1,4 @@
-//! Files that may change while the server runs: the policy and the certificates. A broken new one is refused loudly, and the
-//! last good one stays.
+//! Reloading of policy and certificate files. An invalid new file is rejected and logged, and the last good one stays.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,37 +6,37 @@ use std::time::Duration;
 
 use tracing::{error, info};
 
-use super::State;
+use super::ServerState;
 use crate::manifests::{Input, InputError};
 use crate::policy::{Policy, PolicyError};
 use crate::telemetry::metrics::Reload;
 use crate::tls::{Files, Served, Tls};
 
-/// How often files are compared with what was last seen in them.
+/// The polling interval of the files.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 /// The largest policy file that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Why a policy file is not taken.
+/// Why a policy file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFileError {
     /// It cannot be read.
     #[error(transparent)]
     Read(#[from] InputError),
     /// It is larger than a policy is.
-    #[error("{0}: it is larger than 1 MiB")]
+    #[error("cannot read policy file {0}: larger than 1 MiB")]
     TooLarge(String),
     /// It is no policy.
     #[error("{path}: {problem}")]
     Policy {
         /// The file.
         path: String,
-        /// What is wrong. It is part of the words, and so no cause of its own.
+        /// What is wrong; part of the message, so not a source.
         problem: PolicyError,
     },
 }
 
-/// The policy file, and what was last seen in it.
+/// The policy file with its last content.
 #[derive(Debug)]
 pub struct PolicyFile {
     path: PathBuf,
@@ -67,7 +66,7 @@ impl PolicyFile {
 }
 
 fn read(path: &Path) -> Result<String, PolicyFileError> {
-    // One that is not there is for the reader to complain about.
+    // A missing file is reported by the read below.
     if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > MAX_BYTES) {
         return Err(PolicyFileError::TooLarge(path.display().to_string()));
     }
@@ -80,58 +79,58 @@ fn parse(path: &Path, text: &str) -> Result<Policy, PolicyFileError> {
 
 /// The files that are watched.
 #[derive(Default)]
-pub struct Watched {
+pub struct WatchedFiles {
     /// The policy, if there is a file.
     pub policy: Option<PolicyFile>,
     /// The certificates, if they are files.
     pub certificates: Option<Files>,
 }
 
-impl Watched {
-    /// Looks at every file once.
-    pub(super) fn look(&mut self, state: &Arc<State>, tls: &Tls) {
+impl WatchedFiles {
+    /// Checks every file once.
+    pub(super) fn check(&mut self, state: &Arc<ServerState>, tls: &Tls) {
         match self.policy.as_mut().and_then(PolicyFile::reread) {
             None => {}
             Some(Ok(policy)) => {
-                info!("the policy file changed, and is in force");
+                info!("policy reloaded");
                 state.take_policy(policy);
                 state.metrics.policy_reloaded(Reload::Taken);
             }
             Some(Err(error)) => {
-                error!(%error, "the policy file changed and is refused; the last good policy stays in force");
+                error!(%error, "rejected changed policy file; keeping the last good policy");
                 state.metrics.policy_reloaded(Reload::Refused);
             }
         }
         match self.certificates.as_mut().and_then(Files::reread) {
             None => {}
             Some(Ok(served)) => {
-                info!(expires = served.expires, "the certificate files changed, and are used");
+                info!(expires = served.expires, "certificate reloaded");
                 take_certificate(served, state, tls);
             }
             Some(Err(error)) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-                error!(%error, cause, "the certificate files changed and are refused; the last good ones stay");
+                error!(%error, cause, "rejected changed certificate files; keeping the last good ones");
                 state.metrics.certificate_reloaded(Reload::Refused);
             }
         }
     }
 }
 
-/// The next handshake has that certificate.
-fn take_certificate(served: Served, state: &State, tls: &Tls) {
+/// Serves that certificate from the next handshake on.
+fn take_certificate(served: Served, state: &ServerState, tls: &Tls) {
     state.metrics.expires("serving", served.expires);
     tls.replace(served);
     state.metrics.certificate_reloaded(Reload::Taken);
 }
 
-/// Whoever gets certificates from elsewhere hands them to the server here.
+/// Updates the certificate from other sources than files.
 #[derive(Clone)]
-pub struct Certificates {
-    pub(super) state: Arc<State>,
+pub struct CertificateUpdater {
+    pub(super) state: Arc<ServerState>,
     pub(super) tls: Arc<Tls>,
 }
 
-impl Certificates {
+impl CertificateUpdater {
     /// Uses that one from the next handshake on.
     pub fn take(&self, served: Served) {
         take_certificate(served, &self.state, &self.tls);

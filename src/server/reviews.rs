@@ -9,55 +9,55 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use super::routes::Peer;
-use super::{State, body, failed};
-use crate::audit::log::running::BatchError;
-use crate::cluster::facts::{Unavailable, about_everything, judged};
-use crate::output::denied::Denied;
+use super::{ServerState, body, panicked};
+use crate::audit_log::running::BatchError;
+use crate::cluster::cache::facts::{Unavailable, global_facts, judge_with_facts};
+use crate::output::report::denials::Denial;
 use crate::policy::{Action, judge_status};
 use crate::review::{
-    self, Answer, Decision, Endpoint, Envelope, NoSubject, Operation, Outcome, Review, ReviewError, answer,
+    self, AdmissionResponse, Decision, Endpoint, Envelope, Operation, Outcome, Review, ReviewError, SkipReason, answer,
 };
 use crate::supervise::contained_async;
-use crate::telemetry::metrics::{Answered, Counted};
+use crate::telemetry::gauges::GaugeGuard;
+use crate::telemetry::metrics::ReviewLabels;
 
-/// The most of a caller's text that a log line or an HTTP error repeats, in bytes: names are shorter, and a line that is too long
-/// for the log is lost.
-const MOST_REPEATED: usize = 300;
+/// The maximum length of client text in a log line or HTTP error: names are shorter, and an overlong log line is lost.
+const MAX_REPEATED: usize = 300;
 
-/// A text that a caller chose, or as much of it as is repeated.
+/// Truncated client text.
 pub(super) fn short(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MOST_REPEATED)).unwrap_or_default()
+    text.get(..text.floor_char_boundary(MAX_REPEATED)).unwrap_or_default()
 }
 
-/// The deadline where the API server names none: its own default.
+/// The API server's default timeout.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Why a review gets an HTTP error, which leaves the decision to failurePolicy; or why a batch of audit events does.
+/// Why a review or a batch gets an HTTP error; for a review failurePolicy then decides.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unanswered {
+pub(super) enum ReviewFailure {
     #[error("{0}")]
     Unreadable(#[from] ReviewError),
     #[error("{0}")]
     NoBatch(#[from] BatchError),
     #[error("the body is larger than {} MiB", .0 >> 20)]
     TooLarge(usize),
-    #[error("the body did not arrive in time")]
+    #[error("the body did not arrive before the deadline")]
     Slow,
     #[error("the body could not be read: {0}")]
     Broken(axum::Error),
     #[error("too many requests at once")]
     Busy,
-    #[error("a fact that the repair needs cannot be had: {0}")]
+    #[error("cannot fetch a fact that the repair needs: {0}")]
     Unavailable(#[from] Unavailable),
-    #[error("a certificate of the API server is needed to ask this")]
+    #[error("a client certificate is required")]
     UnknownCaller,
-    #[error("this path does not carry the token that nadmit has registered with the API server")]
+    #[error("the path has no valid token")]
     UnknownToken,
     #[error("nadmit failed on this request")]
     Panicked,
 }
 
-impl Unanswered {
+impl ReviewFailure {
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Unreadable(_) | Self::NoBatch(_) => "unreadable",
@@ -79,7 +79,7 @@ impl Unanswered {
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::UnknownCaller => StatusCode::FORBIDDEN,
-            // An API server may know a token before this replica does; it comes back a second later, as for `Busy`.
+            // An API server may see a new token before this replica; it retries a second later, as for `Busy`.
             Self::Unavailable(_) | Self::UnknownToken => StatusCode::SERVICE_UNAVAILABLE,
             Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -87,7 +87,12 @@ impl Unanswered {
 }
 
 /// Answers a request that carries a review.
-pub(super) async fn respond(state: &State, endpoint: Endpoint, from: &Peer, request: Request<Body>) -> Response<Body> {
+pub(super) async fn respond(
+    state: &ServerState,
+    endpoint: Endpoint,
+    from: &Peer,
+    request: Request<Body>,
+) -> Response<Body> {
     match review(state, endpoint, from, request).await {
         Ok(body) => {
             let mut response = Response::new(Body::from(body));
@@ -96,45 +101,55 @@ pub(super) async fn respond(state: &State, endpoint: Endpoint, from: &Peer, requ
         }
         Err(reason) => {
             state.metrics.unanswered(reason.reason());
-            let (words, response) = refusal(&reason);
-            // As a field, which every format of the log escapes: a caller must not be able to write lines of its own.
-            warn!(endpoint = endpoint.name(), reason = reason.reason(), error = words, "review not answered");
+            let (words, response) = error_response(&reason);
+            // As a field, which every log format escapes: a client must not be able to forge log lines.
+            warn!(endpoint = endpoint.name(), reason = reason.reason(), error = words, "review failed");
             response
         }
     }
 }
 
-/// The answer to a request that gets none, and its words.
-pub(super) fn refusal(reason: &Unanswered) -> (String, Response<Body>) {
+/// The HTTP error response, and its message.
+pub(super) fn error_response(reason: &ReviewFailure) -> (String, Response<Body>) {
     let words = reason.to_string();
     let words = short(&words).to_owned();
     let mut response = Response::new(Body::from(format!("{words}\n")));
     *response.status_mut() = reason.status();
-    // Measured with API servers of 1.34 and 1.37: with this header they ask again a second later, within the webhook's
-    // timeout, and the writer notices nothing of a short overload. Without it, and for a connection that is closed, the
-    // write fails at once (or passes unjudged, where failurePolicy says so); with a zero they ask eleven times in 10 ms.
-    if matches!(reason, Unanswered::Busy | Unanswered::UnknownToken) {
+    // Measured with API servers 1.34 and 1.37: with this header they retry a second later, within the webhook's timeout, and the
+    // client does not notice a short overload. Without it, and for a closed connection, the write fails at once (or passes
+    // unjudged, depending on failurePolicy); with zero they retry eleven times in 10 ms.
+    if matches!(reason, ReviewFailure::Busy | ReviewFailure::UnknownToken) {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     (words, response)
 }
 
-/// Reads the body, and then judges it. What breaks while judging is no reason to store the object unjudged.
-async fn review(state: &State, endpoint: Endpoint, from: &Peer, request: Request<Body>) -> Result<Vec<u8>, Unanswered> {
+/// Reads the body and judges it. A panic while judging must not lead to an unjudged object.
+async fn review(
+    state: &ServerState,
+    endpoint: Endpoint,
+    from: &Peer,
+    request: Request<Body>,
+) -> Result<Vec<u8>, ReviewFailure> {
     let deadline = Deadline::of(request.uri().query());
     let until = deadline.waits_until();
     let body = body::read(state, from.address, request.into_body(), until).await?;
-    from.connection.prove();
-    let _counted = Counted::one(&state.metrics.in_flight);
-    let _memory = state.capacity.judging(&body.bytes, until).await.ok_or(Unanswered::Busy)?;
-    let _slot = state.capacity.review(until).await.ok_or(Unanswered::Busy)?;
+    from.connection.mark_proven();
+    let _counted = GaugeGuard::one(&state.metrics.in_flight);
+    let _memory = state.capacity.judging(&body.bytes, until).await.ok_or(ReviewFailure::Busy)?;
+    let _slot = state.capacity.review(until).await.ok_or(ReviewFailure::Busy)?;
     match contained_async(judge(state, endpoint, &body.bytes, deadline)).await {
         Ok(answer) => answer,
-        Err(panicked) => failed::answer(state, endpoint, &body.bytes, &panicked),
+        Err(panicked) => panicked::answer(state, endpoint, &body.bytes, &panicked),
     }
 }
 
-async fn judge(state: &State, endpoint: Endpoint, body: &[u8], deadline: Deadline) -> Result<Vec<u8>, Unanswered> {
+async fn judge(
+    state: &ServerState,
+    endpoint: Endpoint,
+    body: &[u8],
+    deadline: Deadline,
+) -> Result<Vec<u8>, ReviewFailure> {
     let started = Instant::now();
     let review = Review::read(body)?;
     let policy = state.policy.load_full();
@@ -142,25 +157,26 @@ async fn judge(state: &State, endpoint: Endpoint, body: &[u8], deadline: Deadlin
     let outcome = match endpoint {
         Endpoint::Status => match review.request.status_write() {
             Err(why) => nothing(why),
-            // The policy may have changed a moment ago, and the registration not yet.
+            // The policy may have just changed, before the registration.
             Ok(write) => {
-                let judged = judge_status(&write, &about_everything(&*state.facts), &policy);
-                judged.map_or_else(|| nothing(NoSubject::NotJudged), Outcome::Status)
+                let judged = judge_status(&write, &global_facts(&*state.facts), &policy);
+                judged.map_or_else(|| nothing(SkipReason::NotJudged), Outcome::Status)
             }
         },
         Endpoint::Mutate | Endpoint::Validate => match review.request.subject(endpoint) {
             Err(why) => nothing(why),
             Ok(subject) => Outcome::Judged(
-                judged(&*state.facts, &subject, Some(review.request.user_info), &policy, deadline.left()).await?,
+                judge_with_facts(&*state.facts, &subject, Some(review.request.user_info), &policy, deadline.left())
+                    .await?,
             ),
         },
     };
     let answer = answer(&review, endpoint, &outcome);
-    tell(state, &review, endpoint, &outcome, &answer, started.elapsed());
+    record(state, &review, endpoint, &outcome, &answer, started.elapsed());
     Ok(answer.body)
 }
 
-/// Until when a request is to be answered.
+/// The deadline of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     arrived: Instant,
@@ -168,7 +184,7 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// Of a request that arrives now: the `timeout` that the API server puts into the address, less a little for the way back.
+    /// From the `timeout` query parameter of the API server, minus a margin for the response.
     pub(super) fn of(query: Option<&str>) -> Self {
         let value = query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("timeout=")));
         let named = value.and_then(|text| text.parse::<jiff::SignedDuration>().ok());
@@ -182,16 +198,23 @@ impl Deadline {
         self.within.saturating_sub(self.arrived.elapsed())
     }
 
-    /// How long to wait for capacity: then there is still time for the API server to come back.
+    /// How long to wait for capacity, leaving time for the API server's retry.
     pub(super) fn waits_until(self) -> Instant {
         self.arrived + self.within / 2
     }
 }
 
-/// The log line and the metrics of a review that was answered.
-fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome, answer: &Answer, took: Duration) {
+/// Writes the log line and metrics of a review.
+fn record(
+    state: &ServerState,
+    review: &Review<'_>,
+    endpoint: Endpoint,
+    outcome: &Outcome,
+    answer: &AdmissionResponse,
+    took: Duration,
+) {
     let request = &review.request;
-    let answered = Answered {
+    let answered = ReviewLabels {
         endpoint: endpoint.name(),
         kind: kind(&request.kind),
         operation: request.operation.name(),
@@ -203,14 +226,14 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
         state.metrics.found(finding.rule.id, finding.action.name());
     }
     if answer.decision == Decision::Deny && !request.is_dry_run {
-        remember(state, request, endpoint, outcome);
+        record_denial(state, request, endpoint, outcome);
     }
     let status = outcome.status();
     if let Some((class, writer)) = status {
         state.metrics.status_written(class.name(), writer.kind().name());
     }
-    if matches!(outcome, Outcome::Nothing(NoSubject::Unreadable, _)) {
-        error!(uid = short(&request.uid), "the review has no object that can be read");
+    if matches!(outcome, Outcome::Nothing(SkipReason::Unreadable, _)) {
+        error!(uid = short(&request.uid), "cannot read the object of the review");
     }
     info!(
         endpoint = endpoint.name(),
@@ -232,8 +255,8 @@ fn tell(state: &State, review: &Review<'_>, endpoint: Endpoint, outcome: &Outcom
 }
 
 /// The labels of a review that nadmit failed on.
-pub(super) fn answered(endpoint: Endpoint, envelope: &Envelope<'_>, decision: Decision) -> Answered {
-    Answered {
+pub(super) fn answered(endpoint: Endpoint, envelope: &Envelope<'_>, decision: Decision) -> ReviewLabels {
+    ReviewLabels {
         endpoint: endpoint.name(),
         kind: kind(&envelope.kind),
         operation: envelope.operation.map_or("unknown", Operation::name),
@@ -242,7 +265,7 @@ pub(super) fn answered(endpoint: Endpoint, envelope: &Envelope<'_>, decision: De
     }
 }
 
-/// The kinds that metrics tell apart.
+/// The kind label of metrics.
 fn kind(kind: &str) -> &'static str {
     match kind {
         "NetworkAttachmentDefinition" => "NetworkAttachmentDefinition",
@@ -257,14 +280,14 @@ fn kind(kind: &str) -> &'static str {
     }
 }
 
-/// Who was refused what is told to others later: here nothing is waited for, and nothing written.
-fn remember(state: &State, request: &review::Request<'_>, endpoint: Endpoint, outcome: &Outcome) {
+/// Records a denial in memory; it is reported later, so that reviews do not wait or write.
+fn record_denial(state: &ServerState, request: &review::Request<'_>, endpoint: Endpoint, outcome: &Outcome) {
     let refusing = outcome.findings(endpoint).filter(|finding| finding.action == Action::Deny);
     let mut rules: Vec<_> = refusing.map(|finding| finding.rule.id).collect();
     let mut seen = BTreeSet::new();
     rules.retain(|rule| seen.insert(*rule));
     let owned = |text: &str| short(text).to_owned();
-    state.denials.add(Denied {
+    state.denials.add(Denial {
         user: owned(&request.user),
         kind: owned(&request.kind),
         namespace: owned(&request.namespace),

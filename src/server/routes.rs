@@ -1,4 +1,4 @@
-//! What answers at which path. Nothing else does.
+//! The routes of both listeners.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -12,38 +12,39 @@ use futures_util::FutureExt;
 use http::{Request, Response, StatusCode};
 
 use super::audit_events::{self, AuditEvents};
-use super::pending::Entry;
-use super::reviews::{Unanswered, refusal};
-use super::{State, reviews};
+use super::reviews::{ReviewFailure, error_response};
+use super::{ServerState, reviews};
 use crate::review::Endpoint;
+use crate::server::unfinished::PendingEntry;
 
-/// Who calls, as far as the handshake showed.
+/// The client, by its TLS certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
-    /// Nobody asked for a certificate.
+    /// No certificate is required.
     Anyone,
-    /// A certificate is asked for, and this caller showed the right one.
+    /// A valid client certificate was presented.
     Known,
-    /// A certificate is asked for, and this caller has none, or one in another name.
+    /// No client certificate, or one with another name.
     Unknown,
 }
 
-/// The other end of the connection that a request came on.
+/// The peer of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) caller: Caller,
     pub(super) address: IpAddr,
-    pub(super) connection: Arc<Entry>,
+    pub(super) connection: Arc<PendingEntry>,
 }
 
-/// The paths of the HTTPS listener. Where nadmit registers itself, those that cost something also have one with a token.
-pub(super) fn https(state: Arc<State>) -> Router {
+/// The routes of the HTTPS listener. With registration, expensive ones also exist with a token.
+pub(super) fn https(state: Arc<ServerState>) -> Router {
     let ends: &[&str] = if state.tokens.is_some() { &["", "/{token}"] } else { &[""] };
     let mut router = Router::new();
     for end in ends {
         if state.audit_events.is_some() {
-            let shown = get(|Shared(state), request| async { audit(state, Audit::Show, request).await });
-            let both = shown.post(|Shared(state), request| async { audit(state, Audit::Take, request).await });
+            let shown = get(|Shared(state), request| async { audit(state, AuditEventsRequest::Show, request).await });
+            let both =
+                shown.post(|Shared(state), request| async { audit(state, AuditEventsRequest::Take, request).await });
             router = router.route(&format!("/audit-events{end}"), both);
         }
         for endpoint in [Endpoint::Mutate, Endpoint::Validate, Endpoint::Status] {
@@ -52,40 +53,40 @@ pub(super) fn https(state: Arc<State>) -> Router {
         }
     }
     if state.tokens.is_some() {
-        router = router.route("/healthz/{token}", get(knows));
+        router = router.route("/healthz/{token}", get(token_known));
     }
     router.route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(state)
 }
 
 /// The paths of the listener for metrics.
-pub(super) fn metrics(state: Arc<State>) -> Router {
+pub(super) fn metrics(state: Arc<ServerState>) -> Router {
     Router::new().route("/metrics", get(scrape)).with_state(state)
 }
 
-async fn review(state: Arc<State>, endpoint: Endpoint, request: Request<Body>) -> Response<Body> {
-    let from = match expected(&state, For::Reviews, &request) {
+async fn review(state: Arc<ServerState>, endpoint: Endpoint, request: Request<Body>) -> Response<Body> {
+    let from = match authorize(&state, PathPurpose::Reviews, &request) {
         Ok(from) => from,
         Err(reason) => {
             state.metrics.unanswered(reason.reason());
-            return refusal(&reason).1;
+            return error_response(&reason).1;
         }
     };
     reviews::respond(&state, endpoint, &from, request).await
 }
 
-/// What is asked of the audit events.
+/// A request to the audit-events endpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Audit {
+enum AuditEventsRequest {
     Take,
     Show,
 }
 
-async fn audit(state: Arc<State>, wanted: Audit, request: Request<Body>) -> Response<Body> {
-    let from = match expected(&state, For::AuditEvents, &request) {
+async fn audit(state: Arc<ServerState>, wanted: AuditEventsRequest, request: Request<Body>) -> Response<Body> {
+    let from = match authorize(&state, PathPurpose::AuditEvents, &request) {
         Ok(from) => from,
         Err(reason) => {
             state.metrics.audit_events.batch(reason.reason());
-            return refusal(&reason).1;
+            return error_response(&reason).1;
         }
     };
     let Some(events) = &state.audit_events else { return Response::default() };
@@ -94,46 +95,45 @@ async fn audit(state: Arc<State>, wanted: Audit, request: Request<Body>) -> Resp
 }
 
 async fn audited(
-    state: &State,
+    state: &ServerState,
     events: &AuditEvents,
     from: &Peer,
-    wanted: Audit,
+    wanted: AuditEventsRequest,
     request: Request<Body>,
 ) -> Response<Body> {
     match wanted {
-        Audit::Take => audit_events::take(state, events, from, request).await,
-        Audit::Show => audit_events::show(events, request.uri().query()).await,
+        AuditEventsRequest::Take => audit_events::take(state, events, from, request).await,
+        AuditEventsRequest::Show => audit_events::show(events, request.uri().query()).await,
     }
 }
 
-/// What a path is for, and so which token opens it.
+/// The purpose of a path, which decides the accepted token.
 #[derive(Clone, Copy)]
-enum For {
+enum PathPurpose {
     Reviews,
     AuditEvents,
 }
 
-/// Whether a request is one that nadmit is there for, decided from its head alone: nothing is read, counted or kept for any other.
-/// A certificate proves more than a token, so that who shows one needs no token; where certificates are asked for, a token is no
-/// replacement for one.
-fn expected(state: &State, wanted: For, request: &Request<Body>) -> Result<Peer, Unanswered> {
-    // Every connection adds it.
-    let from = request.extensions().get::<Peer>().ok_or(Unanswered::UnknownCaller)?;
+/// Authorizes a request from its head only: nothing is read, counted or stored for others. A certificate is stronger than a
+/// token, so clients with one need no token; if certificates are required, a token does not replace one.
+fn authorize(state: &ServerState, wanted: PathPurpose, request: &Request<Body>) -> Result<Peer, ReviewFailure> {
+    // Every connection sets it.
+    let from = request.extensions().get::<Peer>().ok_or(ReviewFailure::UnknownCaller)?;
     let token = token(request.uri().path());
     match (from.caller, &state.tokens) {
         (Caller::Known, _) => {}
-        (Caller::Unknown, _) => return Err(Unanswered::UnknownCaller),
+        (Caller::Unknown, _) => return Err(ReviewFailure::UnknownCaller),
         (Caller::Anyone, Some(tokens)) => {
             let is_known = match wanted {
-                For::Reviews => tokens.opens_reviews(token),
-                For::AuditEvents => tokens.opens_audit_events(token),
+                PathPurpose::Reviews => tokens.allows_reviews(token),
+                PathPurpose::AuditEvents => tokens.allows_audit_events(token),
             };
             if !is_known {
-                return Err(Unanswered::UnknownToken);
+                return Err(ReviewFailure::UnknownToken);
             }
-            from.connection.prove();
+            from.connection.mark_proven();
         }
-        // Somebody else registered nadmit, or it is tried out.
+        // Not registered by nadmit itself, or a local test.
         (Caller::Anyone, None) => {}
     }
     Ok(from.clone())
@@ -144,25 +144,25 @@ fn token(path: &str) -> Option<&str> {
     path.strip_prefix('/')?.split_once('/').map(|(_, token)| token)
 }
 
-/// Whether this replica knows a token. Another one asks before it registers the token, through the Service.
-async fn knows(Shared(state): Shared<Arc<State>>, request: Request<Body>) -> (StatusCode, &'static str) {
+/// Whether this replica knows a token. Other replicas ask before registering it, through the Service.
+async fn token_known(Shared(state): Shared<Arc<ServerState>>, request: Request<Body>) -> (StatusCode, &'static str) {
     let known = state.tokens.as_ref().zip(token(request.uri().path()));
-    match known.is_some_and(|(tokens, token)| tokens.opens_reviews(Some(token))) {
+    match known.is_some_and(|(tokens, token)| tokens.allows_reviews(Some(token))) {
         true => (StatusCode::OK, "ok\n"),
         false => (StatusCode::NOT_FOUND, "unknown token\n"),
     }
 }
 
-async fn ready(Shared(state): Shared<Arc<State>>) -> (StatusCode, String) {
+async fn ready(Shared(state): Shared<Arc<ServerState>>) -> (StatusCode, String) {
     match state.readiness.check() {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
         Err(missing) => (StatusCode::SERVICE_UNAVAILABLE, missing + "\n"),
     }
 }
 
-async fn scrape(Shared(state): Shared<Arc<State>>) -> ([(http::HeaderName, &'static str); 1], String) {
+async fn scrape(Shared(state): Shared<Arc<ServerState>>) -> ([(http::HeaderName, &'static str); 1], String) {
     if let Some(events) = &state.audit_events {
-        events.tell(&state.metrics.audit_events);
+        events.update_metrics(&state.metrics.audit_events);
     }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(http::header::CONTENT_TYPE, kind)], state.metrics.text())

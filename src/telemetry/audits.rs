@@ -1,4 +1,4 @@
-//! What audits tell: of the cluster as it is, and of the API server's audit events.
+//! Metrics of the cluster audit and of the API server's audit events.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,56 +10,52 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
-use super::metrics::{Found, Result};
+use super::metrics::{FindingLabels, ResultLabels};
 
-/// What became of the reports of an audit.
+/// Report writes by result.
 #[derive(Clone, Debug, Default)]
-pub struct ReportWrites(Family<Result, Counter>);
+pub struct ReportWrites(Family<ResultLabels, Counter>);
 
 impl ReportWrites {
     /// One more.
     pub fn count(&self, result: &'static str) {
-        self.0.get_or_create(&Result { result }).inc();
+        self.0.get_or_create(&ResultLabels { result }).inc();
     }
 }
 
-/// What the audit of the cluster finds, for the replica that does it. The others show none of it.
+/// Metrics of the cluster audit, exposed only by the leader.
 #[derive(Clone, Debug, Default)]
 pub struct AuditMetrics {
-    findings: Family<Found, Gauge>,
+    findings: Family<FindingLabels, Gauge>,
     /// What `findings` has now.
-    shown: Arc<Mutex<Vec<Found>>>,
-    last_scan: Sometimes,
-    duration: Sometimes,
-    /// What became of the reports.
+    shown: Arc<Mutex<Vec<FindingLabels>>>,
+    last_scan: OptionalGauge,
+    duration: OptionalGauge,
+    /// Report writes.
     pub reports: ReportWrites,
 }
 
 impl AuditMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "audit_findings",
-            "Findings in the cluster as it is, by what would be done about them",
-            self.findings.clone(),
-        );
+        registry.register("audit_findings", "Findings on stored objects, by rule and action", self.findings.clone());
         registry.register(
             "audit_last_scan_timestamp_seconds",
-            "When everything was last looked at, in seconds since 1970",
+            "Unix time of the last full scan",
             self.last_scan.clone(),
         );
-        registry.register("audit_scan_duration_seconds", "How long that took", self.duration.clone());
-        registry.register("audit_report_writes", "Reports, by what became of them", self.reports.0.clone());
+        registry.register("audit_scan_duration_seconds", "Duration of the last full scan", self.duration.clone());
+        registry.register("audit_report_writes", "Report writes, by result", self.reports.0.clone());
     }
 
-    /// All that is found now, by rule and action: what is not among it is not found any more.
+    /// Sets the current findings by rule and action; others are removed.
     pub fn found(&self, counts: impl IntoIterator<Item = ((&'static str, &'static str), usize)>) {
         let mut found = Vec::new();
         for ((rule, action), count) in counts {
-            let label = Found { rule, action };
+            let label = FindingLabels { rule, action };
             self.findings.get_or_create(&label).set(i64::try_from(count).unwrap_or(i64::MAX));
             found.push(label);
         }
-        // What is still found is never missing in between: an alert would begin to wait anew.
+        // Existing series are never removed in between: an alert would restart its pending period.
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in shown.iter().filter(|label| !found.contains(label)) {
             self.findings.remove(gone);
@@ -67,13 +63,13 @@ impl AuditMetrics {
         *shown = found;
     }
 
-    /// Everything was looked at: when that ended, in seconds since 1970, and how long it took.
+    /// Records a full scan: its Unix time and duration.
     pub fn scanned(&self, at: f64, seconds: f64) {
         self.last_scan.is(Some(at));
         self.duration.is(Some(seconds));
     }
 
-    /// This replica leads no more: another one knows.
+    /// Clears the metrics after losing leadership.
     pub fn clear(&self) {
         self.found([]);
         self.last_scan.is(None);
@@ -81,11 +77,11 @@ impl AuditMetrics {
     }
 }
 
-/// A number that is not always there.
+/// A gauge that may be absent.
 #[derive(Clone, Debug, Default)]
-struct Sometimes(Arc<Mutex<Option<f64>>>);
+struct OptionalGauge(Arc<Mutex<Option<f64>>>);
 
-impl Sometimes {
+impl OptionalGauge {
     fn is(&self, value: Option<f64>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = value;
     }
@@ -95,7 +91,7 @@ impl Sometimes {
     }
 }
 
-impl EncodeMetric for Sometimes {
+impl EncodeMetric for OptionalGauge {
     fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
         self.get().map_or(Ok(()), |value| ConstGauge::new(value).encode(encoder))
     }
@@ -110,54 +106,50 @@ impl EncodeMetric for Sometimes {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CameOf {
+struct OutcomeLabels {
     outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SentBy {
+struct MethodLabels {
     way: &'static str,
 }
 
-/// What the API server's audit events tell.
+/// Metrics of the API server's audit events.
 #[derive(Clone, Debug, Default)]
 pub struct EventMetrics {
-    batches: Family<Result, Counter>,
-    writes: Family<CameOf, Counter>,
-    blind: Family<SentBy, Counter>,
-    loops: Sometimes,
+    batches: Family<ResultLabels, Counter>,
+    writes: Family<OutcomeLabels, Counter>,
+    blind: Family<MethodLabels, Counter>,
+    loops: OptionalGauge,
 }
 
 impl EventMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("audit_batches", "Batches of audit events, by what became of them", self.batches.clone());
-        registry.register("audit_writes", "Writes in the audit events, by what came of them", self.writes.clone());
-        registry.register(
-            "audit_blind_writes",
-            "Status writes in the audit events that were taken without proof of what they overwrote",
-            self.blind.clone(),
-        );
+        registry.register("audit_batches", "Batches of audit events, by result", self.batches.clone());
+        registry.register("audit_writes", "Writes in audit events, by outcome", self.writes.clone());
+        registry.register("audit_blind_writes", "Blind status writes in audit events, by method", self.blind.clone());
         registry.register(
             "audit_loops",
-            "Objects that are written again and again, by the audit events of the last hour or two",
+            "Objects in a write loop, from the audit events of the last hour or two",
             self.loops.clone(),
         );
     }
 
-    /// A batch came.
+    /// Counts a batch.
     pub fn batch(&self, result: &'static str) {
-        self.batches.get_or_create(&Result { result }).inc();
+        self.batches.get_or_create(&ResultLabels { result }).inc();
     }
 
     /// A write was seen; if it was blind, how it was sent.
     pub fn write(&self, outcome: &'static str, blind: Option<&'static str>) {
-        self.writes.get_or_create(&CameOf { outcome }).inc();
+        self.writes.get_or_create(&OutcomeLabels { outcome }).inc();
         if let Some(way) = blind {
-            self.blind.get_or_create(&SentBy { way }).inc();
+            self.blind.get_or_create(&MethodLabels { way }).inc();
         }
     }
 
-    /// So many objects are in a loop; `None` where no events came: that there are no loops would be a comfort that nobody can give.
+    /// Sets the number of objects in a loop; `None` if no events were received, which would otherwise look like no loops.
     pub fn loops(&self, objects: Option<usize>) {
         self.loops.is(objects.map(|objects| objects as f64));
     }

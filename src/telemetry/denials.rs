@@ -1,24 +1,23 @@
-//! What this replica refused in the last hour.
+//! The denials of this replica in the last hour.
 //!
-//! Admission remembers it in memory, within bounds, and does nothing else: it waits for nobody and writes nothing to the cluster, so
-//! that webhooks say `sideEffects: None` and the API server asks them also about dry runs, which are not even remembered. A task of
-//! its own keeps a report of it, later and whatever becomes of the review.
+//! Admission only records them in bounded memory and writes nothing to the cluster, so the webhooks have `sideEffects: None` and
+//! dry runs are reviewed too, but not recorded. A separate task writes a report later, independent of the review.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::output::denied::Denied;
+use crate::output::report::denials::Denial;
 
-/// How many different ones are remembered.
-const MOST: usize = 200;
-/// How long, in seconds.
-pub const REMEMBERED: i64 = 3600;
+/// How many different denials are kept.
+const MAX_DENIALS: usize = 200;
+/// How long they are kept, in seconds.
+pub const RETENTION_SECONDS: i64 = 3600;
 
-/// The denials of the last hour, as far as there is room for them.
+/// The denials of the last hour, within the limit.
 #[derive(Debug, Default)]
-pub struct Denials {
+pub struct RecentDenials {
     ring: Mutex<Ring>,
     changed: Notify,
 }
@@ -26,25 +25,25 @@ pub struct Denials {
 #[derive(Debug, Default)]
 struct Ring {
     /// Those that happened last are at the end.
-    denied: VecDeque<Denied>,
-    /// When the last one was forgotten before its hour was over.
+    denied: VecDeque<Denial>,
+    /// When a denial was last dropped early.
     forgotten: Option<i64>,
 }
 
-impl Denials {
-    /// Remembers one. The same again, by the same user and for the same reasons, is counted.
-    pub fn add(&self, mut new: Denied) {
+impl RecentDenials {
+    /// Records a denial. Repetitions by the same user for the same reasons are counted.
+    pub fn add(&self, mut new: Denial) {
         let mut ring = self.lock();
-        let is_same = |old: &Denied| {
+        let is_same = |old: &Denial| {
             (&old.user, &old.kind, &old.namespace, &old.name, old.operation, &old.rules)
                 == (&new.user, &new.kind, &new.namespace, &new.name, new.operation, &new.rules)
         };
         let known = ring.denied.iter().position(is_same);
         if let Some(old) = known.and_then(|at| ring.denied.remove(at)) {
             new.count = new.count.saturating_add(old.count);
-        } else if ring.denied.len() >= MOST
+        } else if ring.denied.len() >= MAX_DENIALS
             && let Some(oldest) = ring.denied.pop_front()
-            && new.last - oldest.last < REMEMBERED
+            && new.last - oldest.last < RETENTION_SECONDS
         {
             ring.forgotten = Some(new.last);
         }
@@ -54,14 +53,14 @@ impl Denials {
     }
 
     /// Those of the hour before that time, and whether there were more.
-    pub fn of_last_hour(&self, now: i64) -> (Vec<Denied>, bool) {
+    pub fn of_last_hour(&self, now: i64) -> (Vec<Denial>, bool) {
         let mut ring = self.lock();
-        ring.denied.retain(|denied| now - denied.last < REMEMBERED);
-        ring.forgotten = ring.forgotten.filter(|at| now - at < REMEMBERED);
+        ring.denied.retain(|denied| now - denied.last < RETENTION_SECONDS);
+        ring.forgotten = ring.forgotten.filter(|at| now - at < RETENTION_SECONDS);
         (ring.denied.iter().cloned().collect(), ring.forgotten.is_some())
     }
 
-    /// Waits until there is one more than at the last call. For one who waits.
+    /// Waits for a new denial. For a single waiter.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -75,8 +74,8 @@ impl Denials {
 mod tests {
     use super::*;
 
-    fn denied(user: &str, name: &str, rule: &'static str, last: i64) -> Denied {
-        Denied {
+    fn denied(user: &str, name: &str, rule: &'static str, last: i64) -> Denial {
+        Denial {
             user: user.to_owned(),
             kind: "SriovNetwork".to_owned(),
             namespace: "operator".to_owned(),
@@ -89,8 +88,8 @@ mod tests {
     }
 
     #[test]
-    fn equal_ones_are_counted() {
-        let denials = Denials::default();
+    fn equal_denials_are_counted() {
+        let denials = RecentDenials::default();
         for (user, name, rule, at) in [
             ("jane", "a", "sriov/vlan", 1),
             ("jane", "b", "sriov/vlan", 2),
@@ -109,8 +108,8 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_later_it_is_forgotten() {
-        let denials = Denials::default();
+    fn denials_expire_after_an_hour() {
+        let denials = RecentDenials::default();
         denials.add(denied("jane", "a", "sriov/vlan", 100));
         denials.add(denied("jane", "b", "sriov/vlan", 200));
         for (now, want) in [(200, 2), (3699, 2), (3700, 1), (3799, 1), (3800, 0)] {
@@ -119,15 +118,15 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_some() {
-        let denials = Denials::default();
+    fn number_of_denials_is_bounded() {
+        let denials = RecentDenials::default();
         for number in 0..5000 {
             denials.add(denied("jane", &number.to_string(), "sriov/vlan", 100));
         }
         let (found, is_partial) = denials.of_last_hour(100);
-        assert_eq!((found.len(), is_partial), (MOST, true));
-        assert_eq!(found[0].name, (5000 - MOST).to_string());
-        assert_eq!(denials.of_last_hour(100 + REMEMBERED).0.len(), 0);
-        assert!(!denials.of_last_hour(100 + REMEMBERED).1);
+        assert_eq!((found.len(), is_partial), (MAX_DENIALS, true));
+        assert_eq!(found[0].name, (5000 - MAX_DENIALS).to_string());
+        assert_eq!(denials.of_last_hour(100 + RETENTION_SECONDS).0.len(), 0);
+        assert!(!denials.of_last_hour(100 + RETENTION_SECONDS).1);
     }
 }

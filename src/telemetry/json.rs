@@ -1,4 +1,4 @@
-//! A log line as JSON. Every review has one, so it is written straight into the line, without a tree in between.
+//! JSON log lines, written directly without building a value, because every review has one.
 
 use std::fmt::{self, Write};
 
@@ -11,9 +11,9 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::json::write::escape_into;
 
 /// One JSON object a line: `timestamp`, `level`, then the fields of the event in their order.
-pub(super) struct Json;
+pub(super) struct JsonLines;
 
-impl<S, N> FormatEvent<S, N> for Json
+impl<S, N> FormatEvent<S, N> for JsonLines
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -21,20 +21,20 @@ where
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let level = event.metadata().level();
         write!(line, "{{\"timestamp\":\"{:.6}\",\"level\":\"{level}\"", jiff::Timestamp::now())?;
-        let mut fields = Fields { line: &mut line, result: Ok(()) };
+        let mut fields = FieldWriter { line: &mut line, result: Ok(()) };
         event.record(&mut fields);
         fields.result?;
         line.write_str("}\n")
     }
 }
 
-/// Writes each field as it comes by.
-struct Fields<'l, 'w> {
+/// Writes each field when visited.
+struct FieldWriter<'l, 'w> {
     line: &'l mut Writer<'w>,
     result: fmt::Result,
 }
 
-impl Fields<'_, '_> {
+impl FieldWriter<'_, '_> {
     fn member(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
         // Field names are ours, and plain.
         let name = field.name();
@@ -47,7 +47,7 @@ impl Fields<'_, '_> {
     }
 }
 
-impl Visit for Fields<'_, '_> {
+impl Visit for FieldWriter<'_, '_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.member(field, |line| {
             line.write_char('"')?;
@@ -81,7 +81,7 @@ impl Visit for Fields<'_, '_> {
     }
 }
 
-/// What is written through this arrives as the inside of a JSON string.
+/// Escapes text for a JSON string while writing.
 struct Escaped<'l, 'w>(&'l mut Writer<'w>);
 
 impl Write for Escaped<'_, '_> {
@@ -101,9 +101,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Kept {
+    impl io::Write for SharedBuffer {
         fn write(&mut self, text: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(text);
             Ok(text.len())
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    impl<'a> MakeWriter<'a> for Kept {
+    impl<'a> MakeWriter<'a> for SharedBuffer {
         type Writer = Self;
 
         fn make_writer(&'a self) -> Self {
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn every_line_is_one_json_object() {
-        let kept = Kept::default();
-        let layer = tracing_subscriber::fmt::layer().with_writer(kept.clone()).event_format(Json);
+        let kept = SharedBuffer::default();
+        let layer = tracing_subscriber::fmt::layer().with_writer(kept.clone()).event_format(JsonLines);
         let nasty = "a\"b\\c\nd\te\u{1}f é 日本 \u{7f}";
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             tracing::info!(text = nasty, shown = %nasty, debug = ?nasty, yes = true, n = 5_u64, m = -5_i64, f = 0.5, "said {nasty}");

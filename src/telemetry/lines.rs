@@ -1,5 +1,4 @@
-//! Log lines on their way out. Whoever logs puts the line into a buffer and goes on; a thread of its own writes it. A log that
-//! nobody reads must never hold up an admission.
+//! The log queue: log lines go into a buffer and are written by a separate thread, so that a blocked log never delays admission.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,22 +7,22 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How much may wait to be written; what comes on top is counted and dropped.
-const ROOM: usize = 1 << 20;
-/// How long a line may wait for others to be written with it: waking a thread for each would cost more than judging.
-const GATHER: Duration = Duration::from_millis(20);
-/// How long the last lines may take at the end.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// The buffer size; lines beyond it are counted and dropped.
+const MAX_BUFFERED: usize = 1 << 20;
+/// How long lines are batched: waking a thread for each costs more than judging.
+const BATCH_DELAY: Duration = Duration::from_millis(20);
+/// The flush timeout at shutdown.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The way into the log.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lines {
-    shared: Arc<Shared>,
+pub(super) struct LogQueue {
+    shared: Arc<QueueState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct QueueState {
+    waiting: Mutex<Buffered>,
     /// There is something to write.
     filled: Condvar,
     /// Everything is written.
@@ -31,19 +30,19 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct Buffered {
     text: Vec<u8>,
     dropped: u64,
     is_writing: bool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+impl QueueState {
+    fn lock(&self) -> MutexGuard<'_, Buffered> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lines {
+impl LogQueue {
     /// Starts the thread that writes.
     pub(super) fn start(mut out: impl Write + Send + 'static) -> io::Result<Self> {
         let lines = Self::default();
@@ -52,12 +51,12 @@ impl Lines {
             let mut text = Vec::new();
             loop {
                 wait(&shared);
-                thread::sleep(GATHER);
+                thread::sleep(BATCH_DELAY);
                 let dropped = take(&shared, &mut text);
-                // Nobody can be told that the log cannot be written.
+                // A log write error cannot be reported anywhere.
                 let _ = out.write_all(&text);
                 if dropped > 0 {
-                    let _ = writeln!(out, "{dropped} log lines were dropped: they came faster than they were read");
+                    let _ = writeln!(out, "{dropped} log lines dropped: the log is read too slowly");
                 }
                 let _ = out.flush();
                 text.clear();
@@ -69,32 +68,32 @@ impl Lines {
     /// Waits until what was logged is written.
     pub(super) fn flush(&self) {
         let waiting = self.shared.lock();
-        let is_busy = |waiting: &mut Waiting| waiting.is_writing || !waiting.text.is_empty();
-        drop(self.shared.emptied.wait_timeout_while(waiting, FAREWELL, is_busy));
+        let is_busy = |waiting: &mut Buffered| waiting.is_writing || !waiting.text.is_empty();
+        drop(self.shared.emptied.wait_timeout_while(waiting, FLUSH_TIMEOUT, is_busy));
     }
 }
 
-/// Waits until there is something to write; what was taken before is written by now.
-fn wait(shared: &Shared) {
+/// Waits for lines; everything taken before has been written.
+fn wait(shared: &QueueState) {
     let mut waiting = shared.lock();
     waiting.is_writing = false;
     shared.emptied.notify_all();
-    let nothing = |waiting: &mut Waiting| waiting.text.is_empty();
+    let nothing = |waiting: &mut Buffered| waiting.text.is_empty();
     drop(shared.filled.wait_while(waiting, nothing));
 }
 
-/// Takes all that waits, and tells how many lines were dropped since the last time.
-fn take(shared: &Shared, text: &mut Vec<u8>) -> u64 {
+/// Takes all buffered lines and the number of dropped lines.
+fn take(shared: &QueueState, text: &mut Vec<u8>) -> u64 {
     let mut waiting = shared.lock();
     waiting.is_writing = true;
     std::mem::swap(&mut waiting.text, text);
     std::mem::take(&mut waiting.dropped)
 }
 
-impl Write for &Lines {
+impl Write for &LogQueue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut waiting = self.shared.lock();
-        if waiting.text.len() + line.len() > ROOM {
+        if waiting.text.len() + line.len() > MAX_BUFFERED {
             waiting.dropped += 1;
             return Ok(line.len());
         }
@@ -112,7 +111,7 @@ impl Write for &Lines {
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
+impl<'a> MakeWriter<'a> for LogQueue {
     type Writer = &'a Self;
 
     fn make_writer(&'a self) -> Self::Writer {
@@ -145,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_nobody_reads_holds_nobody_up() {
+    fn blocked_log_does_not_block_callers() {
         let (opener, open) = mpsc::channel();
         let written = Arc::default();
-        let lines = Lines::start(Gate { open, written: Arc::clone(&written) }).unwrap();
+        let lines = LogQueue::start(Gate { open, written: Arc::clone(&written) }).unwrap();
         let line = [b'x'; 1024];
         // Twice as much as there is room for, and nobody lets it out.
-        for _ in 0..2 * ROOM / line.len() {
+        for _ in 0..2 * MAX_BUFFERED / line.len() {
             (&lines).write_all(&line).unwrap();
         }
         drop(opener);
@@ -159,8 +158,8 @@ mod tests {
         (&lines).write_all(b"last\n").unwrap();
         lines.flush();
         let written = String::from_utf8(written.lock().unwrap().clone()).unwrap();
-        assert!(written.contains("log lines were dropped"), "{} bytes", written.len());
+        assert!(written.contains("log lines dropped"), "{} bytes", written.len());
         assert!(written.ends_with("last\n"));
-        assert!(written.len() < ROOM + ROOM / 2 + 4096);
+        assert!(written.len() < MAX_BUFFERED + MAX_BUFFERED / 2 + 4096);
     }
 }

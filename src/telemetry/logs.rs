@@ -7,12 +7,12 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
-use super::json::Json;
-use super::lines::Lines;
+use super::json::JsonLines;
+use super::lines::LogQueue;
 use crate::policy::LogLevel;
 use crate::visible;
 
-/// What a log line looks like.
+/// The log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
     /// For people
@@ -33,17 +33,17 @@ impl std::str::FromStr for Filter {
     }
 }
 
-/// Why there is no log.
+/// Why logging could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The filter is not one.
-    #[error("`{0}` is no log level: write error, warn, info, debug or trace, or directives such as info,hyper=debug")]
+    #[error("invalid log level `{0}`: use error, warn, info, debug or trace, or directives such as info,hyper=debug")]
     Filter(String),
     /// The thread that writes cannot be started.
-    #[error("the log cannot be started")]
+    #[error("cannot start the log thread")]
     Thread(#[from] io::Error),
     /// There is a log already.
-    #[error("there is a log already")]
+    #[error("a logger is already installed")]
     Twice,
 }
 
@@ -51,41 +51,41 @@ pub enum LogError {
 #[derive(Debug)]
 pub struct Logs {
     filter: reload::Handle<EnvFilter, Registry>,
-    lines: Lines,
+    lines: LogQueue,
     chosen: Filter,
 }
 
 impl Logs {
     /// Starts logging to the standard error.
     pub fn start(format: LogFormat, chosen: Filter) -> Result<Self, LogError> {
-        let lines = Lines::start(io::stderr())?;
+        let lines = LogQueue::start(io::stderr())?;
         let (filter, handle) = reload::Layer::new(EnvFilter::new(&chosen.0));
         let registry = tracing_subscriber::registry().with(filter);
-        let layer = fmt::layer().with_writer(Shown { lines: lines.clone(), format }).with_target(false);
+        let layer = fmt::layer().with_writer(EscapingWriter { lines: lines.clone(), format }).with_target(false);
         let started = match format {
             LogFormat::Text => registry.with(layer.with_ansi(false).compact()).try_init(),
-            LogFormat::Json => registry.with(layer.event_format(Json)).try_init(),
+            LogFormat::Json => registry.with(layer.event_format(JsonLines)).try_init(),
         };
         started.map_err(|_| LogError::Twice)?;
         Ok(Self { filter: handle, lines, chosen })
     }
 
-    /// Changes the filter to a level; `None` brings back the one it was started with.
+    /// Sets the log level; `None` restores the initial filter.
     pub fn refilter(&self, level: Option<LogLevel>) {
         let wanted = EnvFilter::new(level.map_or(self.chosen.0.as_str(), |level| level.name()));
-        // It fails only where the log is gone, and then nobody would read of it.
+        // It fails only if the logger no longer exists.
         let _ = self.filter.reload(wanted);
     }
 }
 
-/// Log lines in which nothing is left that a terminal would obey, and of which none can pretend to be two.
+/// Escapes control characters in log lines, so that no line can pretend to be two.
 #[derive(Clone, Debug)]
-struct Shown {
-    lines: Lines,
+struct EscapingWriter {
+    lines: LogQueue,
     format: LogFormat,
 }
 
-impl Write for &Shown {
+impl Write for &EscapingWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         // All bytes are looked at, as the processor does that with many at once.
@@ -108,7 +108,7 @@ impl Write for &Shown {
     }
 }
 
-impl<'a> MakeWriter<'a> for Shown {
+impl<'a> MakeWriter<'a> for EscapingWriter {
     type Writer = &'a Self;
 
     fn make_writer(&'a self) -> Self::Writer {
@@ -129,14 +129,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_line_stays_one_line_and_says_the_same() {
+    fn log_lines_are_escaped_and_unchanged_otherwise() {
         let nasty = "a\u{1b}[2J\u{202e}b\nerror: c é";
         for (format, want) in [
             (LogFormat::Text, "name=a\\u{1b}[2J\\u{202e}b\\nerror: c é\n".to_owned()),
             (LogFormat::Json, "\"name=a\\u001b[2J\\u202eb\\nerror: c é\"\n".to_owned()),
         ] {
             let (reader, out) = io::pipe().unwrap();
-            let shown = Shown { lines: Lines::start(out).unwrap(), format };
+            let shown = EscapingWriter { lines: LogQueue::start(out).unwrap(), format };
             let line = match format {
                 LogFormat::Text => format!("name={nasty}\n"),
                 LogFormat::Json => format!("{}\n", serde_json::Value::from(format!("name={nasty}"))),
@@ -155,7 +155,7 @@ mod tests {
         }
         for bad in ["hyper=loud", "info,a=b=c"] {
             let error = bad.parse::<Filter>().unwrap_err().to_string();
-            assert!(error.contains("no log level"), "{error}");
+            assert!(error.contains("invalid log level"), "{error}");
         }
     }
 }

@@ -1,12 +1,9 @@
 //! Metrics for Prometheus. Every label has a closed set of values: nothing that a client sends becomes a series.
 
-use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
 
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
-use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -15,16 +12,17 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 pub use super::audits::{AuditMetrics, EventMetrics, ReportWrites};
+use super::gauges::LateGauge;
 use super::tasks::TaskMetrics;
 
-/// From well below what a judgement takes to the longest timeout a webhook is usually given.
+/// From well below the time of a review to the usual webhook timeout.
 const BUCKETS: [f64; 17] =
     [0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
 
 /// A review that was answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 #[allow(missing_docs, reason = "the names are the labels")]
-pub struct Answered {
+pub struct ReviewLabels {
     pub endpoint: &'static str,
     pub kind: &'static str,
     pub operation: &'static str,
@@ -33,48 +31,48 @@ pub struct Answered {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Found {
+pub(super) struct FindingLabels {
     pub(super) rule: &'static str,
     pub(super) action: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StatusWritten {
+struct StatusWriteLabels {
     class: &'static str,
     manager: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct At {
+struct EndpointLabels {
     endpoint: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Reason {
+struct ReasonLabels {
     reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Result {
+pub(super) struct ResultLabels {
     pub(super) result: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
+struct KindLabels {
     kind: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Certificate {
+struct CertificateLabels {
     certificate: &'static str,
 }
 
-/// Whether something new was taken.
+/// The result of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {
     /// It was.
     Taken,
-    /// It is broken; the last good one stays.
+    /// Rejected; the last good one stays.
     Refused,
 }
 
@@ -87,22 +85,22 @@ impl Reload {
     }
 }
 
-/// What became of NADs that were stored incomplete.
+/// Completions by result.
 #[derive(Clone, Debug, Default)]
-pub struct Completions(Family<Result, Counter>);
+pub struct Completions(Family<ResultLabels, Counter>);
 
 impl Completions {
     /// One more.
     pub fn count(&self, result: &'static str) {
-        self.0.get_or_create(&Result { result }).inc();
+        self.0.get_or_create(&ResultLabels { result }).inc();
     }
 }
 
-/// Whether nadmit is registered, and what lies beside that. A server that does not register itself shows none of it.
+/// Registration metrics. Not exposed without --register.
 #[derive(Clone, Debug, Default)]
 pub struct Registered {
     is_registered: LateGauge,
-    configurations: Family<Kind, Gauge>,
+    configurations: Family<KindLabels, Gauge>,
     exempt_namespaces: LateGauge,
 }
 
@@ -110,17 +108,17 @@ impl Registered {
     fn register(&self, registry: &mut Registry) {
         registry.register(
             "registered",
-            "1 while both webhook configurations are as they should be, 0 while they are not or nobody can tell",
+            "1 while both webhook configurations are correct, 0 while they are not or cannot be checked",
             self.is_registered.clone(),
         );
         registry.register(
             "webhook_configurations",
-            "1 while a webhook configuration is there, 0 after somebody has deleted it",
+            "1 while a webhook configuration exists, 0 after it was deleted",
             self.configurations.clone(),
         );
         registry.register(
             "exempt_namespaces",
-            "Namespaces that the label nadmit.io/exempt=true switches nadmit off for",
+            "Namespaces that are exempt by the label nadmit.io/exempt=true",
             self.exempt_namespaces.clone(),
         );
     }
@@ -130,9 +128,9 @@ impl Registered {
         self.is_registered.set(registered.into());
     }
 
-    /// Whether a webhook configuration is there.
+    /// Whether a webhook configuration exists.
     pub fn configuration(&self, kind: &'static str, is_there: bool) {
-        self.configurations.get_or_create(&Kind { kind }).set(is_there.into());
+        self.configurations.get_or_create(&KindLabels { kind }).set(is_there.into());
     }
 
     /// How many namespaces are exempt by their label.
@@ -141,100 +139,54 @@ impl Registered {
     }
 }
 
-/// A gauge that is not shown before it is set.
-#[derive(Clone, Debug, Default)]
-struct LateGauge(Arc<OnceLock<Gauge>>);
-
-impl LateGauge {
-    fn set(&self, value: i64) {
-        self.0.get_or_init(Gauge::default).set(value);
-    }
-}
-
-impl EncodeMetric for LateGauge {
-    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
-        self.0.get().map_or(Ok(()), |gauge| gauge.encode(encoder))
-    }
-
-    fn metric_type(&self) -> MetricType {
-        MetricType::Gauge
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.get().is_none()
-    }
-}
-
-/// What a cache knows.
+/// The size of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CacheState {
+pub enum CacheSize {
     /// Nothing.
     Unknown,
-    /// All objects there are, which is that many.
+    /// The number of objects.
     Known(usize),
 }
 
 /// The metrics of the caches, for those who fill them.
 #[derive(Clone, Debug, Default)]
 pub struct CacheMetrics {
-    ready: Family<Kind, Gauge>,
-    objects: Family<Kind, Gauge>,
-    skipped: Family<Kind, Counter>,
-    missed: Family<Kind, Counter>,
+    ready: Family<KindLabels, Gauge>,
+    objects: Family<KindLabels, Gauge>,
+    skipped: Family<KindLabels, Counter>,
+    missed: Family<KindLabels, Counter>,
 }
 
 impl CacheMetrics {
     fn register(&self, registry: &mut Registry) {
         registry.register(
             "cache_ready",
-            "1 while the objects of a kind are known, 0 while facts about them are unknown",
+            "1 while the cache of a kind is synced, 0 while it is unknown",
             self.ready.clone(),
         );
-        registry.register("cache_objects", "Objects that are known", self.objects.clone());
-        registry.register("cache_skipped", "Objects that could not be read and are left out", self.skipped.clone());
-        registry.register(
-            "cache_missed",
-            "Reviews that were judged without what the cache of a kind should have known",
-            self.missed.clone(),
-        );
+        registry.register("cache_objects", "Objects in the cache", self.objects.clone());
+        registry.register("cache_skipped", "Objects that could not be read and were skipped", self.skipped.clone());
+        registry.register("cache_missed", "Reviews judged without the cache of a kind", self.missed.clone());
     }
 
-    /// What the cache of a kind knows now.
-    pub fn is(&self, kind: &'static str, state: CacheState) {
+    /// Sets the size of a cache.
+    pub fn is(&self, kind: &'static str, state: CacheSize) {
         let (ready, objects) = match state {
-            CacheState::Unknown => (0, 0),
-            CacheState::Known(objects) => (1, i64::try_from(objects).unwrap_or(i64::MAX)),
+            CacheSize::Unknown => (0, 0),
+            CacheSize::Known(objects) => (1, i64::try_from(objects).unwrap_or(i64::MAX)),
         };
-        self.ready.get_or_create(&Kind { kind }).set(ready);
-        self.objects.get_or_create(&Kind { kind }).set(objects);
+        self.ready.get_or_create(&KindLabels { kind }).set(ready);
+        self.objects.get_or_create(&KindLabels { kind }).set(objects);
     }
 
     /// An object of a kind could not be read.
     pub fn skipped(&self, kind: &'static str) {
-        self.skipped.get_or_create(&Kind { kind }).inc();
+        self.skipped.get_or_create(&KindLabels { kind }).inc();
     }
 
     /// A review was judged without what the cache of a kind should have known.
     pub fn missed(&self, kind: &'static str) {
-        self.missed.get_or_create(&Kind { kind }).inc();
-    }
-}
-
-/// One more, until this is dropped: whatever ends a request or a connection, it is counted down.
-#[derive(Debug)]
-pub struct Counted(Gauge);
-
-impl Counted {
-    /// Counts up.
-    pub fn one(gauge: &Gauge) -> Self {
-        gauge.inc();
-        Self(gauge.clone())
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.dec();
+        self.missed.get_or_create(&KindLabels { kind }).inc();
     }
 }
 
@@ -242,22 +194,22 @@ impl Drop for Counted {
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    reviews: Family<Answered, Counter>,
-    findings: Family<Found, Counter>,
-    status_writes: Family<StatusWritten, Counter>,
-    duration: Family<At, Histogram, fn() -> Histogram>,
+    reviews: Family<ReviewLabels, Counter>,
+    findings: Family<FindingLabels, Counter>,
+    status_writes: Family<StatusWriteLabels, Counter>,
+    duration: Family<EndpointLabels, Histogram, fn() -> Histogram>,
     /// Reviews that are being answered.
     pub in_flight: Gauge,
     /// Requests whose body has not arrived completely.
     pub unfinished: Gauge,
-    panics: Family<At, Counter>,
-    /// Open connections, those still shaking hands included.
+    panics: Family<EndpointLabels, Counter>,
+    /// Open connections, including handshakes.
     pub connections: Gauge,
-    unanswered: Family<Reason, Counter>,
-    refused: Family<Reason, Counter>,
-    expiry: Family<Certificate, Gauge<f64, AtomicU64>>,
-    certificate_reloads: Family<Result, Counter>,
-    policy_reloads: Family<Result, Counter>,
+    unanswered: Family<ReasonLabels, Counter>,
+    refused: Family<ReasonLabels, Counter>,
+    expiry: Family<CertificateLabels, Gauge<f64, AtomicU64>>,
+    certificate_reloads: Family<ResultLabels, Counter>,
+    policy_reloads: Family<ResultLabels, Counter>,
     /// 1 while the policy in force is the one in the file.
     policy_current: Gauge,
     /// NADs that were stored incomplete.
@@ -266,11 +218,11 @@ pub struct Metrics {
     pub registered: Registered,
     /// Which background tasks run.
     pub tasks: TaskMetrics,
-    /// What is known of the cluster.
+    /// Metrics of the caches.
     pub caches: CacheMetrics,
-    /// What is found in it.
+    /// Metrics of the audit.
     pub audit: AuditMetrics,
-    /// What the API server's audit events tell.
+    /// Metrics of audit events.
     pub audit_events: EventMetrics,
 }
 
@@ -278,7 +230,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("nadmit");
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "Which nadmit this is", build);
+        registry.register("build", "Build information", build);
         let mut metrics = Self {
             registry,
             reviews: Family::default(),
@@ -311,66 +263,50 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let registry = &mut self.registry;
-        registry.register("reviews", "Reviews that were answered", self.reviews.clone());
-        registry.register("findings", "Findings, by what is done about them", self.findings.clone());
+        registry.register("reviews", "ReviewLabels reviews", self.reviews.clone());
+        registry.register("findings", "Findings, by rule and action", self.findings.clone());
         registry.register(
             "status_writes",
-            "Writes to guarded statuses, by what they show and what kind of field manager makes them",
+            "Writes to guarded statuses, by class and kind of field manager",
             self.status_writes.clone(),
         );
         registry.register_with_unit(
             "review_duration",
-            "From the last byte of a review to its answer",
+            "Time from the last byte of a review to its response",
             Unit::Seconds,
             self.duration.clone(),
         );
-        registry.register("reviews_in_flight", "Reviews that are being answered", self.in_flight.clone());
-        registry.register(
-            "requests_unfinished",
-            "Requests whose body has not arrived completely",
-            self.unfinished.clone(),
-        );
-        registry.register(
-            "review_panics",
-            "Reviews that made nadmit panic, which denies what it could not judge",
-            self.panics.clone(),
-        );
+        registry.register("reviews_in_flight", "Reviews in progress", self.in_flight.clone());
+        registry.register("requests_unfinished", "Requests with an incomplete body", self.unfinished.clone());
+        registry.register("review_panics", "Reviews that panicked and were denied", self.panics.clone());
         registry.register("connections", "Open connections", self.connections.clone());
         registry.register(
             "reviews_unanswered",
-            "Reviews that got an HTTP error instead of an answer, so that failurePolicy decides",
+            "Failed reviews (HTTP error), for which failurePolicy decides",
             self.unanswered.clone(),
         );
         registry.register(
             "connections_refused",
-            "Connections that ended before they could ask anything",
+            "Connections that were rejected or ended before a request",
             self.refused.clone(),
         );
         registry.register(
             "certificate_expiry_timestamp_seconds",
-            "When a certificate expires, in seconds since 1970",
+            "Unix time at which a certificate expires",
             self.expiry.clone(),
         );
         registry.register(
             "certificate_reloads",
-            "Changes of the certificate, and whether the new one is used",
+            "CertificateLabels reloads, by result",
             self.certificate_reloads.clone(),
         );
-        registry.register(
-            "policy_reloads",
-            "Changes of the policy file, and whether the new policy is in force",
-            self.policy_reloads.clone(),
-        );
+        registry.register("policy_reloads", "Policy reloads, by result", self.policy_reloads.clone());
         registry.register(
             "policy_current",
-            "1 while the policy in force is the one in the file, 0 while the file is refused",
+            "1 while the policy in force is the one in the file, 0 while the file is rejected",
             self.policy_current.clone(),
         );
-        registry.register(
-            "completions",
-            "NADs that were stored incomplete, by what became of them",
-            self.completions.0.clone(),
-        );
+        registry.register("completions", "Completions of stored objects, by result", self.completions.0.clone());
         self.registered.register(registry);
         self.tasks.register(registry);
         self.caches.register(registry);
@@ -379,53 +315,53 @@ impl Metrics {
     }
 
     /// A review was answered, after so many seconds.
-    pub fn answered(&self, review: &Answered, seconds: f64) {
-        self.duration.get_or_create(&At { endpoint: review.endpoint }).observe(seconds);
+    pub fn answered(&self, review: &ReviewLabels, seconds: f64) {
+        self.duration.get_or_create(&EndpointLabels { endpoint: review.endpoint }).observe(seconds);
         self.reviews.get_or_create(review).inc();
     }
 
     /// A rule found something.
     pub fn found(&self, rule: &'static str, action: &'static str) {
-        self.findings.get_or_create(&Found { rule, action }).inc();
+        self.findings.get_or_create(&FindingLabels { rule, action }).inc();
     }
 
     /// A write to a status was judged.
     pub fn status_written(&self, class: &'static str, manager: &'static str) {
-        self.status_writes.get_or_create(&StatusWritten { class, manager }).inc();
+        self.status_writes.get_or_create(&StatusWriteLabels { class, manager }).inc();
     }
 
     /// A review got an HTTP error.
     pub fn unanswered(&self, reason: &'static str) {
-        self.unanswered.get_or_create(&Reason { reason }).inc();
+        self.unanswered.get_or_create(&ReasonLabels { reason }).inc();
     }
 
     /// Judging a review panicked.
     pub fn panicked(&self, endpoint: &'static str) {
-        self.panics.get_or_create(&At { endpoint }).inc();
+        self.panics.get_or_create(&EndpointLabels { endpoint }).inc();
     }
 
     /// A connection ended before it could ask.
     pub fn refused(&self, reason: &'static str) {
-        self.refused.get_or_create(&Reason { reason }).inc();
+        self.refused.get_or_create(&ReasonLabels { reason }).inc();
     }
 
     /// When a certificate expires.
     pub fn expires(&self, certificate: &'static str, timestamp: i64) {
-        self.expiry.get_or_create(&Certificate { certificate }).set(timestamp as f64);
+        self.expiry.get_or_create(&CertificateLabels { certificate }).set(timestamp as f64);
     }
 
     /// The certificate files changed.
     pub fn certificate_reloaded(&self, reload: Reload) {
-        self.certificate_reloads.get_or_create(&Result { result: reload.name() }).inc();
+        self.certificate_reloads.get_or_create(&ResultLabels { result: reload.name() }).inc();
     }
 
     /// The policy file changed.
     pub fn policy_reloaded(&self, reload: Reload) {
-        self.policy_reloads.get_or_create(&Result { result: reload.name() }).inc();
+        self.policy_reloads.get_or_create(&ResultLabels { result: reload.name() }).inc();
         self.policy_current.set(i64::from(reload == Reload::Taken));
     }
 
-    /// All of them, as Prometheus reads them.
+    /// All metrics in Prometheus text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing into a string does not fail.
@@ -435,28 +371,4 @@ impl Metrics {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_one_who_audits_shows_what_is_found() {
-        let metrics = Metrics::default();
-        let shown = || {
-            let text = metrics.text();
-            let lines = text.lines().filter(|line| line.starts_with("nadmit_audit_"));
-            lines.map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
-        };
-        assert!(shown().is_empty(), "{:?}", shown());
-        metrics.audit.found([(("a", "warn"), 2), (("b", "deny"), 1)]);
-        metrics.audit.scanned(1_700_000_000.0, 0.5);
-        metrics.audit.found([(("a", "warn"), 3)]);
-        let want = [
-            "nadmit_audit_findings{rule=\"a\",action=\"warn\"} 3",
-            "nadmit_audit_last_scan_timestamp_seconds 1700000000.0",
-            "nadmit_audit_scan_duration_seconds 0.5",
-        ];
-        assert_eq!(shown(), want.map(str::to_owned).into());
-        metrics.audit.clear();
-        assert!(shown().is_empty(), "{:?}", shown());
-    }
-}
+mod tests;

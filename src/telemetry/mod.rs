@@ -1,7 +1,8 @@
-//! What the server tells about itself: log lines and metrics.
+//! Log lines and metrics.
 
 mod audits;
 pub mod denials;
+pub mod gauges;
 mod json;
 mod lines;
 mod logs;

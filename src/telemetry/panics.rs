@@ -4,8 +4,8 @@ use std::panic::{PanicHookInfo, set_hook};
 
 use crate::visible;
 
-/// From now on a panic is one line of the log, or of the standard error where there is no log. Its message may hold text from
-/// outside. The panics of the YAML parser are left out: they are errors of the text, and reported as such where it is called.
+/// Installs a panic hook that writes one log line, or to standard error without a log. The message may contain untrusted text.
+/// Panics of the YAML parser are excluded: they are reported as errors of the text.
 pub fn report_panics() {
     set_hook(Box::new(|info| {
         if info.location().is_some_and(|location| location.file().contains("libyaml-safer")) {

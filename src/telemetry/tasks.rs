@@ -7,22 +7,22 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Task {
+struct TaskLabels {
     task: &'static str,
 }
 
 /// Which background tasks run, and how often one panicked.
 #[derive(Clone, Debug, Default)]
 pub struct TaskMetrics {
-    up: Family<Task, Gauge>,
-    panics: Family<Task, Counter>,
+    up: Family<TaskLabels, Gauge>,
+    panics: Family<TaskLabels, Counter>,
 }
 
 impl TaskMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register(
             "task_up",
-            "1 while a background task runs, 0 from its unexpected end until it has run again for a while",
+            "1 while a background task runs, 0 from its unexpected end until it has run steadily again",
             self.up.clone(),
         );
         registry.register(
@@ -34,13 +34,13 @@ impl TaskMetrics {
 
     /// Whether a task runs now.
     pub fn is_up(&self, task: &'static str, is_up: bool) {
-        self.up.get_or_create(&Task { task }).set(is_up.into());
-        // It must be there before the first panic: an increase is seen only between two values.
-        drop(self.panics.get_or_create(&Task { task }));
+        self.up.get_or_create(&TaskLabels { task }).set(is_up.into());
+        // The series must exist before the first panic: `increase()` needs two samples.
+        drop(self.panics.get_or_create(&TaskLabels { task }));
     }
 
     /// A task panicked, as a whole or because of one object.
     pub fn panicked(&self, task: &'static str) {
-        self.panics.get_or_create(&Task { task }).inc();
+        self.panics.get_or_create(&TaskLabels { task }).inc();
     }
 }

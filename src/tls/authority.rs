@@ -1,4 +1,4 @@
-//! A CA of our own and the certificate it signs, kept where all replicas find them; and what is to be done about them next.
+//! A self-managed CA and its certificate, shared by all replicas; decides the next rotation step.
 //!
 //! ```text
 //!  bundle   old            new old              new old               new
@@ -6,20 +6,20 @@
 //!           the CA is due ─► callers know both ─► all replicas switched ─►
 //! ```
 //!
-//! Every step is one write, which any replica may make, and each is decided from what is kept alone. Nothing here reads a clock.
+//! Every step is one write that any replica may make, decided only from what is stored. Nothing here reads a clock.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::time::Duration;
 
 use rcgen::KeyPair;
 
-use super::chain::{Authority, Chain, authorities};
+use super::chain::{Authority, CertificateChain, authorities};
 use super::{Material, TlsError, make};
 
-/// What is kept: PEM texts. Two of them are secret, so it has no `Debug`.
+/// The stored certificates and keys (PEM). No `Debug`, because keys are secret.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Stored {
-    /// The certificates of all CAs that callers must trust, that of the CA that signs first.
+pub struct StoredCertificates {
+    /// The CA bundle, the signing CA first.
     pub bundle: String,
     /// The key of the CA that signs.
     pub ca_key: String,
@@ -29,21 +29,21 @@ pub struct Stored {
     pub key: String,
 }
 
-impl Stored {
+impl StoredCertificates {
     /// For the handshakes.
     pub fn material(&self, client_ca: Option<Vec<u8>>) -> Material {
         Material { chain: self.chain.clone().into_bytes(), key: self.key.clone().into_bytes(), client_ca }
     }
 }
 
-/// How long things last. What is over by two thirds is replaced.
+/// Lifetimes. Certificates are renewed after two thirds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
     /// A CA.
     pub ca: Duration,
     /// A certificate of it.
     pub leaf: Duration,
-    /// How long all replicas and all API servers may take to see what was written. No step follows another sooner.
+    /// How long replicas and API servers may take to see a write. Steps are at least this far apart.
     pub settle: Duration,
 }
 
@@ -58,16 +58,16 @@ impl Default for Lifetimes {
     }
 }
 
-/// What is known at a moment.
+/// The current state.
 #[derive(Clone, Copy)]
-pub struct Situation<'a> {
-    /// What is kept, if it could be read at all.
-    pub stored: Option<&'a Stored>,
+pub struct CertificateState<'a> {
+    /// The stored certificates, if readable.
+    pub stored: Option<&'a StoredCertificates>,
     /// What this replica serves.
-    pub held: Option<&'a Stored>,
-    /// The bundle that callers were told; `None` if nobody calls as far as is known.
+    pub held: Option<&'a StoredCertificates>,
+    /// The registered bundle; `None` if nothing is registered.
     pub registered: Option<&'a str>,
-    /// How long both have been as they are, by this replica's own watch.
+    /// How long both are unchanged, on this replica's monotonic clock.
     pub steady: Duration,
     /// The time, in seconds since 1970.
     pub now: i64,
@@ -75,31 +75,31 @@ pub struct Situation<'a> {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum RotationStep {
     /// Nothing.
     Keep,
-    /// A CA and a certificate, where there is nothing to build on.
+    /// Create a CA and a certificate from scratch.
     MakeAll,
-    /// A new CA joins the bundle; the certificate stays as it is.
+    /// Add a new CA to the bundle; the certificate is unchanged.
     AddAuthority(Base),
-    /// A certificate of the new CA, which callers trust by now.
+    /// Issue a certificate of the new CA, which callers now trust.
     SwitchLeaf,
-    /// The other CAs leave the bundle.
+    /// Remove the other CAs from the bundle.
     DropOld,
-    /// A certificate of the same CA.
+    /// Renew the certificate with the same CA.
     RenewLeaf,
 }
 
-/// What a new CA is put beside.
+/// The base for adding a new CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// What is kept.
-    Stored,
-    /// What this replica serves: what is kept was deleted, or is of no use.
+    /// The stored certificates.
+    StoredCertificates,
+    /// What this replica serves: the stored ones were deleted or are invalid.
     Held,
 }
 
-/// Who makes certificates: for which names, and how long they last.
+/// Issues certificates with these names and lifetimes.
 #[derive(Clone, Debug)]
 pub struct Rotation {
     names: Vec<String>,
@@ -113,105 +113,110 @@ impl Rotation {
         Self { names: names.to_vec(), lifetimes }
     }
 
-    /// The next step, and what is wrong with what is kept, in words.
-    pub fn decide(&self, situation: &Situation<'_>) -> (Step, Vec<&'static str>) {
-        let chain = situation.stored.map(|stored| self.read(stored, situation));
-        let Some(chain) = chain else { return (self.anew(situation), Vec::new()) };
-        let is_steady = situation.steady >= self.lifetimes.settle;
+    /// The next step, and the flaws of the stored certificates.
+    pub fn decide(&self, state: &CertificateState<'_>) -> (RotationStep, Vec<&'static str>) {
+        let chain = state.stored.map(|stored| self.read(stored, state));
+        let Some(chain) = chain else { return (self.replace_all(state), Vec::new()) };
+        let is_steady = state.steady >= self.lifetimes.settle;
         let step = match (chain.signing(), chain.leaf) {
             (Some(signing), Some(leaf)) if Some(leaf.issuer) == chain.signer => {
                 if chain.authorities.len() > 1 && is_steady {
-                    Step::DropOld
-                } else if chain.authorities.len() == 1 && signing.span.is_due(situation.now) {
-                    Step::AddAuthority(Base::Stored)
-                } else if leaf.span.is_due(situation.now) {
-                    Step::RenewLeaf
+                    RotationStep::DropOld
+                } else if chain.authorities.len() == 1 && signing.validity.is_due(state.now) {
+                    RotationStep::AddAuthority(Base::StoredCertificates)
+                } else if leaf.validity.is_due(state.now) {
+                    RotationStep::RenewLeaf
                 } else {
-                    Step::Keep
+                    RotationStep::Keep
                 }
             }
-            (Some(signing), Some(_)) if is_steady && is_trusted(signing, situation.registered) => Step::SwitchLeaf,
-            (Some(_), Some(_)) => Step::Keep,
-            (None, Some(_)) => Step::AddAuthority(Base::Stored),
-            (Some(signing), None) if is_trusted(signing, situation.registered) => Step::RenewLeaf,
-            (Some(_), None) if !self.is_good(situation.held, situation) => Step::RenewLeaf,
-            (_, None) => self.anew(situation),
+            (Some(signing), Some(_)) if is_steady && is_trusted(signing, state.registered) => RotationStep::SwitchLeaf,
+            (Some(_), Some(_)) => RotationStep::Keep,
+            (None, Some(_)) => RotationStep::AddAuthority(Base::StoredCertificates),
+            (Some(signing), None) if is_trusted(signing, state.registered) => RotationStep::RenewLeaf,
+            (Some(_), None) if !self.is_good(state.held, state) => RotationStep::RenewLeaf,
+            (_, None) => self.replace_all(state),
         };
         (step, chain.flaws)
     }
 
-    /// Takes a step: what is to be kept from now on.
-    pub fn take(&self, step: Step, situation: &Situation<'_>) -> Result<Option<Stored>, TlsError> {
-        match (step, situation.stored, situation.held) {
-            (Step::MakeAll, _, _) => {
-                let Made { bundle, ca_key, name, until } = self.make(situation.now)?;
+    /// Executes a step; returns the new certificates to store.
+    pub fn take(
+        &self,
+        step: RotationStep,
+        state: &CertificateState<'_>,
+    ) -> Result<Option<StoredCertificates>, TlsError> {
+        match (step, state.stored, state.held) {
+            (RotationStep::MakeAll, _, _) => {
+                let NewAuthority { bundle, ca_key, name, until } = self.make(state.now)?;
                 let issuer = make::issuer(&name, KeyPair::from_pem(&ca_key)?)?;
-                let until = self.leaf_end(situation.now, until);
-                let (chain, key) = make::leaf(&self.names, situation.now, until, &issuer)?;
-                Ok(Some(Stored { bundle, ca_key, chain, key }))
+                let until = self.leaf_end(state.now, until);
+                let (chain, key) = make::leaf(&self.names, state.now, until, &issuer)?;
+                Ok(Some(StoredCertificates { bundle, ca_key, chain, key }))
             }
-            (Step::AddAuthority(Base::Stored), Some(base), _) | (Step::AddAuthority(Base::Held), _, Some(base)) => {
-                let Made { mut bundle, ca_key, .. } = self.make(situation.now)?;
-                let chain = self.read(base, situation);
-                for old in chain.authorities.iter().filter(|old| old.span.has(situation.now)) {
+            (RotationStep::AddAuthority(Base::StoredCertificates), Some(base), _)
+            | (RotationStep::AddAuthority(Base::Held), _, Some(base)) => {
+                let NewAuthority { mut bundle, ca_key, .. } = self.make(state.now)?;
+                let chain = self.read(base, state);
+                for old in chain.authorities.iter().filter(|old| old.validity.has(state.now)) {
                     bundle.push_str(&old.pem());
                 }
-                Ok(Some(Stored { bundle, ca_key, ..base.clone() }))
+                Ok(Some(StoredCertificates { bundle, ca_key, ..base.clone() }))
             }
-            (Step::SwitchLeaf | Step::RenewLeaf, Some(stored), _) => {
-                let chain = self.read(stored, situation);
+            (RotationStep::SwitchLeaf | RotationStep::RenewLeaf, Some(stored), _) => {
+                let chain = self.read(stored, state);
                 let Some(signing) = chain.signing() else { return Ok(None) };
                 let issuer = make::issuer(&signing.name, KeyPair::from_pem(&stored.ca_key)?)?;
-                let until = self.leaf_end(situation.now, signing.span.until);
-                let (chain, key) = make::leaf(&self.names, situation.now, until, &issuer)?;
-                Ok(Some(Stored { chain, key, ..stored.clone() }))
+                let until = self.leaf_end(state.now, signing.validity.until);
+                let (chain, key) = make::leaf(&self.names, state.now, until, &issuer)?;
+                Ok(Some(StoredCertificates { chain, key, ..stored.clone() }))
             }
-            (Step::DropOld, Some(stored), _) => {
-                let bundle = self.read(stored, situation).signing().map(Authority::pem);
-                Ok(bundle.map(|bundle| Stored { bundle, ..stored.clone() }))
+            (RotationStep::DropOld, Some(stored), _) => {
+                let bundle = self.read(stored, state).signing().map(Authority::pem);
+                Ok(bundle.map(|bundle| StoredCertificates { bundle, ..stored.clone() }))
             }
             _ => Ok(None),
         }
     }
 
-    /// What this replica is to serve: what is kept, unless callers do not trust it yet and still trust what is served now.
-    pub fn serve<'a>(&self, situation: &Situation<'a>) -> Option<&'a Stored> {
-        let Some(stored) = situation.stored else { return situation.held };
-        let chain = self.read(stored, situation);
+    /// What this replica serves: the stored certificate, unless callers do not trust it yet and still trust the current one.
+    pub fn serve<'a>(&self, state: &CertificateState<'a>) -> Option<&'a StoredCertificates> {
+        let Some(stored) = state.stored else { return state.held };
+        let chain = self.read(stored, state);
         match chain.issuer() {
-            Some(issuer) if is_trusted(issuer, situation.registered) => Some(stored),
-            Some(_) if !self.is_good(situation.held, situation) => Some(stored),
-            _ => situation.held,
+            Some(issuer) if is_trusted(issuer, state.registered) => Some(stored),
+            Some(_) if !self.is_good(state.held, state) => Some(stored),
+            _ => state.held,
         }
     }
 
-    /// The bundle that callers must have, if what is kept is good.
-    pub fn bundle(&self, situation: &Situation<'_>) -> Option<String> {
-        let chain = self.read(situation.stored?, situation);
+    /// The bundle that callers must trust, if the stored certificates are valid.
+    pub fn bundle(&self, state: &CertificateState<'_>) -> Option<String> {
+        let chain = self.read(state.stored?, state);
         chain.issuer()?;
         Some(chain.authorities.iter().map(Authority::pem).collect())
     }
 
-    /// What is kept is of no use. Whoever deletes it wants other keys; callers still want the old ones for a while.
-    fn anew(&self, situation: &Situation<'_>) -> Step {
-        if self.is_good(situation.held, situation) { Step::AddAuthority(Base::Held) } else { Step::MakeAll }
+    /// The stored certificates are invalid. Deleting the Secret requests new keys; callers still need the old CA for a while.
+    fn replace_all(&self, state: &CertificateState<'_>) -> RotationStep {
+        if self.is_good(state.held, state) { RotationStep::AddAuthority(Base::Held) } else { RotationStep::MakeAll }
     }
 
-    fn is_good(&self, held: Option<&Stored>, situation: &Situation<'_>) -> bool {
-        held.is_some_and(|held| self.read(held, situation).leaf.is_some())
+    fn is_good(&self, held: Option<&StoredCertificates>, state: &CertificateState<'_>) -> bool {
+        held.is_some_and(|held| self.read(held, state).leaf.is_some())
     }
 
-    fn read(&self, stored: &Stored, situation: &Situation<'_>) -> Chain {
-        Chain::read(stored, &self.names, situation.now)
+    fn read(&self, stored: &StoredCertificates, state: &CertificateState<'_>) -> CertificateChain {
+        CertificateChain::read(stored, &self.names, state.now)
     }
 
-    /// A new CA. Its name says when it was made: two CAs of one name confuse clients.
-    fn make(&self, now: i64) -> Result<Made, TlsError> {
+    /// Creates a CA. Its name contains the date: two CAs with the same name confuse clients.
+    fn make(&self, now: i64) -> Result<NewAuthority, TlsError> {
         let date = jiff::Timestamp::from_second(now).map_err(|error| TlsError::Certificate(error.to_string()))?;
         let name = format!("nadmit CA of {date}");
         let until = after(now, self.lifetimes.ca);
         let (bundle, issuer) = make::authority(&name, now, until)?;
-        Ok(Made { bundle, ca_key: issuer.key().serialize_pem(), name, until })
+        Ok(NewAuthority { bundle, ca_key: issuer.key().serialize_pem(), name, until })
     }
 
     /// A certificate does not outlive its CA.
@@ -221,7 +226,7 @@ impl Rotation {
 }
 
 /// A CA that was made.
-struct Made {
+struct NewAuthority {
     bundle: String,
     ca_key: String,
     name: String,
@@ -232,7 +237,7 @@ fn after(now: i64, time: Duration) -> i64 {
     now.saturating_add(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// Whether callers were told of that CA. Where nobody calls, nobody is disappointed.
+/// Whether callers trust that CA; true if nothing is registered.
 fn is_trusted(authority: &Authority, registered: Option<&str>) -> bool {
     registered.is_none_or(|bundle| {
         authorities(bundle).is_ok_and(|known| known.iter().any(|known| known.der == authority.der))

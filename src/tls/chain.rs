@@ -1,4 +1,4 @@
-//! Reading what is kept: which of its certificates are good now, and what is wrong with the others.
+//! Validates the stored certificates.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::authority::Stored;
+use super::authority::StoredCertificates;
 use super::{certificates, make};
 
-/// From when until when a certificate is good, in seconds since 1970.
+/// The validity period of a certificate, in Unix time.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct Validity {
     pub(super) from: i64,
     pub(super) until: i64,
 }
 
-impl Span {
+impl Validity {
     pub(super) fn has(self, now: i64) -> bool {
         self.from <= now && now <= self.until
     }
 
-    /// Whether two thirds of its life are over. It was made some time after it began to be good.
+    /// Whether two thirds of the lifetime are over. Certificates are backdated.
     pub(super) fn is_due(self, now: i64) -> bool {
         let made = self.from.saturating_add(make::BACKDATED);
         let life = self.until.saturating_sub(made).max(0);
@@ -42,7 +42,7 @@ impl Span {
 pub(super) struct Authority {
     pub(super) der: CertificateDer<'static>,
     pub(super) name: String,
-    pub(super) span: Span,
+    pub(super) validity: Validity,
     public_key: Vec<u8>,
 }
 
@@ -52,29 +52,29 @@ impl Authority {
     }
 }
 
-/// The server's certificate, where it is good now.
+/// The server certificate, if valid now.
 #[derive(Clone, Copy)]
 pub(super) struct Leaf {
     /// Which of the CAs signed it.
     pub(super) issuer: usize,
-    pub(super) span: Span,
+    pub(super) validity: Validity,
 }
 
-/// What is kept, as far as it is good.
-pub(super) struct Chain {
+/// The valid parts of the stored certificates.
+pub(super) struct CertificateChain {
     /// All CAs of the bundle.
     pub(super) authorities: Vec<Authority>,
     /// Which of them can sign now.
     pub(super) signer: Option<usize>,
     /// The server's certificate, if it would convince a client that has the bundle.
     pub(super) leaf: Option<Leaf>,
-    /// What is wrong. These words are logged: none of them are from the texts that were read.
+    /// What is wrong. These texts are logged, so they contain nothing from the Secret.
     pub(super) flaws: Vec<&'static str>,
 }
 
-impl Chain {
+impl CertificateChain {
     /// Reads all of it as a client would that calls the server by each of these names.
-    pub(super) fn read(stored: &Stored, names: &[String], now: i64) -> Self {
+    pub(super) fn read(stored: &StoredCertificates, names: &[String], now: i64) -> Self {
         let bundle = authorities(&stored.bundle);
         let mut flaws: Vec<_> = bundle.as_ref().err().copied().into_iter().collect();
         let authorities = bundle.unwrap_or_default();
@@ -99,44 +99,49 @@ impl Chain {
 pub(super) fn authorities(bundle: &str) -> Result<Vec<Authority>, &'static str> {
     let read = certificates(bundle.as_bytes(), "the bundle").map_err(|_| "ca.crt has no readable certificates")?;
     let authority = |der: CertificateDer<'static>| {
-        let (_, parsed) = X509Certificate::from_der(&der).map_err(|_| "ca.crt has a certificate that is none")?;
+        let (_, parsed) = X509Certificate::from_der(&der).map_err(|_| "ca.crt has an invalid certificate")?;
         if !parsed.is_ca() {
-            return Err("ca.crt has a certificate that is no CA's");
+            return Err("ca.crt has a certificate that is not a CA");
         }
         let name = parsed.subject().iter_common_name().next().and_then(|name| name.as_str().ok()).unwrap_or_default();
-        let (name, span, public_key) = (name.to_owned(), span(&parsed), parsed.public_key().raw.to_vec());
-        Ok(Authority { der, name, span, public_key })
+        let (name, validity, public_key) = (name.to_owned(), validity(&parsed), parsed.public_key().raw.to_vec());
+        Ok(Authority { der, name, validity, public_key })
     };
     read.into_iter().map(authority).collect()
 }
 
-fn signer(stored: &Stored, authorities: &[Authority], now: i64) -> Result<usize, &'static str> {
-    let key = KeyPair::from_pem(&stored.ca_key).map_err(|_| "ca.key is no key")?.subject_public_key_info();
+fn signer(stored: &StoredCertificates, authorities: &[Authority], now: i64) -> Result<usize, &'static str> {
+    let key = KeyPair::from_pem(&stored.ca_key).map_err(|_| "ca.key is not a key")?.subject_public_key_info();
     let found = authorities.iter().position(|authority| authority.public_key == key);
-    let found = found.ok_or("ca.key belongs to no CA in ca.crt")?;
-    let is_good = authorities.get(found).is_some_and(|authority| authority.span.has(now));
+    let found = found.ok_or("ca.key does not match a CA in ca.crt")?;
+    let is_good = authorities.get(found).is_some_and(|authority| authority.validity.has(now));
     if is_good { Ok(found) } else { Err("the CA is expired, or not valid yet") }
 }
 
-fn leaf(stored: &Stored, authorities: &[Authority], names: &[String], now: i64) -> Result<Leaf, &'static str> {
+fn leaf(
+    stored: &StoredCertificates,
+    authorities: &[Authority],
+    names: &[String],
+    now: i64,
+) -> Result<Leaf, &'static str> {
     let chain = certificates(stored.chain.as_bytes(), "the certificate").map_err(|_| "tls.crt has no certificate")?;
     let [certificate] = chain.as_slice() else { return Err("tls.crt has more than one certificate") };
-    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| "tls.crt has a certificate that is none")?;
-    let key = KeyPair::from_pem(&stored.key).map_err(|_| "tls.key is no key")?;
+    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| "tls.crt has an invalid certificate")?;
+    let key = KeyPair::from_pem(&stored.key).map_err(|_| "tls.key is not a key")?;
     if key.subject_public_key_info() != parsed.public_key().raw {
-        return Err("tls.key does not belong to tls.crt");
+        return Err("tls.key does not match tls.crt");
     }
-    let span = span(&parsed);
-    if !span.has(now) {
+    let validity = validity(&parsed);
+    if !validity.has(now) {
         return Err("tls.crt is expired, or not valid yet");
     }
-    let convinces = |authority: &Authority| authority.span.has(now) && verifies(certificate, authority, names, now);
+    let convinces = |authority: &Authority| authority.validity.has(now) && verifies(certificate, authority, names, now);
     let issuer = authorities.iter().position(convinces);
-    let issuer = issuer.ok_or("tls.crt is of no CA in ca.crt that is valid now, or not in the names of the Service")?;
-    Ok(Leaf { issuer, span })
+    let issuer = issuer.ok_or("tls.crt is not issued by a valid CA in ca.crt, or not for the names of the Service")?;
+    Ok(Leaf { issuer, validity })
 }
 
-/// Whether a client that trusts that CA alone is content with the certificate, for every one of the names.
+/// Whether the certificate verifies against that CA for every name.
 fn verifies(certificate: &CertificateDer<'_>, authority: &Authority, names: &[String], now: i64) -> bool {
     let mut roots = RootCertStore::empty();
     if roots.add(authority.der.clone()).is_err() {
@@ -153,9 +158,9 @@ fn verifies(certificate: &CertificateDer<'_>, authority: &Authority, names: &[St
     })
 }
 
-fn span(certificate: &X509Certificate<'_>) -> Span {
+fn validity(certificate: &X509Certificate<'_>) -> Validity {
     let validity = certificate.validity();
-    Span { from: validity.not_before.timestamp(), until: validity.not_after.timestamp() }
+    Validity { from: validity.not_before.timestamp(), until: validity.not_after.timestamp() }
 }
 
 /// A certificate as text, in lines of 64 characters.

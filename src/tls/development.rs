@@ -1,11 +1,11 @@
-//! A certificate for a laptop: made anew at each start and kept in memory. Only the CA's own certificate, which is no secret, is
-//! written to disk, so that clients can be told to trust it.
+//! A development certificate: created at each start and kept in memory. Only the CA certificate, which is not secret, is written
+//! to disk, so that clients can trust it.
 
 use std::path::{Path, PathBuf};
 
 use super::{Material, TlsError, make};
 
-/// How long it is good for, in seconds: longer than any server on a laptop runs.
+/// Its lifetime in seconds.
 const LIFETIME: i64 = 365 * 86_400;
 
 /// A CA and the certificate it signed.
@@ -28,7 +28,7 @@ impl Development {
         Ok(Self { material, ca })
     }
 
-    /// Writes the CA's certificate into a directory, and tells where it is.
+    /// Writes the CA certificate into a directory, and returns its path.
     pub fn publish(&self, directory: &Path) -> Result<PathBuf, TlsError> {
         let path = directory.join("ca.crt");
         let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&path, &self.ca));

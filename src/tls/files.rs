@@ -1,7 +1,7 @@
-//! Certificates given as files: read, and read again when they change. They are never written.
+//! Certificates from files, reloaded on change. They are never written.
 //!
-//! The files are compared by what is in them, at intervals. A Secret's volume changes by swapping a link two directories up, of
-//! which the files themselves show no event.
+//! The files are compared by content, at intervals: a Secret volume changes by swapping a link two directories up, which causes
+//! no event on the files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub struct Files {
     key: PathBuf,
     client_ca: Option<PathBuf>,
     seen: Material,
-    /// Whether they could not be read the last time, which is told once.
+    /// Whether the last read failed, which is logged once.
     is_gone: bool,
 }
 
@@ -26,7 +26,7 @@ impl Files {
         Ok((Self { chain, key, client_ca, seen, is_gone: false }, served))
     }
 
-    /// What is served now, if it is not what was there before. What is refused once is not looked at again until it changes.
+    /// The new certificate, if the files changed. A rejected one is not checked again until it changes.
     pub fn reread(&mut self) -> Option<Result<Served, TlsError>> {
         let found = read(&self.chain, &self.key, self.client_ca.as_deref());
         let was_gone = std::mem::replace(&mut self.is_gone, found.is_err());
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swapped_volume_is_seen_and_a_bad_pair_refused_once() {
+    fn reloads_a_swapped_volume_and_rejects_a_bad_pair_once() {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let (one, two) = (Development::make(&[]).unwrap().material, Development::make(&[]).unwrap().material);
         let mut volume = Volume { directory: tempfile::tempdir().unwrap(), generation: 0 };

@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 
 use super::TlsError;
 
-/// How far in the past a certificate begins to be good, in seconds: clocks differ.
+/// How far certificates are backdated, in seconds, for clock skew.
 pub(super) const BACKDATED: i64 = 3600;
 
 /// A new CA of that name: its certificate, PEM, and what signs. It is good from an hour before `now`, until then.

@@ -1,4 +1,4 @@
-//! TLS: where the certificate comes from, and who may call.
+//! TLS: server certificates and client authentication.
 
 pub mod authority;
 mod chain;
@@ -20,7 +20,7 @@ pub use authority::Lifetimes;
 pub use development::Development;
 pub use files::Files;
 
-/// Why there is no TLS.
+/// Why TLS could not be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -32,7 +32,7 @@ pub enum TlsError {
         source: std::io::Error,
     },
     /// A file has no certificate or key in it.
-    #[error("{what}: no readable PEM block")]
+    #[error("cannot read PEM block of {what}")]
     Pem {
         /// The file, or what it is for.
         what: String,
@@ -40,26 +40,26 @@ pub enum TlsError {
         source: rustls::pki_types::pem::Error,
     },
     /// There is no certificate.
-    #[error("{0}: no certificate in it")]
+    #[error("{0} has no certificate")]
     Empty(String),
     /// The certificate cannot be understood.
     #[error("the certificate cannot be read: {0}")]
     Certificate(String),
     /// The key is not the certificate's, or of an unknown kind.
-    #[error("certificate and key do not go together")]
+    #[error("certificate and key do not match")]
     Pair(#[from] rustls::Error),
-    /// The CA of the callers is of no use.
-    #[error("the callers' CA cannot be used: {0}")]
+    /// The client CA is invalid.
+    #[error("cannot use the client CA: {0}")]
     ClientCa(String),
     /// A certificate could not be made.
-    #[error("no certificate could be made")]
+    #[error("cannot create a certificate")]
     Make(#[from] rcgen::Error),
     /// The system gives no random bytes.
-    #[error("no random bytes for a token")]
+    #[error("cannot get random bytes for a token")]
     Random,
 }
 
-/// Certificate, key, and the CA that callers must have their certificate from: as PEM text.
+/// Certificate, key, and client CA, as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Material {
     /// The chain, the server's own certificate first.
@@ -80,7 +80,7 @@ pub struct Served {
 }
 
 impl Material {
-    /// Turns text into what handshakes need; anything wrong with it comes out here.
+    /// Builds the TLS configuration; all errors in the texts are reported here.
     pub fn serve(&self) -> Result<Served, TlsError> {
         let chain = certificates(&self.chain, "the certificate")?;
         let expires = expiry(&chain)?;
@@ -91,7 +91,7 @@ impl Material {
             None => builder.with_no_client_auth(),
             Some(ca) => {
                 let roots = client_roots(ca)?;
-                // The kubelet, which asks for health, has no certificate to show: who needs one is decided by the route.
+                // The kubelet probes health without a certificate, so the route decides who needs one.
                 let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).allow_unauthenticated().build();
                 builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::ClientCa(error.to_string()))?)
             }
@@ -109,7 +109,7 @@ pub fn check_client_ca(pem: &[u8]) -> Result<(), TlsError> {
 
 fn client_roots(pem: &[u8]) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem, "the callers' CA")? {
+    for certificate in certificates(pem, "the client CA")? {
         roots.add(certificate).map_err(|error| TlsError::ClientCa(error.to_string()))?;
     }
     Ok(roots)
@@ -139,7 +139,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Begins with that one.
+    /// With an initial configuration.
     pub fn new(served: Served) -> Self {
         Self { served: ArcSwap::from_pointee(served) }
     }
@@ -154,7 +154,7 @@ impl Tls {
         self.served.load().expires
     }
 
-    /// From now on, that one.
+    /// Replaces the configuration.
     pub fn replace(&self, served: Served) {
         self.served.store(Arc::new(served));
     }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_does_not_match_is_refused() {
+    fn rejects_mismatched_certificate_and_key() {
         provider();
         let (one, two) = (Development::make(&[]).unwrap(), Development::make(&[]).unwrap());
         assert!(one.material.serve().is_ok());
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_certificates_own() {
+    fn matches_common_name_and_dns_names() {
         let made = Development::make(&["api.example".to_owned()]).unwrap();
         let leaf = certificates(&made.material.chain, "x").unwrap().remove(0);
         for (name, want) in [("localhost", true), ("api.example", true), ("nadmit", true), ("example", false)] {

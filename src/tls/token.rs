@@ -1,4 +1,4 @@
-//! The tokens in the paths that nadmit registers with the API server: who does not know one gets nothing for free.
+//! The tokens in the registered webhook paths: requests without one are rejected early.
 //!
 //! ```text
 //!  current    old          old                  new                     new
@@ -6,8 +6,8 @@
 //!             old is due ─► all replicas know ─► all webhooks carry new ─►
 //! ```
 //!
-//! As with the CA, every step is one write that any replica may make. A token is registered only when all replicas have had the time
-//! to read it, and dropped only when no webhook carries it any more. Nothing here reads a clock.
+//! As with the CA, every step is one write that any replica may make. A token is registered only after all replicas had time to
+//! read it, and dropped only when no webhook uses it any more. Nothing here reads a clock.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::fmt;
@@ -35,7 +35,7 @@ impl Token {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// One that was kept; `None` where the text is none. API servers take only some characters in a path, so that others are no token.
+    /// Parses a stored token; `None` if invalid. API servers allow only some characters in a path.
     pub fn read(text: &str) -> Option<Self> {
         let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         (text.len() == BYTES * 2 && is_hex).then(|| Self(text.to_owned()))
@@ -46,7 +46,7 @@ impl Token {
         &self.0
     }
 
-    /// Whether that is its text. How long it takes does not depend on how much of it is right.
+    /// Constant-time comparison.
     fn is(&self, text: &str) -> bool {
         let difference = |(own, other): (u8, u8)| own ^ other;
         let differences = self.0.bytes().zip(text.bytes()).map(difference).fold(0, |all, one| black_box(all | one));
@@ -60,36 +60,36 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What is kept.
+/// The stored tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tokens {
     /// The one to register.
     pub current: Token,
     /// When it was made, in seconds since 1970.
     pub made: i64,
-    /// The one that comes next: replicas know it, webhooks do not carry it.
+    /// The next token: replicas know it, webhooks do not use it yet.
     pub next: Option<Token>,
-    /// The one that was before: perhaps webhooks still carry it.
+    /// The previous token: webhooks may still use it.
     pub previous: Option<Token>,
-    /// The one for audit events. It stays: an administrator has put it into a file of the API server.
+    /// The token for audit events. It is not rotated: an administrator has put it into a file of the API server.
     pub audit: Token,
 }
 
 impl Tokens {
-    /// All that open the paths of reviews.
+    /// All tokens for reviews.
     pub fn of_reviews(&self) -> impl Iterator<Item = &Token> {
         [Some(&self.current), self.next.as_ref(), self.previous.as_ref()].into_iter().flatten()
     }
 
-    /// Whether it is one of those that open the paths of reviews.
+    /// Whether a token is accepted for reviews.
     pub fn has(&self, token: &Token) -> bool {
         self.of_reviews().any(|known| known == token)
     }
 }
 
-/// What is found where tokens are kept: each may be missing or unreadable.
+/// The stored tokens: each may be missing or invalid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredTokens {
     /// See [`Tokens::current`].
     pub current: Option<Token>,
     /// See [`Tokens::made`].
@@ -102,7 +102,7 @@ pub struct Found {
     pub audit: Option<Token>,
 }
 
-impl Found {
+impl StoredTokens {
     /// What is found, if nothing is missing from it.
     pub fn complete(self) -> Option<Tokens> {
         let Self { current, made, next, previous, audit } = self;
@@ -110,16 +110,16 @@ impl Found {
     }
 }
 
-/// What is known at a moment.
+/// The current state.
 #[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
-    /// What is kept, if there is anything.
-    pub found: Option<&'a Found>,
+pub struct TokenState<'a> {
+    /// The stored tokens, if any.
+    pub found: Option<&'a StoredTokens>,
     /// What this replica knew before.
     pub held: Option<&'a Tokens>,
-    /// The token that all webhooks carry, as far as is known.
+    /// The token in all webhook entries, if known.
     pub registered: Option<&'a Token>,
-    /// How long both have been as they are, by this replica's own watch.
+    /// How long both are unchanged, on this replica's monotonic clock.
     pub steady: Duration,
     /// The time, in seconds since 1970.
     pub now: i64,
@@ -128,27 +128,27 @@ pub struct Situation<'a> {
 /// How long tokens last.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// How long one is used. It is replaced after two thirds of that, as the certificate is.
+    /// The lifetime of a token. It is replaced after two thirds, like the certificate.
     pub lifetime: Duration,
     /// How long all replicas may take to see what was written.
     pub settle: Duration,
 }
 
 impl Schedule {
-    /// What is to be kept from now on; `None` where that is what is kept.
+    /// The tokens to store; `None` if unchanged.
     pub fn step(
         &self,
-        situation: &Situation<'_>,
+        state: &TokenState<'_>,
         make: impl Fn() -> Result<Token, TlsError>,
     ) -> Result<Option<Tokens>, TlsError> {
-        let Situation { held, registered, now, .. } = *situation;
-        let found = situation.found.cloned().unwrap_or_default();
+        let TokenState { held, registered, now, .. } = *state;
+        let found = state.found.cloned().unwrap_or_default();
         let audit = match found.audit.clone().or_else(|| held.map(|held| held.audit.clone())) {
             Some(audit) => audit,
             None => make()?,
         };
         let Some(current) = found.current.clone() else {
-            // What callers use now stays until all replicas know a new one: whoever deletes the Secret wants another token.
+            // The registered token stays until all replicas know a new one: deleting the Secret requests a new token.
             let used = registered.cloned().or_else(|| held.map(|held| held.current.clone()));
             let (current, next) = match used {
                 Some(used) => (used, Some(make()?)),
@@ -157,8 +157,8 @@ impl Schedule {
             return Ok(Some(Tokens { current, made: now, next, previous: None, audit }));
         };
         let kept = found.clone().complete();
-        let is_steady = situation.steady >= self.settle;
-        let Found { made, next, previous, .. } = found;
+        let is_steady = state.steady >= self.settle;
+        let StoredTokens { made, next, previous, .. } = found;
         let mut tokens = Tokens { current, made: made.unwrap_or(now), next, previous, audit };
         if kept.is_none() {
             return Ok(Some(tokens));
@@ -181,19 +181,19 @@ impl Schedule {
     }
 }
 
-/// What opens the paths now; it changes while requests come.
+/// The currently accepted tokens.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedTokens {
     tokens: ArcSwap<Tokens>,
-    /// Tokens that were kept until a while ago: API servers take a moment to see what is registered.
+    /// Recently retired tokens: API servers take a moment to see a new registration.
     retired: ArcSwap<Vec<Token>>,
-    /// The token that webhooks carry, which may be one that was kept before the Secret was replaced.
-    registered: ArcSwap<Option<Token>>,
+    /// The registered tokens, now or a moment ago, which may be from before the Secret was replaced.
+    registered: ArcSwap<Vec<Token>>,
     /// Whether webhooks still carry paths without a token: a version before tokens registered them.
     is_plain: AtomicBool,
 }
 
-impl Accepted {
+impl AcceptedTokens {
     /// Begins with these.
     pub fn new(tokens: Tokens) -> Self {
         Self {
@@ -204,30 +204,30 @@ impl Accepted {
         }
     }
 
-    /// From now on, these, and those that were kept until a while ago.
+    /// Replaces the tokens, keeping recently retired ones.
     pub fn replace(&self, tokens: Tokens, retired: Vec<Token>) {
         // In this order, so that none is missing in between.
         self.retired.store(retired.into());
         self.tokens.store(tokens.into());
     }
 
-    /// What webhooks carry: a token, and whether some have none.
-    pub fn registered(&self, token: Option<Token>, is_plain: bool) {
-        self.registered.store(token.into());
+    /// Sets the registered tokens, and whether some entries have none.
+    pub fn registered(&self, tokens: Vec<Token>, is_plain: bool) {
+        self.registered.store(tokens.into());
         self.is_plain.store(is_plain, Ordering::Relaxed);
     }
 
     /// Whether a path with that token is for reviews.
-    pub fn opens_reviews(&self, token: Option<&str>) -> bool {
+    pub fn allows_reviews(&self, token: Option<&str>) -> bool {
         let Some(text) = token else { return self.is_plain.load(Ordering::Relaxed) };
         let (tokens, retired, registered) = (self.tokens.load(), self.retired.load(), self.registered.load());
-        // All are compared, so that the time does not depend on which one it is.
-        let known = tokens.of_reviews().chain(retired.iter()).chain(registered.as_ref().as_ref());
+        // All are compared, for constant time.
+        let known = tokens.of_reviews().chain(retired.iter()).chain(registered.iter());
         known.fold(false, |is_known, token| is_known | token.is(text))
     }
 
     /// Whether a path with that token is for audit events.
-    pub fn opens_audit_events(&self, token: Option<&str>) -> bool {
+    pub fn allows_audit_events(&self, token: Option<&str>) -> bool {
         token.is_some_and(|text| self.tokens.load().audit.is(text))
     }
 }

@@ -6,15 +6,16 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod compose;
-mod place;
+pub mod emit;
+mod position;
 mod resolve;
 
 use std::ops::Range;
 
-pub use compose::{Document, Documents};
+pub use compose::{Documents, YamlDocument};
 pub use resolve::{Scalar, resolve};
 
-/// How a scalar is written; it decides how a place in its text is found in the source.
+/// The style of a scalar, which decides how positions map to the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Without quotes, and everything that is no scalar.
@@ -27,9 +28,9 @@ pub enum Style {
     Block,
 }
 
-/// A value and where it stands.
+/// A value and its span.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct YamlNode {
     /// Its bytes in the source.
     pub span: Range<usize>,
     /// How it is written.
@@ -38,7 +39,7 @@ pub struct Node {
     pub value: Value,
 }
 
-/// What a node is, after the Go library's rules.
+/// The value of a node, by the rules of the Go library.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Nothing, `~` or `null`.
@@ -50,20 +51,20 @@ pub enum Value {
     /// Everything else that is a scalar.
     String(String),
     /// A sequence.
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// A mapping; keys are always strings in the end, and no two are equal.
-    Map(Vec<Entry>),
+    Map(Vec<MapEntry>),
 }
 
 /// One entry of a mapping.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct MapEntry {
     /// The key as JSON will have it.
     pub key: String,
-    /// Where the key stands.
+    /// The span of the key.
     pub key_span: Range<usize>,
     /// The value.
-    pub node: Node,
+    pub node: YamlNode,
 }
 
 /// Why a document cannot be read.
@@ -78,14 +79,14 @@ pub struct Error {
     pub problem: String,
 }
 
-impl Node {
+impl YamlNode {
     /// The value of a key, if this is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entry(key).map(|entry| &entry.node)
     }
 
     /// The entry of a key, if this is a mapping that has it.
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, key: &str) -> Option<&MapEntry> {
         match &self.value {
             Value::Map(entries) => entries.iter().find(|entry| entry.key == key),
             _ => None,
@@ -108,19 +109,19 @@ impl Node {
         }
     }
 
-    /// Gives a mapping a string entry that it does not have; it stands nowhere in the source.
+    /// Adds a string entry to a mapping if absent; it has no position in the source.
     pub fn set_default(&mut self, key: &str, text: &str) {
         let here = self.span.start..self.span.start;
         if let Value::Map(entries) = &mut self.value
             && !entries.iter().any(|entry| entry.key == key)
         {
             let node = Self { span: here.clone(), style: Style::Plain, value: Value::String(text.to_owned()) };
-            entries.push(Entry { key: key.to_owned(), key_span: here, node });
+            entries.push(MapEntry { key: key.to_owned(), key_span: here, node });
         }
     }
 
-    /// Follows a JSON pointer as far as it leads: the node reached, the key that led there, and whether that was all of it.
-    pub fn follow(&self, pointer: &str) -> (&Self, Option<&Entry>, bool) {
+    /// Follows a JSON pointer as far as possible: the reached node, its key, and whether the whole pointer was followed.
+    pub fn follow(&self, pointer: &str) -> (&Self, Option<&MapEntry>, bool) {
         let (mut here, mut via) = (self, None);
         for token in pointer.split('/').skip(1) {
             let token = crate::json::unescape(token);
@@ -137,10 +138,10 @@ impl Node {
         (here, via, true)
     }
 
-    /// Where a part of this scalar's text stands in the source: the bytes `part` of the decoded string.
+    /// The source span of a part of this scalar's text: the bytes `part` of the decoded string.
     pub fn part_span(&self, source: &str, part: Range<usize>) -> Range<usize> {
         match &self.value {
-            Value::String(text) => place::find(source, self, text, part),
+            Value::String(text) => position::find(source, self, text, part),
             _ => self.span.clone(),
         }
     }

@@ -98,7 +98,7 @@ fn decimal(text: &str) -> Option<f64> {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let mantissa_ok = all_digits(whole) && all_digits(fraction) && !(whole.is_empty() && fraction.is_empty());
     let exponent_ok = exponent.is_none_or(|digits| !digits.is_empty() && all_digits(digits));
-    // What overflows is no number to Go, and stays a string.
+    // Go treats an overflowing number as a string.
     if mantissa_ok && exponent_ok { text.parse().ok().filter(|float: &f64| float.is_finite()) } else { None }
 }
 

@@ -128,7 +128,7 @@ pub fn give_reader_its_rights(cluster: &Cluster) {
 }
 
 #[test]
-fn what_is_wrong_is_found_and_clears_by_itself() {
+fn audit_findings_appear_and_clear() {
     let mut cluster = Cluster::with_nadmit(Template::Upstream);
     cluster.operator_is_available(1);
     give_reader_its_rights(&cluster);
@@ -144,7 +144,7 @@ fn what_is_wrong_is_found_and_clears_by_itself() {
     // No namespace.
     make(&cluster, "early", "later", &json!({}));
     let early = format!("audit/nad-absent {}", network_named("early"));
-    assert!(words(&cluster, auditor, &early).contains("namespace `later` is not there"));
+    assert!(words(&cluster, auditor, &early).contains("namespace `later` does not exist"));
     // README shows what a person sees of it.
     let shown = String::from_utf8(audit(&cluster, auditor, &[]).stdout).unwrap();
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
@@ -161,7 +161,7 @@ fn what_is_wrong_is_found_and_clears_by_itself() {
     make(&cluster, "refused", "full", &json!({}));
     let refused = format!("audit/nad-absent {}", network_named("refused"));
     let said = words(&cluster, "admin", &refused);
-    assert!(said.contains("a dry run of it is refused: ") && said.contains("no room here"), "{said}");
+    assert!(said.contains("a dry run of it is denied: ") && said.contains("no room here"), "{said}");
     assert!(!words(&cluster, auditor, &refused).contains("no room"), "who may only read cannot know");
     accept_nads(&cluster);
     cluster.jane.wait(&nad_at("full", "refused"), |_| true);
@@ -171,14 +171,14 @@ fn what_is_wrong_is_found_and_clears_by_itself() {
     cluster.stop_operator();
     make(&cluster, "waits", "apps", &json!({}));
     let waits = format!("audit/nad-absent {}", network_named("waits"));
-    assert!(words(&cluster, auditor, &waits).contains("the operator does not run"));
+    assert!(words(&cluster, auditor, &waits).contains("the operator is not running"));
     // It seems to run, and is deaf: two that wait are more than a coincidence.
     cluster.operator_is_available(1);
     wait("silence", || words(&cluster, auditor, &waits).contains("has written nothing since").then_some(()));
     assert!(!found(&cluster, auditor).iter().any(|(found, _)| found.starts_with("audit/operator-silent")));
     make(&cluster, "waits-too", "apps", &json!({}));
     let silent = format!("audit/operator-silent {}", network_named("waits-too"));
-    assert!(words(&cluster, auditor, &silent).contains("gone deaf"));
+    assert!(words(&cluster, auditor, &silent).contains("stopped reconciling"));
     cluster.jane.delete(&Kind::Sriov.at("two"));
     let stuck = format!("audit/stuck-deletion {}", network_named("two"));
     assert!(words(&cluster, auditor, &stuck).contains("netattdef.finalizers.sriovnetwork.openshift.io"));
@@ -198,14 +198,14 @@ fn what_is_wrong_is_found_and_clears_by_itself() {
     // A NAD whose network is gone.
     cluster.admin.create(&nads("apps"), &orphan());
     let orphan = "audit/orphan NetworkAttachmentDefinition/apps/orphan";
-    assert!(words(&cluster, auditor, orphan).contains("is not there any more"));
+    assert!(words(&cluster, auditor, orphan).contains("does not exist any more"));
     make(&cluster, "gone", "apps", &json!({}));
     cluster.jane.wait(&nad_at("apps", "gone"), |_| true);
     wait_clean(&cluster, auditor);
 }
 
 #[test]
-fn fix_completes_what_is_incomplete_and_nothing_else() {
+fn fix_completes_only_incomplete_nads() {
     let mut cluster = Cluster::without_nadmit(Template::Faulty);
     cluster.namespace("apps");
     let name = |number: usize| format!("net-{number}");
@@ -221,8 +221,8 @@ fn fix_completes_what_is_incomplete_and_nothing_else() {
     let out = audit(&cluster, "admin", &["--fix", "--yes", "--output=json"]);
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{said}");
-    assert!(said.contains("1 were completed, 0 were complete by then, 500 were left alone, 0 failed"), "{said}");
-    assert!(said.contains("would take it back"), "{said}");
+    assert!(said.contains("1 were completed, 0 were already complete, 500 were skipped, 0 failed"), "{said}");
+    assert!(said.contains("would revert it"), "{said}");
     assert_eq!(annotated(&cluster.jane.get(&nad_at("apps", "own")).unwrap()), Some("a.io/b"));
 
     cluster.deploy_with("{leaveIncomplete: true}");
@@ -309,7 +309,7 @@ fn told(report: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
 
 /// The same judgement, through another door.
 #[test]
-fn it_agrees_with_check() {
+fn audit_agrees_with_check() {
     let cluster = Cluster::start();
     cluster.namespace("apps");
     let made = cases(&cluster);

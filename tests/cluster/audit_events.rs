@@ -19,7 +19,7 @@ fn documented() -> &'static str {
 }
 
 #[test]
-fn what_the_api_server_sends_is_what_it_logs() {
+fn audit_webhook_events_match_the_audit_log() {
     let (ours, theirs) = (Authority::new("nadmit"), Authority::new("callers"));
     let server = Server::start_with(|directory| {
         let own = ours.issue("nadmit", &["127.0.0.1", "nadmit.nadmit.svc"]);

@@ -19,7 +19,7 @@ const APPLY: (&str, &str) = ("PATCH", "application/apply-patch+yaml");
 
 /// What must be said of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Said {
+enum WriteClass {
     Blind,
     Stale,
     Conflict,
@@ -70,8 +70,8 @@ pub fn report(cluster: &Cluster, more: &[&str]) -> (Value, Option<i32>) {
 }
 
 #[test]
-fn names_exactly_the_blind_writes() {
-    use Said::*;
+fn reports_exactly_the_blind_writes() {
+    use WriteClass::*;
     let cluster = Cluster::with_audit_log(POLICY);
     let admin = &cluster.admin;
     let node = format!("{}/node", states());
@@ -79,9 +79,9 @@ fn names_exactly_the_blind_writes() {
     let old = version(&first);
     // (who, how, address, what it sends, given the current version and a text that is new; what must be said)
     type Make = fn(&str, &str, &str) -> Value;
-    type Case = (&'static str, (&'static str, &'static str), &'static str, Make, &'static [Said]);
+    type WriteCase = (&'static str, (&'static str, &'static str), &'static str, Make, &'static [WriteClass]);
     const RV: &str = "/metadata/resourceVersion";
-    let table: Vec<Case> = vec![
+    let table: Vec<WriteCase> = vec![
         ("put", PUT, "", |now, _, text| state(Some(now), text), &[]),
         ("put-the-same", PUT, "", |now, _, _| state(Some(now), "put"), &[Unchanged]),
         ("put-without", PUT, "", |_, _, text| state(None, text), &[Refused]),
@@ -178,7 +178,7 @@ fn names_exactly_the_blind_writes() {
 
 /// Two that undo each other's work, and what the policy keeps out of the log.
 #[test]
-fn finds_the_fight_and_nothing_secret() {
+fn finds_write_loops_without_recording_secrets() {
     let cluster = Cluster::with_audit_log(POLICY);
     let admin = &cluster.admin;
     let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": "do-not-tell"}});

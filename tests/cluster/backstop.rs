@@ -42,7 +42,7 @@ fn named(mut nad: Value, name: &str) -> Value {
 }
 
 #[test]
-fn it_denies_only_what_is_incomplete() {
+fn backstop_denies_only_incomplete_nads() {
     let mut cluster = Cluster::start();
     let old = nad_at("default", "old");
     cluster.jane.create(&nads("default"), &nad("old", INCOMPLETE));
@@ -151,7 +151,7 @@ fn nested(members: &str) -> String {
 
 /// It denies where nadmit would, and nobody else.
 #[test]
-fn it_follows_the_policy() {
+fn backstop_follows_the_policy() {
     const POLICY: &str = "
 namespaces:
 - {names: [lab*], mode: audit}
@@ -233,7 +233,7 @@ exceptions:
 /// By default the webhook itself fails closed, and nadmit's own words reach whoever writes an incomplete NAD. Injection is denied all
 /// the same.
 #[test]
-fn it_leaves_to_nadmit_what_nadmit_does() {
+fn backstop_denies_injection_while_nadmit_is_down() {
     let mut cluster = Cluster::start();
     cluster.deploy();
     let refused = cluster.jane.try_create(&nads("default"), &nad("net", INCOMPLETE)).unwrap_err();
@@ -265,7 +265,7 @@ fn it_leaves_to_nadmit_what_nadmit_does() {
 
 /// A network that was there before can be written as long as its unsafe text stays as it is.
 #[test]
-fn only_changed_values_are_judged() {
+fn backstop_judges_only_changed_values() {
     let mut cluster = Cluster::start();
     let unsafe_text = "cx7 # as it was";
     cluster
@@ -283,7 +283,7 @@ fn only_changed_values_are_judged() {
 
 /// Repairs come before it is asked: while nadmit is there, nobody notices it.
 #[test]
-fn it_lets_pass_what_nadmit_repairs() {
+fn backstop_accepts_what_nadmit_repairs() {
     let mut cluster = Cluster::start();
     cluster.deploy_with(OPEN);
     cluster.start_operator(Template::Faulty);

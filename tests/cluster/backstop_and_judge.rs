@@ -36,7 +36,7 @@ fn is_beyond_patterns(config: &str) -> bool {
 }
 
 #[test]
-fn incomplete_nads_are_those_of_the_judge() {
+fn backstop_and_judge_agree_on_incomplete_nads() {
     let mut cluster = Cluster::start();
     let plugins = "devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n";
     cluster.leave_the_backstop(plugins);
@@ -66,7 +66,7 @@ fn incomplete_nads_are_those_of_the_judge() {
 }
 
 #[test]
-fn injection_is_what_the_judge_calls_so() {
+fn backstop_and_judge_agree_on_injection() {
     let mut cluster = Cluster::start();
     cluster.leave_the_backstop("");
     let policy = Policy::default();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use nadmit::deploy::Certificates;
+use nadmit::deploy::CertificateSource;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -40,7 +40,7 @@ fn rendered(home: &TempDir, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn it_renders_what_install_prints() {
+fn chart_renders_what_install_prints() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("policy.yaml");
     let ca = home.path().join("ca.crt");
@@ -51,7 +51,7 @@ fn it_renders_what_install_prints() {
         "# {{ not a template }}: \"quotes\", 'more' and \\ too\nmode: audit\n",
         "  rules:\n    nad/unknown-key: off\n",
     ];
-    for certificates in Certificates::ALL {
+    for certificates in CertificateSource::ALL {
         for (policy, namespace) in policies.into_iter().zip(["here", "123", "null"]) {
             fs::write(&file, policy).unwrap();
             let file = file.to_str().unwrap();
@@ -97,7 +97,7 @@ fn it_renders_what_install_prints() {
 }
 
 #[test]
-fn it_is_tidy_and_refuses_what_it_does_not_know() {
+fn chart_rejects_unknown_values() {
     let home = tempfile::tempdir().unwrap();
     let out = run(helm(home.path(), &["lint", "--strict", chart().to_str().unwrap()]));
     assert!(out.status.success(), "{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
@@ -167,7 +167,7 @@ impl Cluster {
 }
 
 #[test]
-fn it_is_installed_upgraded_and_leaves_nothing_behind() {
+fn chart_installs_upgrades_and_uninstalls_cleanly() {
     let mut cluster = Cluster::start();
     cluster.know_others();
     cluster.empty();
@@ -196,7 +196,7 @@ fn it_is_installed_upgraded_and_leaves_nothing_behind() {
     cluster.run_helm(&["rollback", "nadmit", "2"]);
     is_untouched(&cluster);
     let arguments = ["--replicas", "3", "--monitoring", "--dry-runs", "--certificates", "cert-manager"];
-    let objects = nadmit::deploy::yaml::stream(&printed(&arguments));
+    let objects = nadmit::yaml::emit::stream(&printed(&arguments));
     let names = ["get", "-f", "-", "--ignore-not-found", "-o", "name"];
     let there = |cluster: &Cluster| {
         String::from_utf8(cluster.kubectl("admin", &names, &objects).stdout).unwrap().lines().count()
@@ -254,7 +254,7 @@ fn it_is_installed_upgraded_and_leaves_nothing_behind() {
 /// Where the hook does not run, as in Argo CD of old, Helm deletes the configurations with everything else; a replica that still runs
 /// cannot create them again.
 #[test]
-fn without_the_hook_the_registration_goes_with_the_release() {
+fn uninstall_without_hooks_removes_the_registration() {
     let mut cluster = Cluster::start();
     cluster.empty();
     cluster.install_chart();

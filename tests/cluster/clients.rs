@@ -8,14 +8,14 @@ use crate::client::{Client, Http, Trust, block_on};
 use crate::cluster::Cluster;
 use crate::harness::{nadmit, run};
 use crate::install::printed;
-use crate::nadmits::await_effect;
 use crate::objects::{nad, nads};
 use crate::processes::wait;
+use crate::replicas::await_effect;
 
 const UNKNOWN: &str = "nadmit_reviews_unanswered_total{reason=\"unknown_caller\"}";
 
 #[test]
-fn only_an_api_server_that_shows_its_certificate_is_answered() {
+fn client_certificate_is_required() {
     let callers = Authority::new("callers");
     let own = callers.issue("kube-apiserver", &[]);
     let mut cluster = Cluster::start_with(|dir, service| {

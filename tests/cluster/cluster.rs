@@ -32,13 +32,13 @@ thread_local! {
 }
 
 /// The machine, for a test whose times count: it waits until no other test has a cluster, and no other gets one before it ends.
-pub struct Alone(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>);
+pub struct ExclusiveMachine(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>);
 
-/// See [`Alone`].
-pub fn alone() -> Alone {
+/// See [`ExclusiveMachine`].
+pub fn alone() -> ExclusiveMachine {
     let held = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     IS_ALONE.set(true);
-    Alone(held)
+    ExclusiveMachine(held)
 }
 
 /// A cluster; it is gone when this is dropped.
@@ -134,7 +134,7 @@ impl Cluster {
             directory,
             _share: share,
         };
-        cluster.furnish();
+        cluster.create_prerequisites();
         cluster
     }
 
@@ -154,7 +154,7 @@ impl Cluster {
     }
 
     /// The kinds, the operator's namespace and its Deployment (which nobody runs), and who may do what.
-    fn furnish(&self) {
+    fn create_prerequisites(&self) {
         let crds = self.bin.join("crds");
         let out = self.kubectl("admin", &["create", "-f", crds.to_str().unwrap()], "");
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));

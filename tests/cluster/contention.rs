@@ -25,7 +25,7 @@ enum Verb {
 
 /// A way to write, for two writers.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct WriteStyle {
     name: &'static str,
     verb: Verb,
     /// Whether both are one controller, which reconciles twice at once.
@@ -34,8 +34,8 @@ struct Way {
     states: bool,
 }
 
-const fn way(name: &'static str, verb: Verb, share_manager: bool, states: bool) -> Way {
-    Way { name, verb, share_manager, states }
+const fn way(name: &'static str, verb: Verb, share_manager: bool, states: bool) -> WriteStyle {
+    WriteStyle { name, verb, share_manager, states }
 }
 
 const fn apply(force: bool) -> Verb {
@@ -43,7 +43,7 @@ const fn apply(force: bool) -> Verb {
 }
 
 /// What the API server alone lets two writers do to each other.
-const BLIND: [Way; 5] = [
+const BLIND: [WriteStyle; 5] = [
     way("merge", Verb::Merge, false, false),
     way("json", Verb::Json, false, false),
     way("apply-force", apply(true), false, false),
@@ -52,10 +52,10 @@ const BLIND: [Way; 5] = [
 ];
 
 /// What it guards by itself: a PUT by the version, an apply by who owns the field.
-const COMPARED: [Way; 2] = [way("put", Verb::Put, false, false), way("apply", apply(false), false, false)];
+const COMPARED: [WriteStyle; 2] = [way("put", Verb::Put, false, false), way("apply", apply(false), false, false)];
 
 /// What shows nadmit that it was computed from what is stored.
-const STATED: [Way; 7] = [
+const STATED: [WriteStyle; 7] = [
     way("stated-merge", Verb::Merge, false, true),
     way("stated-merge-one-manager", Verb::Merge, true, true),
     way("stated-json", Verb::Json, false, true),
@@ -68,7 +68,7 @@ const STATED: [Way; 7] = [
 /// One of the two.
 struct Writer<'a> {
     api: &'a Api,
-    way: Way,
+    way: WriteStyle,
     name: &'static str,
     /// What it calls itself.
     agent: &'a str,
@@ -138,7 +138,7 @@ fn plan(object: &Value) -> Option<&str> {
 }
 
 /// So many objects, which both find without a plan.
-fn contend(admin: &Api, api: &Api, way: Way, mode: &str, rounds: usize) -> Outcome {
+fn contend(admin: &Api, api: &Api, way: WriteStyle, mode: &str, rounds: usize) -> Outcome {
     let agent = format!("{mode}/{}", way.name);
     let names: Vec<_> = (0..rounds).map(|round| format!("{}-{mode}-{round}", way.name)).collect();
     for name in &names {
@@ -189,11 +189,18 @@ fn reconcile(writer: &Writer<'_>, object: &str, both_have_read: &Barrier) -> Res
     answer
 }
 
-fn each(admin: &Api, api: &Api, ways: &[Way], mode: &str, check: impl Fn(Way, Outcome) + Sync) {
+fn each(admin: &Api, api: &Api, ways: &[WriteStyle], mode: &str, check: impl Fn(WriteStyle, Outcome) + Sync) {
     each_for(ROUNDS, admin, api, ways, mode, check);
 }
 
-fn each_for(rounds: usize, admin: &Api, api: &Api, ways: &[Way], mode: &str, check: impl Fn(Way, Outcome) + Sync) {
+fn each_for(
+    rounds: usize,
+    admin: &Api,
+    api: &Api,
+    ways: &[WriteStyle],
+    mode: &str,
+    check: impl Fn(WriteStyle, Outcome) + Sync,
+) {
     thread::scope(|scope| {
         for way in ways {
             let check = &check;
@@ -218,7 +225,7 @@ impl Cluster {
 const ONE_EACH: Outcome = Outcome { lost: 0, planned: ROUNDS, conflicts: ROUNDS, denied: 0 };
 
 #[test]
-fn blind_writers_lose_plans_and_nadmit_lets_none_be_lost() {
+fn nadmit_prevents_lost_status_updates() {
     let mut cluster = Cluster::start();
     cluster.know_plans();
     let putter = cluster.user("putter");
@@ -266,7 +273,7 @@ fn the_audit_log_names_every_blind_write_and_no_other() {
     cluster.know_plans();
     let putter = cluster.user("putter");
     let want = Mutex::new(BTreeMap::new());
-    let note = |mode: &str, is_guarded: bool, way: Way, outcome: &Outcome| {
+    let note = |mode: &str, is_guarded: bool, way: WriteStyle, outcome: &Outcome| {
         let refused = outcome.conflicts + outcome.denied;
         let is_blind = way.verb != Verb::Put && !(way.states && is_guarded);
         let blind = if is_blind { 2 * FEW - refused } else { 0 };

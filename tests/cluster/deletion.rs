@@ -1,7 +1,7 @@
 //! An object that is being deleted is let go, and is no way around the rules.
 
 use nadmit::policy::Subject;
-use nadmit::resources::{MOST_OWNERS, Object};
+use nadmit::resources::{MAX_OWNERS, Object};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
@@ -26,12 +26,12 @@ fn config(text: &str) -> Value {
     json!({ "spec": { "config": text } })
 }
 
-fn let_go() -> Value {
+fn remove_finalizer() -> Value {
     json!({ "metadata": { "finalizers": null } })
 }
 
 #[test]
-fn what_is_being_deleted_is_judged_and_can_go() {
+fn deleting_objects_are_judged_and_can_be_finalized() {
     let mut cluster = Cluster::start();
     cluster.deploy();
     cluster.namespace("apps");
@@ -55,7 +55,7 @@ fn what_is_being_deleted_is_judged_and_can_go() {
     // What is right is stored, and completed like any other NAD.
     jane.patch(&net, &config(&GOOD.replace('5', "6")));
     jane.patch(&net, &json!({ "metadata": { "labels": { "a": "b" } } }));
-    jane.patch(&net, &let_go());
+    jane.patch(&net, &remove_finalizer());
     jane.wait_gone(&net);
 
     let mut sent = network(Kind::Sriov, "net", "apps", &json!({}));
@@ -73,14 +73,14 @@ fn what_is_being_deleted_is_judged_and_can_go() {
         let is_denied = ["denied the request", "denied request"].iter().any(|words| refused.message.contains(words));
         assert!(is_denied, "{spec}: {refused:?}");
     }
-    jane.patch(&net, &let_go());
+    jane.patch(&net, &remove_finalizer());
     jane.wait_gone(&net);
 }
 
 /// A deletionTimestamp in what is sent must not keep nadmit from being asked. A server-side apply that creates has it even stored (measured
 /// with 1.34), so that one that is stored proves little, too.
 #[test]
-fn a_timestamp_in_what_is_sent_changes_nothing() {
+fn deletion_timestamp_in_the_request_is_ignored() {
     let mut cluster = Cluster::start();
     cluster.deploy();
     let apply = |name: &str, config: &str| {
@@ -104,7 +104,7 @@ fn a_timestamp_in_what_is_sent_changes_nothing() {
 /// While nadmit is down, the NADs of device plugins cannot be written. What is being deleted goes all the same, and the API server
 /// asks about exactly those writes that the judge would not let go.
 #[test]
-fn while_nadmit_is_down_only_what_goes_is_let_through() {
+fn only_deletion_progress_passes_while_nadmit_is_down() {
     let mut cluster = Cluster::start();
     cluster.deploy();
     let owner = |uid: usize| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": uid.to_string() });
@@ -113,7 +113,7 @@ fn while_nadmit_is_down_only_what_goes_is_let_through() {
     unblocked["blockOwnerDeletion"] = false.into();
     let renamed = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "y", "uid": "0" });
     // Objects without references, with two, and with more than are compared one by one.
-    for (name, references) in [("none", 0), ("two", 2), ("many", MOST_OWNERS + 2)] {
+    for (name, references) in [("none", 0), ("two", 2), ("many", MAX_OWNERS + 2)] {
         let mut object = held(name);
         object["metadata"]["ownerReferences"] = owners(references)["metadata"]["ownerReferences"].clone();
         cluster.admin.create(&nads("default"), &object);
@@ -121,7 +121,7 @@ fn while_nadmit_is_down_only_what_goes_is_let_through() {
     // To compare these would cost more than the API server allows for a condition, and such an error lets a write pass that fails open.
     let mut object = held("long");
     let long = |uid: usize| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "x".repeat(20_000), "uid": uid.to_string() });
-    object["metadata"]["ownerReferences"] = (0..MOST_OWNERS).map(long).collect();
+    object["metadata"]["ownerReferences"] = (0..MAX_OWNERS).map(long).collect();
     cluster.admin.create(&nads("default"), &object);
     cluster.admin.create(&nads("default"), &held("stays"));
     for name in ["none", "two", "many", "long"] {
@@ -131,7 +131,7 @@ fn while_nadmit_is_down_only_what_goes_is_let_through() {
 
     let annotation = |key: &str, value: Value| json!({ "metadata": { "annotations": { key: value } } });
     let changes = [
-        let_go(),
+        remove_finalizer(),
         json!({ "metadata": { "labels": { "a": "b" } } }),
         json!({ "metadata": { "annotations": null } }),
         annotation("a", "b".into()),
@@ -147,13 +147,13 @@ fn while_nadmit_is_down_only_what_goes_is_let_through() {
         owners(1),
         owners(2),
         owners(3),
-        owners(MOST_OWNERS + 1),
-        owners(MOST_OWNERS + 2),
+        owners(MAX_OWNERS + 1),
+        owners(MAX_OWNERS + 2),
         json!({ "metadata": { "ownerReferences": null } }),
         json!({ "metadata": { "ownerReferences": [unblocked] } }),
         json!({ "metadata": { "ownerReferences": [renamed] } }),
         json!({ "metadata": { "ownerReferences": [owner(1), owner(0)] } }),
-        json!({ "metadata": { "ownerReferences": (1..MOST_OWNERS).rev().map(long).collect::<Vec<_>>() } }),
+        json!({ "metadata": { "ownerReferences": (1..MAX_OWNERS).rev().map(long).collect::<Vec<_>>() } }),
     ];
     let mut seen = [0, 0];
     for name in ["none", "two", "many", "long", "stays"] {
@@ -167,14 +167,14 @@ fn while_nadmit_is_down_only_what_goes_is_let_through() {
             let answer = cluster.admin.try_patch(&format!("{}?dryRun=All", nad_at("default", name)), change);
             let is_asked = answer.as_ref().is_err_and(|refused| refused.message.contains("failed calling webhook"));
             assert!(answer.is_ok() || is_asked, "{name} {change}: {answer:?}");
-            assert_eq!(is_asked, !subject.is_let_go(), "{name} {change}: {answer:?}");
+            assert_eq!(is_asked, !subject.is_deletion_progress(), "{name} {change}: {answer:?}");
             seen[usize::from(is_asked)] += 1;
         }
     }
     println!("{} were let go, {} asked about", seen[0], seen[1]);
     assert!(seen[0] > 20 && seen[1] > 40, "{seen:?}");
     for name in ["none", "two", "many", "long"] {
-        cluster.jane.patch(&nad_at("default", name), &let_go());
+        cluster.jane.patch(&nad_at("default", name), &remove_finalizer());
         cluster.jane.wait_gone(&nad_at("default", name));
     }
     assert!(cluster.jane.get(&nad_at("default", "stays")).is_some());

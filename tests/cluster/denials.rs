@@ -35,7 +35,7 @@ fn await_finalizer(cluster: &Cluster, name: &str) {
 
 /// An operator that ends, or moves to another node, takes its finalizers off its SriovNetworks, by a plain update.
 #[test]
-fn an_operator_that_ends_lets_go_of_every_network() {
+fn operator_shutdown_removes_all_finalizers() {
     let mut cluster = with_bad();
     cluster.deploy();
     cluster.start_operator(Template::Faulty);
@@ -51,7 +51,7 @@ fn an_operator_that_ends_lets_go_of_every_network() {
 }
 
 #[test]
-fn what_was_bad_before_can_be_updated_and_deleted() {
+fn preexisting_mistakes_do_not_block_updates_or_deletion() {
     let mut cluster = with_bad();
     let bad = bad();
     let broken = [("text", "not JSON"), ("nameless", r#"{"cniVersion":"1.0.0","type":"sriov"}"#)];
@@ -96,7 +96,7 @@ fn what_was_bad_before_can_be_updated_and_deleted() {
 }
 
 #[test]
-fn finalizers_come_off_while_nadmit_is_up_and_while_it_is_down() {
+fn finalizers_can_be_removed_with_and_without_nadmit() {
     let mut cluster = Cluster::with_nadmit(Template::Faulty);
     cluster.namespace("apps");
     for name in ["up", "down"] {

@@ -31,7 +31,7 @@ impl Cluster {
 }
 
 #[test]
-fn only_who_may_change_the_policy_may_exempt() {
+fn exempt_label_requires_policy_permission() {
     let mut cluster = Cluster::start();
     let all = ["namespaces", "namespaces/status", "namespaces/finalize"];
     for user in ["jane", "putter"] {

@@ -56,7 +56,7 @@ fn warns(cluster: &Cluster, object: &Value, words: &str) {
 }
 
 /// Waits until no warning has these words.
-fn is_silent(cluster: &Cluster, object: &Value, words: &str) {
+fn has_no_warning(cluster: &Cluster, object: &Value, words: &str) {
     wait(&format!("no {words}"), || (!warnings(cluster, object).contains(words)).then_some(()));
 }
 
@@ -74,12 +74,12 @@ fn policy(name: &str, resource: &Value) -> Value {
 }
 
 #[test]
-fn warnings_about_namespaces_come_and_go() {
+fn namespace_warnings_follow_the_cluster() {
     let cluster = cluster();
     let net = network(Kind::Sriov, "net", "late", &json!({}));
-    warns(&cluster, &net, "namespace `late` does not exist: the operator makes no NAD until it is there");
+    warns(&cluster, &net, "namespace `late` does not exist: the operator creates no NAD until it exists");
     cluster.namespace("late");
-    is_silent(&cluster, &net, "network/namespace-absent");
+    has_no_warning(&cluster, &net, "network/namespace-absent");
     // Something holds it back while it is being deleted.
     let mut held = nad("held", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
     held["metadata"]["finalizers"] = json!(["example.com/held"]);
@@ -95,26 +95,26 @@ fn warnings_about_namespaces_come_and_go() {
     let moved = network(Kind::Sriov, "mover", "next", &json!({}));
     warns(&cluster, &moved, "the NAD moves from namespace `apps` to `next`, which does not exist");
     cluster.namespace("next");
-    is_silent(&cluster, &moved, "network/moves-to-nowhere");
+    has_no_warning(&cluster, &moved, "network/moves-to-nowhere");
 }
 
 #[test]
-fn warnings_about_claims_come_and_go() {
+fn claim_warnings_follow_the_cluster() {
     let cluster = cluster();
     let net = network(Kind::Sriov, "net", "apps", &json!({}));
     assert!(!warnings(&cluster, &net).contains("network/claimed"));
 
     cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "net", "apps", &json!({})));
-    warns(&cluster, &net, &format!("OVSNetwork {OPERATOR}/net renders the NAD apps/net too"));
+    warns(&cluster, &net, &format!("OVSNetwork {OPERATOR}/net also renders the NAD apps/net"));
     cluster.jane.patch(&Kind::Ovs.at("net"), &json!({ "spec": { "networkNamespace": "default" } }));
-    is_silent(&cluster, &net, "network/claimed");
+    has_no_warning(&cluster, &net, "network/claimed");
     cluster.jane.patch(&Kind::Ovs.at("net"), &json!({ "spec": { "networkNamespace": "apps" } }));
     warns(&cluster, &net, "network/claimed");
     cluster.jane.delete(&Kind::Ovs.at("net"));
-    is_silent(&cluster, &net, "network/claimed");
+    has_no_warning(&cluster, &net, "network/claimed");
 
     cluster.jane.create(&nads("apps"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
-    warns(&cluster, &net, "a hand-written NAD apps/net is there");
+    warns(&cluster, &net, "a hand-written NAD apps/net exists");
     let owner = |name: &str| {
         let owner = format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/{name}");
         json!({ "metadata": { "annotations": { "sriovnetwork.openshift.io/owner-ref": owner } } })
@@ -122,22 +122,22 @@ fn warnings_about_claims_come_and_go() {
     cluster.jane.patch(&nad_at("apps", "net"), &owner("other"));
     warns(&cluster, &net, &format!("the NAD apps/net belongs to SriovNetwork {OPERATOR}/other"));
     cluster.jane.patch(&nad_at("apps", "net"), &owner("net"));
-    is_silent(&cluster, &net, "network/claimed");
+    has_no_warning(&cluster, &net, "network/claimed");
     cluster.jane.patch(&nad_at("apps", "net"), &owner("other"));
     warns(&cluster, &net, "network/claimed");
     cluster.jane.delete(&nad_at("apps", "net"));
-    is_silent(&cluster, &net, "network/claimed");
+    has_no_warning(&cluster, &net, "network/claimed");
 }
 
 #[test]
-fn warnings_about_policies_come_and_go_with_them_and_with_their_kind() {
+fn node_policy_warnings_follow_the_cluster() {
     let cluster = cluster();
     let net = network(Kind::Sriov, "net", "apps", &json!({ "resourceName": "connectx7" }));
     warns(&cluster, &net, "no SriovNetworkNodePolicy offers `connectx7`");
     cluster.jane.create(&policies(), &policy("p", &json!("connectx6")));
     warns(&cluster, &net, "did you mean `connectx6`?");
     cluster.jane.patch(&format!("{}/p", policies()), &json!({ "spec": { "resourceName": "connectx7" } }));
-    is_silent(&cluster, &net, "network/no-policy");
+    has_no_warning(&cluster, &net, "network/no-policy");
     cluster.jane.delete(&format!("{}/p", policies()));
     warns(&cluster, &net, "network/no-policy");
 
@@ -158,13 +158,13 @@ fn warnings_about_policies_come_and_go_with_them_and_with_their_kind() {
     wait("the odd ones", || (count(cluster.nadmit(), "SriovNetworkNodePolicy") == 3).then_some(()));
     warns(&cluster, &net, "network/no-policy");
     cluster.jane.create(&policies(), &policy("good", &json!("connectx7")));
-    is_silent(&cluster, &net, "network/no-policy");
+    has_no_warning(&cluster, &net, "network/no-policy");
 
     // Without the kind nobody knows what is offered; when it is back, that is noticed.
     cluster.jane.delete(&format!("{}/good", policies()));
     warns(&cluster, &net, "network/no-policy");
     cluster.admin.delete(&definition);
-    is_silent(&cluster, &net, "network/no-policy");
+    has_no_warning(&cluster, &net, "network/no-policy");
     wait("the end of the kind", || cluster.admin.get(&definition).is_none().then_some(()));
     let again = json!({ "apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": { "name": POLICIES }, "spec": whole["spec"] });
     cluster.admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &again);
@@ -183,7 +183,7 @@ fn odd_objects_do_not_stop_a_watch() {
     cluster.deploy();
     knows_all(cluster.nadmit());
     let net = network(Kind::Sriov, "net", "strange", &json!({}));
-    warns(&cluster, &net, &format!("OVSNetwork {OPERATOR}/net renders the NAD strange/net too"));
+    warns(&cluster, &net, &format!("OVSNetwork {OPERATOR}/net also renders the NAD strange/net"));
     assert!(!warnings(&cluster, &net).contains("network/namespace-absent"));
     cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "next", "apps", &json!({})));
     warns(&cluster, &network(Kind::Sriov, "next", "apps", &json!({})), "network/claimed");
@@ -193,17 +193,17 @@ fn odd_objects_do_not_stop_a_watch() {
 }
 
 #[test]
-fn an_api_server_that_restarts_is_found_again() {
+fn caches_recover_after_api_server_restart() {
     let mut cluster = cluster();
     let net = network(Kind::Sriov, "net", "late", &json!({}));
     warns(&cluster, &net, "network/namespace-absent");
     cluster.without_api_server(|cluster| {
-        cluster.nadmit().wait_for_line("the list or the watch failed; it is tried again");
+        cluster.nadmit().wait_for_line("list or watch failed, retrying");
     });
     cluster.namespace("late");
     let back = Instant::now();
-    is_silent(&cluster, &net, "network/namespace-absent");
+    has_no_warning(&cluster, &net, "network/namespace-absent");
     println!("known {:.1?} after the API server was back", back.elapsed());
     cluster.jane.create(&nads("late"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
-    warns(&cluster, &net, "a hand-written NAD late/net is there");
+    warns(&cluster, &net, "a hand-written NAD late/net exists");
 }

@@ -16,7 +16,7 @@ use crate::writers::Writers;
 const PROBE: Duration = Duration::from_secs(1);
 
 #[test]
-fn writes_and_probes_go_on_under_a_flood() {
+fn writes_and_probes_succeed_under_a_flood() {
     let _alone = alone();
     let mut cluster = Cluster::start();
     cluster.deploy();

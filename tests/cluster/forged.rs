@@ -10,7 +10,7 @@ const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/team-a/sri
 
 /// A tenant names a victim's namespace as the one where its network was last: the operator would delete the victim's NAD.
 #[test]
-fn nobody_but_the_operator_says_where_a_network_was() {
+fn only_the_operator_may_set_last_network_namespace() {
     let mut cluster = Cluster::start();
     cluster.deploy();
     cluster.namespace("team-a");

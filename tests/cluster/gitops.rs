@@ -3,14 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use nadmit::deploy::yaml;
+use nadmit::yaml::emit;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::install::printed;
-use crate::nadmits::await_effect;
 use crate::objects::version;
 use crate::processes::wait;
+use crate::replicas::await_effect;
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/nadmit";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nadmit";
@@ -31,13 +31,13 @@ fn content(configuration: &Value) -> (Value, Vec<(String, Value)>) {
 
 impl Cluster {
     fn try_kubectl(&self, arguments: &[&str], objects: &[Value]) {
-        let out = self.kubectl("admin", &[arguments, &["-f", "-"]].concat(), &yaml::stream(objects));
+        let out = self.kubectl("admin", &[arguments, &["-f", "-"]].concat(), &emit::stream(objects));
         assert!(out.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
     }
 }
 
 #[test]
-fn whoever_applies_the_manifests_leaves_the_entries() {
+fn applying_manifests_keeps_the_webhook_entries() {
     let mut cluster = Cluster::start();
     cluster.start_nadmit();
     cluster.deploy();
@@ -78,7 +78,7 @@ fn whoever_applies_the_manifests_leaves_the_entries() {
 }
 
 #[test]
-fn a_configuration_that_somebody_deleted_stays_deleted() {
+fn deleted_configuration_is_not_recreated() {
     let mut cluster = Cluster::start();
     cluster.deploy();
     let nadmit = "--as=system:serviceaccount:nadmit:nadmit";

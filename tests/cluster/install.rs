@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nadmit::deploy::{Certificates, yaml};
+use nadmit::deploy::CertificateSource;
 use nadmit::yaml::Documents;
+use nadmit::yaml::emit;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
@@ -34,7 +35,7 @@ impl Cluster {
     /// Creates objects, each field of which the API server must know.
     pub fn create_strictly(&self, objects: &[Value], more: &[&str]) {
         let create = [&["create", "--validate=strict", "-f", "-"], more].concat();
-        let out = self.kubectl("admin", &create, &yaml::stream(objects));
+        let out = self.kubectl("admin", &create, &emit::stream(objects));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         assert_eq!(String::from_utf8_lossy(&out.stdout).lines().count(), objects.len());
     }
@@ -60,13 +61,13 @@ impl Cluster {
         let left = printed(&["--backstop=false"]);
         let backstop: Vec<Value> = printed(&[]).into_iter().filter(|object| !left.contains(object)).collect();
         assert_eq!(backstop.len(), 6, "{backstop:#?}");
-        let out = self.kubectl("admin", &["delete", "-f", "-"], &yaml::stream(&backstop));
+        let out = self.kubectl("admin", &["delete", "-f", "-"], &emit::stream(&backstop));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     }
 
     /// Takes away what every cluster of the tests has already.
     pub fn empty(&self) {
-        let out = self.kubectl("admin", &["delete", "-f", "-"], &yaml::stream(&printed(&[])));
+        let out = self.kubectl("admin", &["delete", "-f", "-"], &emit::stream(&printed(&[])));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     }
 
@@ -95,12 +96,12 @@ pub fn bin() -> PathBuf {
 }
 
 #[test]
-fn every_object_is_accepted_and_goes_away_again() {
+fn install_and_uninstall_every_object() {
     let cluster = Cluster::start();
     cluster.namespace("elsewhere");
     cluster.know_others();
     cluster.empty();
-    for certificates in Certificates::ALL {
+    for certificates in CertificateSource::ALL {
         let arguments =
             ["--namespace", "elsewhere", "--monitoring", "--dry-runs", "--certificates", certificates.name()];
         let objects: Vec<_> = printed(&arguments).into_iter().filter(|object| object["kind"] != "Namespace").collect();
@@ -119,7 +120,7 @@ fn every_object_is_accepted_and_goes_away_again() {
     assert_eq!(shown.len(), 1);
     cluster.create_strictly(&read(shown[0]), &["--dry-run=server"]);
     let left =
-        || cluster.kubectl("admin", &["get", "-f", "-", "--ignore-not-found", "-o", "name"], &yaml::stream(&objects));
+        || cluster.kubectl("admin", &["get", "-f", "-", "--ignore-not-found", "-o", "name"], &emit::stream(&objects));
     assert_eq!(String::from_utf8_lossy(&left().stdout).lines().count(), objects.len());
     // What it kept goes too; what others keep stays.
     let reports = "/apis/openreports.io/v1alpha1/namespaces/elsewhere/reports";

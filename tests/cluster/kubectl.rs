@@ -28,9 +28,9 @@ fn cluster() -> Cluster {
 
 /// What comes with a repair: what was wrong, and what was done about it.
 const REPAIRED: [&str; 3] = [
-    "the sriov plugin needs a device, and there is no annotation k8s.v1.cni.cncf.io/resourceName to",
+    "the sriov plugin needs a device, but the NAD has no annotation k8s.v1.cni.cncf.io/resourceName:",
     "pods that use it hang in ContainerCreating with \"VF pci addr is required\" (nad/resource-name-missing).",
-    "becomes openshift.io/cx7, as the config says",
+    "becomes openshift.io/cx7, as given by the config",
 ];
 
 /// The warnings of kubectl, which come one per line, as one text.
@@ -46,7 +46,7 @@ fn assert_repaired(by: &str, stderr: &str) {
 }
 
 #[test]
-fn every_way_to_write_repairs() {
+fn every_kubectl_verb_is_repaired() {
     let cluster = cluster();
     for (name, arguments) in [
         ("create", ["create", "-f", "-"].as_slice()),
@@ -97,32 +97,32 @@ fn a_dry_run_shows_the_repair_and_stores_nothing() {
     assert!(success, "{stderr}");
     assert!(stdout.contains("k8s.v1.cni.cncf.io/resourceName: openshift.io/cx7"), "{stdout}");
     assert_repaired("apply --dry-run=server", &stderr);
-    let unknown = "Warning: spec.config#/vlann: sriov does not know `vlann` and ignores it (nad/unknown-key). To mend it: did you mean `vlan`?\n";
+    let unknown = "Warning: spec.config#/vlann: sriov does not know `vlann` and ignores it (nad/unknown-key). Help: did you mean `vlan`?\n";
     assert!(stderr.contains(unknown), "{stderr}");
     assert!(cluster.jane.get(&nad_at("apps", "dry")).is_none());
 }
 
 #[test]
-fn a_denial_says_where_what_and_how_to_mend_it() {
+fn denial_message_names_field_problem_and_fix() {
     let cluster = cluster();
     let network = "apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetwork\nmetadata:\n  name: bad\n  namespace: openshift-sriov-network-operator\nspec:\n  resourceName: cx7\n  networkNamespace: apps\n  ipam: '{\"type\": \"static\"'\n";
     for (manifest, words) in [
         (
             CONFIG_ONLY.replace("NAME", "bad").replace(r#""resourceName": "openshift.io/cx7", "#, ""),
-            "The NetworkAttachmentDefinition \"bad\" is invalid: metadata.annotations: the sriov plugin needs a device, and there is no annotation \
-             k8s.v1.cni.cncf.io/resourceName to take one from: pods that use it hang in ContainerCreating with \"VF pci addr is required\" \
-             (nad/resource-name-missing). To mend it: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers \
-             the devices; where pods claim their devices (DRA) instead, let the policy say `dra: allow` for this namespace\n",
+            "The NetworkAttachmentDefinition \"bad\" is invalid: metadata.annotations: the sriov plugin needs a device, but the NAD has no annotation \
+             k8s.v1.cni.cncf.io/resourceName: pods that use it hang in ContainerCreating with \"VF pci addr is required\" \
+             (nad/resource-name-missing). Help: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers \
+             the devices; if pods claim their devices (DRA) instead, set `dra: allow` for this namespace in the policy\n",
         ),
         (
             CONFIG_ONLY.replace("NAME", "bad").replace("100}", "\"100\"}"),
             "The NetworkAttachmentDefinition \"bad\" is invalid: spec.config#/vlan: `vlan` is a string, which sriov cannot decode; every pod that \
-             uses it fails (nad/field-type). To mend it: write a whole number, without quotes\n",
+             uses it fails (nad/field-type). Help: write a whole number, without quotes\n",
         ),
         (
             network.to_owned(),
-            "The SriovNetwork \"bad\" is invalid: spec.ipam: `ipam` does not form JSON: it ends in the middle of a value; the operator makes no \
-             NAD, and only its log says so (network/fragment). To mend it: write one JSON object\n",
+            "The SriovNetwork \"bad\" is invalid: spec.ipam: `ipam` is not valid JSON: unexpected end of text; the operator creates no \
+             NAD, and only its log shows it (network/fragment). Help: write one JSON object\n",
         ),
     ] {
         let (success, stdout, stderr) = texts(&cluster.kubectl("jane", &["apply", "-f", "-"], &manifest));

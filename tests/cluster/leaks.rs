@@ -59,7 +59,7 @@ fn says_nothing(words: &str) {
 }
 
 #[test]
-fn a_foreign_target_is_one_finding_whatever_is_there() {
+fn foreign_target_gives_one_constant_finding() {
     let cluster = cluster();
     let of = |name: &str, target: &str| {
         let words = told(
@@ -85,7 +85,7 @@ fn a_foreign_target_is_one_finding_whatever_is_there() {
 }
 
 #[test]
-fn what_the_writer_may_not_read_is_not_named() {
+fn names_need_the_writers_permission() {
     let cluster = cluster();
     let claimed = tenants("mine", &json!({ "resourceName": "hiddenx7" }));
     let words = told(&cluster, "tenant", &claimed);
@@ -93,7 +93,7 @@ fn what_the_writer_may_not_read_is_not_named() {
     says_nothing(&words);
     // Whoever may read it is told.
     let words = told(&cluster, "jane", &claimed);
-    assert!(words.contains(&format!("SriovNetwork {OPERATOR}/mine renders the NAD tenant/mine too")), "{words}");
+    assert!(words.contains(&format!("SriovNetwork {OPERATOR}/mine also renders the NAD tenant/mine")), "{words}");
     assert!(words.contains("did you mean `hiddenx6`?"), "{words}");
 
     let mut overwritten = nad("mine", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
@@ -124,7 +124,7 @@ fn what_the_writer_may_not_read_is_not_named() {
 
 /// What an audit keeps in the tenant's namespace is for the tenant.
 #[test]
-fn reports_and_events_say_nothing_of_others() {
+fn reports_and_events_do_not_leak_other_namespaces() {
     let mut cluster = cluster();
     // They were there before nadmit.
     cluster.kill_nadmit();

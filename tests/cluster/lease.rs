@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nadmit::cluster::lease::{Candidate, Timing};
+use nadmit::cluster::identity::lease::{Candidate, Timing};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -32,12 +32,12 @@ fn candidate() {
         let mut terminate = signal(SignalKind::terminate()).unwrap();
         let timing =
             Timing { duration: DURATION, renew_within: Duration::from_secs(2), retry: Duration::from_millis(300) };
-        let cluster = nadmit::cluster::Cluster::by_kubeconfig(&kubeconfig).await.unwrap();
+        let cluster = nadmit::cluster::client::Cluster::by_kubeconfig(&kubeconfig).await.unwrap();
         let (namespace, name) = ("nadmit".to_owned(), "nadmit".to_owned());
         let stop = CancellationToken::new();
-        let (claims, claim) = tokio::sync::watch::channel(nadmit::cluster::lease::Claim::default());
+        let (claims, claim) = tokio::sync::watch::channel(nadmit::cluster::identity::lease::Claim::default());
         let candidate = Candidate { cluster, namespace, name, identity, timing };
-        let task = tokio::spawn(candidate.stand(claims, stop.clone()));
+        let task = tokio::spawn(candidate.run(claims, stop.clone()));
         let mut out = std::io::stdout();
         loop {
             tokio::select! {
@@ -124,7 +124,7 @@ fn assert_never_two(directory: &Path, names: &[&str]) {
 }
 
 #[test]
-fn a_leader_that_dies_or_ends_is_followed_and_there_are_never_two() {
+fn leadership_is_handed_over_without_overlap() {
     let _alone = alone();
     let cluster = Cluster::start();
     let mut one = Runner::start(&cluster, "one");
@@ -169,7 +169,7 @@ fn a_leader_that_dies_or_ends_is_followed_and_there_are_never_two() {
 }
 
 #[test]
-fn many_stand_and_one_leads() {
+fn one_of_many_candidates_leads() {
     let _alone = alone();
     let cluster = Cluster::start();
     let names = ["one", "two", "three", "four"];

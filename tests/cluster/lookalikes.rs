@@ -83,7 +83,7 @@ fn is_denied(answer: Result<Value, Refused>, rule: &str) -> bool {
 }
 
 #[test]
-fn a_lookalike_is_nobody_beside_the_real_one() {
+fn lookalike_is_not_the_operator() {
     let mut cluster = Cluster::start();
     cluster.namespace("apps");
     lookalike(&cluster);
@@ -114,7 +114,7 @@ fn a_lookalike_is_nobody_beside_the_real_one() {
 
 /// Two namespaces with a real operator each: both count.
 #[test]
-fn several_operators_are_several() {
+fn several_operators_are_recognized() {
     let mut cluster = Cluster::start();
     cluster.namespace("apps");
     cluster.namespace("network-operator");
@@ -143,7 +143,7 @@ fn several_operators_are_several() {
 
 /// Helm names the Deployment and the account after the release.
 #[test]
-fn an_operator_of_another_name_is_the_operator() {
+fn renamed_operator_is_recognized() {
     let mut cluster = Cluster::start();
     no_operator(&cluster);
     cluster.namespace("apps");
@@ -181,7 +181,7 @@ fn rendered(network: &Value) -> Value {
 
 /// Nothing shows where the operator is. Whoever has its right may write what a live network renders to, and nothing else.
 #[test]
-fn where_no_operator_is_known_a_rendering_is_never_denied() {
+fn rendered_nad_is_not_denied_without_known_operator() {
     let mut cluster = Cluster::start();
     no_operator(&cluster);
     cluster.namespace("apps");
@@ -213,7 +213,7 @@ fn where_no_operator_is_known_a_rendering_is_never_denied() {
 
 /// Anybody may write an owner-ref and a resource name beside it. Only NADs that a network really renders show the operator's prefix.
 #[test]
-fn a_poisoned_owner_ref_is_no_prefix() {
+fn forged_owner_ref_does_not_set_the_prefix() {
     let mut cluster = Cluster::start();
     no_operator(&cluster);
     cluster.namespace("apps");

@@ -16,7 +16,7 @@ fn moved(namespace: &str) -> Value {
 }
 
 #[test]
-fn a_namespace_comes_late_goes_and_comes_back() {
+fn namespace_is_created_late_and_recreated() {
     let cluster = Cluster::with_nadmit(Template::Faulty);
     cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "late", &json!({})));
     wait("a reconcile", || (cluster.reconciles(Kind::Sriov, "net") >= 1).then_some(()));
@@ -40,7 +40,7 @@ fn a_namespace_comes_late_goes_and_comes_back() {
 
 /// Nobody has to write a network again that moved before its namespace was there.
 #[test]
-fn a_network_that_moved_too_early_has_its_nad_soon_after_the_namespace_comes() {
+fn moved_network_gets_its_nad_once_the_namespace_exists() {
     let cluster = Cluster::with_nadmit(Template::Faulty);
     cluster.namespace("apps");
     let name = |kind: Kind| kind.name().to_lowercase();
@@ -70,7 +70,7 @@ fn a_network_that_moved_too_early_has_its_nad_soon_after_the_namespace_comes() {
 /// to delete it once more; newer ones empty the annotation meanwhile, and fail on that, as this one would: somebody else writes
 /// the empty value here.
 #[test]
-fn a_wedged_operator_is_freed_by_the_next_write() {
+fn next_write_unblocks_a_wedged_operator() {
     let mut cluster = Cluster::without_nadmit(Template::Faulty);
     cluster.namespace("apps");
     let empty = json!({ "metadata": { "annotations": { LAST_NAMESPACE: "" } } });

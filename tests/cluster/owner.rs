@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::api::Event;
 use crate::cluster::{Cluster, alone};
+use crate::convergence::calm;
 use crate::objects::{Kind, RESOURCE_NAME, annotated, configured, nad, nads, network};
 use crate::operator::Template;
 use crate::processes::wait;
-use crate::settles::calm;
 
 const CHANGES: usize = 100;
 
 #[test]
-fn a_new_resource_name_is_followed_and_an_old_one_never_comes_back() {
+fn resource_name_changes_are_applied_and_never_reverted() {
     for template in [Template::Faulty, Template::Upstream] {
         let cluster = Cluster::with_nadmit(template);
         cluster.namespace("apps");
@@ -59,10 +59,10 @@ fn a_new_resource_name_is_followed_and_an_old_one_never_comes_back() {
 }
 
 /// Prints what it costs to ask for the owner, beside what the API server takes for the same question from anybody:
-/// `cargo test --test cluster what_asking_costs -- --ignored --nocapture`.
+/// `cargo test --test cluster cost_of_live_reads -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
-fn what_asking_costs() {
+fn cost_of_live_reads() {
     const TIMES: usize = 1000;
     let _alone = alone();
     let mut cluster = Cluster::start();

@@ -28,7 +28,7 @@ fn apply(cluster: &Cluster, object: &Value) -> (bool, String) {
 }
 
 #[test]
-fn a_forged_owner_is_denied_and_a_true_one_is_not_worth_a_word() {
+fn forged_owner_is_denied_and_true_owner_is_silent() {
     let mut cluster = Cluster::start();
     cluster.deploy();
     knows_all(cluster.nadmit());
@@ -65,7 +65,7 @@ fn a_forged_owner_is_denied_and_a_true_one_is_not_worth_a_word() {
 
     // Nobody renders it: a restore brings the NADs first.
     let (is_stored, words) = apply(&cluster, &owned("early", &owner(Kind::Sriov, "early")));
-    assert!(is_stored && words.contains("nad/forged-owner") && words.contains("which is not there"), "{words}");
+    assert!(is_stored && words.contains("nad/forged-owner") && words.contains("which does not exist"), "{words}");
 
     // A network that is gone denies nothing, however late the watch tells of it.
     cluster.jane.delete(&nad_at("apps", "net"));

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use crate::harness::signal;
 
 /// How long anything may take before the test has failed. Long, because the machine may have other things to do.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Waits until there is something; what is waited for is said if it does not come.
 pub fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         if let Some(found) = look() {
             return found;

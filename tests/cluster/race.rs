@@ -35,7 +35,7 @@ fn without_nadmit_the_operator_overwrites_a_repair() {
 }
 
 #[test]
-fn with_nadmit_it_is_complete_from_the_start_and_stays_so() {
+fn nad_is_complete_from_the_start_with_nadmit() {
     let cluster = Cluster::with_nadmit(Template::Faulty);
     cluster.namespace("apps");
     let watch = cluster.jane.watch(&nads("apps"));

@@ -12,26 +12,26 @@ use serde_json::{Value, json};
 use crate::api::Api;
 use crate::cluster::Cluster;
 use crate::harness::put;
-use crate::nadmits::await_effect;
 use crate::objects::{Kind, LAST_NAMESPACE, annotated, nad, nads, network, version};
 use crate::processes::wait;
+use crate::replicas::await_effect;
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
 /// How long a registration may be wrong: replicas look every second.
-const MENDED: Duration = Duration::from_secs(10);
+const RESTORED: Duration = Duration::from_secs(10);
 
 fn at(collection: &str) -> String {
     format!("{collection}/nadmit")
 }
 
 #[test]
-fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
+fn registers_when_reachable_and_restores_changes() {
     let mut cluster = Cluster::start();
     let first = cluster.start_supplied();
     // Nobody is behind the service: whoever registered now would stop every write.
-    wait("the probe", || cluster.nadmit().log_text().contains("before nadmit can be reached").then_some(()));
+    wait("the probe", || cluster.nadmit().log_text().contains("nadmit is not reachable yet").then_some(()));
     let is_filled = |collection| cluster.admin.get(&at(collection)).unwrap()["webhooks"].is_array();
     assert!(!is_filled(MUTATING) && !is_filled(VALIDATING));
     cluster.join_service(first);
@@ -39,7 +39,7 @@ fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
     cluster.join_service(second);
     await_effect(&cluster.admin);
     let good = [MUTATING, VALIDATING].map(|collection| cluster.admin.get(&at(collection)).unwrap());
-    let is_mended = |good: &Value| {
+    let is_fixed = |good: &Value| {
         let webhooks = good["webhooks"].clone();
         move |now: &Value| now["webhooks"] == webhooks
     };
@@ -57,9 +57,9 @@ fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
     for change in vandalism {
         cluster.admin.patch(&at(VALIDATING), &change);
         let changed = Instant::now();
-        let mended = cluster.admin.wait(&at(VALIDATING), is_mended(&good[1]));
+        let fixed = cluster.admin.wait(&at(VALIDATING), is_fixed(&good[1]));
         longest = longest.max(changed.elapsed());
-        assert_eq!(mended["metadata"]["annotations"], good[1]["metadata"]["annotations"], "{change}");
+        assert_eq!(fixed["metadata"]["annotations"], good[1]["metadata"]["annotations"], "{change}");
     }
     // Version 0.1.0 left an owner behind, with which the configuration would be deleted.
     let role = cluster.admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit").unwrap();
@@ -67,14 +67,14 @@ fn it_registers_when_it_can_be_reached_and_mends_what_others_do() {
         "uid": role["metadata"]["uid"] });
     cluster.admin.patch(&at(VALIDATING), &json!({ "metadata": { "ownerReferences": [owner] } }));
     cluster.admin.wait(&at(VALIDATING), |now| now["metadata"]["ownerReferences"].is_null());
-    println!("mended within {longest:.1?}");
-    assert!(longest < MENDED, "{longest:?}");
+    println!("fixed within {longest:.1?}");
+    assert!(longest < RESTORED, "{longest:?}");
     assert_eq!(version(&cluster.admin.get(&at(MUTATING)).unwrap()), version(&good[0]), "it was written for nothing");
 
     // Another CA is no CA of ours.
     let other = patched(&good[0], "/webhooks/0/clientConfig/caBundle", json!(base64(&stranger())));
     cluster.admin.patch(&at(MUTATING), &other);
-    cluster.admin.wait(&at(MUTATING), is_mended(&good[0]));
+    cluster.admin.wait(&at(MUTATING), is_fixed(&good[0]));
     await_effect(&cluster.admin);
 
     // A policy that names a plugin more has it asked about.
@@ -106,7 +106,7 @@ fn base64(text: &str) -> String {
 
 /// While nadmit is down, a NAD is refused exactly where it has a device plugin, as the judge reads it.
 #[test]
-fn only_nads_with_a_device_plugin_wait_for_nadmit() {
+fn only_device_nads_require_nadmit() {
     let mut cluster = Cluster::start();
     cluster.deploy_with("devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n");
     cluster.kill_nadmit();
@@ -168,7 +168,7 @@ fn await_cache(api: &Api, collection: &str) {
 
 /// Controllers write all the time. What they change of that which is judged is shown to nadmit, and nothing else; people are told each time.
 #[test]
-fn of_what_controllers_write_only_changes_are_asked_about() {
+fn unchanged_controller_writes_skip_validation() {
     let mut cluster = Cluster::start();
     cluster.deploy();
     cluster.namespace("apps");
@@ -187,7 +187,7 @@ fn of_what_controllers_write_only_changes_are_asked_about() {
     made["metadata"]["annotations"] = json!({ "k8s.v1.cni.cncf.io/resourceName": "openshift.io/cx7" });
     let network = network(Kind::Sriov, "net", "apps", &json!({ "vlan": 5 }));
     let networks = Kind::Sriov.path();
-    // Where its NAD was, and is: nothing is to be mended.
+    // Where its NAD was, and is: nothing is to be fixed.
     cluster.namespace("before");
     cluster.admin.create(&nads("before"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
     let specs = |vlan: u32| [json!({ "config": config(vlan) }), json!({ "vlan": vlan })];

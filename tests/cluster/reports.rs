@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use nadmit::cluster::denied::DenialKeeper;
-use nadmit::cluster::events::Events;
-use nadmit::cluster::reports::{Kept, Reporter};
-use nadmit::output::report::{About, ReportKind, name, report};
+use nadmit::cluster::leader::denial_reports::DenialReporter;
+use nadmit::cluster::leader::events::EventRecorder;
+use nadmit::cluster::leader::reports::{ReportWrite, Reporter};
+use nadmit::output::report::{ObjectReference, ReportKind, name, report};
 use nadmit::policy::{Facts, Policy, Reports, Subject, Verdict, judge, rules};
 use nadmit::resources::Object;
-use nadmit::telemetry::denials::Denials;
+use nadmit::telemetry::denials::RecentDenials;
 use nadmit::telemetry::metrics::ReportWrites;
 use serde_json::{Value, json};
 
@@ -30,9 +30,9 @@ fn judged(stored: &Value) -> Verdict {
     judge(&Subject::manifest(&object), &Facts::default(), &Policy::default())
 }
 
-fn about(stored: &Value) -> About<'_> {
+fn about(stored: &Value) -> ObjectReference<'_> {
     let text = |pointer: &str| stored.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    About {
+    ObjectReference {
         api_version: text("/apiVersion"),
         kind: text("/kind"),
         namespace: text("/metadata/namespace"),
@@ -44,7 +44,7 @@ fn about(stored: &Value) -> About<'_> {
 /// The cluster as nadmit sees it, with its rights.
 fn as_nadmit(cluster: &Cluster) -> nadmit::cluster::Cluster {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    block_on(nadmit::cluster::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit"))).unwrap()
+    block_on(nadmit::cluster::client::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit"))).unwrap()
 }
 
 /// A nadmit that has just been started.
@@ -54,14 +54,14 @@ fn reporter(cluster: &Cluster, reports: Reports) -> Reporter {
     reporter
 }
 
-fn keep(reporter: &mut Reporter, stored: &Value) -> Kept {
-    block_on(reporter.keep(&about(stored), &judged(stored))).unwrap()
+fn keep(reporter: &mut Reporter, stored: &Value) -> ReportWrite {
+    block_on(reporter.write_report(&about(stored), &judged(stored))).unwrap()
 }
 
 /// Where the report of an object is.
 fn at(reports: Reports, stored: &Value) -> String {
     let ReportKind { api_version, plural, .. } = ReportKind::of(reports).unwrap();
-    let About { namespace, uid, .. } = about(stored);
+    let ObjectReference { namespace, uid, .. } = about(stored);
     format!("/apis/{api_version}/namespaces/{namespace}/{plural}/{}", name(uid))
 }
 
@@ -84,7 +84,7 @@ fn reports_of_every_rule_fit_their_kinds() {
                 let Ok(Some(object)) = Object::read(&json) else { continue };
                 let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
                 let uid = format!("{}-{number}", rule.id.replace('/', "-"));
-                let about = About { namespace: "default", name: "it", uid: &uid, ..about(manifest) };
+                let about = ObjectReference { namespace: "default", name: "it", uid: &uid, ..about(manifest) };
                 made.extend(report(reports, &about, &verdict));
             }
         }
@@ -94,24 +94,24 @@ fn reports_of_every_rule_fit_their_kinds() {
 }
 
 #[test]
-fn a_report_is_written_on_change_alone_and_goes_when_all_is_well() {
+fn report_is_written_on_change_and_deleted_when_clean() {
     let cluster = Cluster::start();
     cluster.namespace("apps");
     let mut stored = cluster.jane.create(&nads("apps"), &nad("net", BAD));
     // Without the kinds nothing is kept, and nothing fails.
     let mut before = reporter(&cluster, Reports::Openreports);
-    assert_eq!(keep(&mut before, &stored), Kept::Unchanged);
-    assert_eq!(block_on(before.finish()).unwrap(), 0);
+    assert_eq!(keep(&mut before, &stored), ReportWrite::Unchanged);
+    assert_eq!(block_on(before.delete_stale()).unwrap(), 0);
     cluster.know_others();
-    assert_eq!(keep(&mut before, &stored), Kept::Unchanged);
+    assert_eq!(keep(&mut before, &stored), ReportWrite::Unchanged);
     block_on(before.load(Reports::Openreports)).unwrap();
-    assert_eq!(keep(&mut before, &stored), Kept::Created);
+    assert_eq!(keep(&mut before, &stored), ReportWrite::Created);
     cluster.admin.delete(&at(Reports::Openreports, &stored));
 
     for reports in KINDS {
         let at = at(reports, &stored);
         let mut first = reporter(&cluster, reports);
-        assert_eq!(keep(&mut first, &stored), Kept::Created, "{reports:?}");
+        assert_eq!(keep(&mut first, &stored), ReportWrite::Created, "{reports:?}");
         let made = cluster.admin.get(&at).unwrap();
         assert_eq!(made["results"][0]["rule"], "nad/field-type");
         assert_eq!(made["summary"]["fail"], 2, "{made:#}");
@@ -122,43 +122,43 @@ fn a_report_is_written_on_change_alone_and_goes_when_all_is_well() {
         assert!(row.contains("NetworkAttachmentDefinition") && row.contains("net"), "{table}");
 
         // The same again, also by one who does not remember, writes nothing.
-        assert_eq!(keep(&mut first, &stored), Kept::Unchanged);
+        assert_eq!(keep(&mut first, &stored), ReportWrite::Unchanged);
         let mut second = reporter(&cluster, reports);
-        assert_eq!(keep(&mut second, &stored), Kept::Unchanged);
-        assert_eq!(block_on(second.finish()).unwrap(), 0);
+        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
+        assert_eq!(block_on(second.delete_stale()).unwrap(), 0);
         assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&made), "{reports:?}");
 
         // Somebody's label is nobody's business.
         let labelled = cluster.admin.patch(&at, &json!({ "metadata": { "labels": { "team": "a" } } }));
         block_on(second.load(reports)).unwrap();
-        assert_eq!(keep(&mut second, &stored), Kept::Unchanged);
+        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
         assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&labelled));
         // A result of somebody's is put right when everything is looked at, and the label stays.
         cluster.admin.patch(&at, &json!({ "results": [{ "policy": "all is well" }] }));
-        assert_eq!(keep(&mut second, &stored), Kept::Unchanged);
+        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
         block_on(second.load(reports)).unwrap();
-        assert_eq!(keep(&mut second, &stored), Kept::Replaced);
+        assert_eq!(keep(&mut second, &stored), ReportWrite::Replaced);
         let mended = cluster.admin.get(&at).unwrap();
         assert_eq!((&mended["results"], &mended["metadata"]["labels"]["team"]), (&made["results"], &json!("a")));
 
         // Another finding is another report; the first writer's memory of it is old, and does no harm.
         stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": BETTER } }));
-        assert_eq!(keep(&mut second, &stored), Kept::Replaced);
+        assert_eq!(keep(&mut second, &stored), ReportWrite::Replaced);
         let changed = cluster.admin.get(&at).unwrap();
         assert_ne!(changed["results"], made["results"]);
-        assert_eq!(keep(&mut first, &stored), Kept::Unchanged);
+        assert_eq!(keep(&mut first, &stored), ReportWrite::Unchanged);
         assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&changed));
 
         stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": GOOD } }));
-        assert_eq!(keep(&mut second, &stored), Kept::Deleted);
+        assert_eq!(keep(&mut second, &stored), ReportWrite::Deleted);
         assert!(cluster.admin.get(&at).is_none());
-        assert_eq!(keep(&mut second, &stored), Kept::Unchanged);
+        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
         stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": BAD } }));
     }
 }
 
 #[test]
-fn a_report_goes_with_its_object_its_kind_and_the_next_look() {
+fn stale_reports_are_deleted() {
     let cluster = Cluster::start();
     cluster.know_others();
     cluster.namespace("apps");
@@ -169,7 +169,7 @@ fn a_report_goes_with_its_object_its_kind_and_the_next_look() {
     let [old, new] = KINDS;
     let mut it = reporter(&cluster, old);
     for stored in [&first, &second, &third] {
-        assert_eq!(keep(&mut it, stored), Kept::Created);
+        assert_eq!(keep(&mut it, stored), ReportWrite::Created);
     }
     // The garbage collector, which may be of the opinion that it knows all kinds for half a minute.
     cluster.jane.delete(&nad_at("apps", "first"));
@@ -178,8 +178,8 @@ fn a_report_goes_with_its_object_its_kind_and_the_next_look() {
 
     // Nobody has a word about the second any more.
     block_on(it.load(old)).unwrap();
-    assert_eq!(keep(&mut it, &third), Kept::Unchanged);
-    assert_eq!(block_on(it.finish()).unwrap(), 1);
+    assert_eq!(keep(&mut it, &third), ReportWrite::Unchanged);
+    assert_eq!(block_on(it.delete_stale()).unwrap(), 1);
     assert!(cluster.admin.get(&at(old, &second)).is_none());
     assert!(cluster.admin.get(&at(old, &third)).is_some());
 
@@ -189,17 +189,17 @@ fn a_report_goes_with_its_object_its_kind_and_the_next_look() {
     let theirs = cluster.admin.create("/apis/openreports.io/v1alpha1/namespaces/apps/reports", &foreign);
     block_on(it.load(new)).unwrap();
     assert!(cluster.admin.get(&at(old, &third)).is_none());
-    assert_eq!(keep(&mut it, &third), Kept::Created);
+    assert_eq!(keep(&mut it, &third), ReportWrite::Created);
     block_on(it.load(Reports::Off)).unwrap();
     assert!(cluster.admin.get(&at(new, &third)).is_none());
-    assert_eq!(keep(&mut it, &third), Kept::Unchanged);
+    assert_eq!(keep(&mut it, &third), ReportWrite::Unchanged);
     let path = "/apis/openreports.io/v1alpha1/namespaces/apps/reports/theirs";
     assert_eq!(version(&cluster.admin.get(path).unwrap()), version(&theirs));
 }
 
 /// Two who lead at once, for a moment, and are not of one opinion.
 #[test]
-fn two_writers_agree_in_the_end() {
+fn concurrent_reporters_converge() {
     let cluster = Cluster::start();
     cluster.know_others();
     cluster.namespace("apps");
@@ -213,7 +213,7 @@ fn two_writers_agree_in_the_end() {
         for round in 0..20 {
             let about = about(&stored);
             let (mine, theirs) = if round % 2 == 0 { (&bad, &better) } else { (&better, &bad) };
-            let (first, second) = tokio::join!(one.keep(&about, mine), two.keep(&about, theirs));
+            let (first, second) = tokio::join!(one.write_report(&about, mine), two.write_report(&about, theirs));
             first.unwrap();
             second.unwrap();
         }
@@ -221,25 +221,26 @@ fn two_writers_agree_in_the_end() {
     for it in [&mut one, &mut two] {
         block_on(it.load(reports)).unwrap();
         let kept = keep(it, &stored);
-        assert!(matches!(kept, Kept::Unchanged | Kept::Replaced), "{kept:?}");
+        assert!(matches!(kept, ReportWrite::Unchanged | ReportWrite::Replaced), "{kept:?}");
     }
     let last = cluster.admin.get(&at(reports, &stored)).unwrap();
     assert_eq!(last["results"][0]["rule"], "nad/field-type");
     for it in [&mut one, &mut two] {
         block_on(it.load(reports)).unwrap();
-        assert_eq!(keep(it, &stored), Kept::Unchanged);
+        assert_eq!(keep(it, &stored), ReportWrite::Unchanged);
     }
     assert_eq!(version(&cluster.admin.get(&at(reports, &stored)).unwrap()), version(&last));
 }
 
 #[test]
-fn the_author_of_a_network_is_told_once() {
+fn event_is_recorded_once() {
     let cluster = Cluster::start();
     cluster.namespace("apps");
     let bad = network(Kind::Sriov, "net", "apps", &json!({ "ipam": "no JSON" }));
     let stored = cluster.jane.create(&Kind::Sriov.path(), &bad);
-    let tell = |events: &mut Events, stored: &Value| block_on(events.tell(&about(stored), &judged(stored))).unwrap();
-    let mut events = Events::new(as_nadmit(&cluster), "me".to_owned());
+    let tell =
+        |events: &mut EventRecorder, stored: &Value| block_on(events.record(&about(stored), &judged(stored))).unwrap();
+    let mut events = EventRecorder::new(as_nadmit(&cluster), "me".to_owned());
     assert_eq!(tell(&mut events, &stored), 1);
     let all = format!("/api/v1/namespaces/{OPERATOR}/events");
     let made = cluster.admin.get(&all).unwrap()["items"].clone();
@@ -247,18 +248,16 @@ fn the_author_of_a_network_is_told_once() {
 
     let described = said(&cluster, &["describe", "sriovnetwork", "net", "--namespace", OPERATOR]);
     let line = described.lines().last().unwrap();
-    for word in
-        ["Warning", "NetworkFragment", "nadmit", "`ipam` does not form JSON", "To mend it: write one JSON object"]
-    {
+    for word in ["Warning", "NetworkFragment", "nadmit", "`ipam` is not valid JSON", "Help: write one JSON object"] {
         assert!(line.contains(word), "{word}: {described}");
     }
     // Neither this one nor another writes it again.
     assert_eq!(tell(&mut events, &stored), 0);
-    assert_eq!(tell(&mut Events::new(as_nadmit(&cluster), "other".to_owned()), &stored), 0);
+    assert_eq!(tell(&mut EventRecorder::new(as_nadmit(&cluster), "other".to_owned()), &stored), 0);
     assert_eq!(cluster.admin.get(&all).unwrap()["items"], made);
     // Once the API server has forgotten it, it comes anew.
     cluster.admin.delete(&format!("{all}/{}", made[0]["metadata"]["name"].as_str().unwrap()));
-    assert_eq!(tell(&mut Events::new(as_nadmit(&cluster), "other".to_owned()), &stored), 1);
+    assert_eq!(tell(&mut EventRecorder::new(as_nadmit(&cluster), "other".to_owned()), &stored), 1);
 
     let nad = cluster.jane.create(&nads("apps"), &nad("net", BAD));
     assert_eq!(tell(&mut events, &nad), 0);
@@ -266,7 +265,7 @@ fn the_author_of_a_network_is_told_once() {
 }
 
 #[test]
-fn who_was_refused_is_known_for_an_hour() {
+fn denials_are_reported_for_an_hour() {
     const ALL: &str = "/apis/openreports.io/v1alpha1/namespaces/nadmit/reports";
     let mut cluster = Cluster::start();
     cluster.know_others();
@@ -281,7 +280,10 @@ fn who_was_refused_is_known_for_an_hour() {
     let kept = wait("the report", || cluster.admin.get(ALL).unwrap()["items"].get(0).cloned());
     let (name, result) = (kept["metadata"]["name"].as_str().unwrap(), &kept["results"][0]);
     assert!(name.starts_with("nadmit-denials-"), "{name}");
-    assert_eq!(result["message"], "jane may not create NetworkAttachmentDefinition apps/net, 2 times: nad/field-type");
+    assert_eq!(
+        result["message"],
+        "denied create of NetworkAttachmentDefinition apps/net by jane, 2 times: nad/field-type"
+    );
     assert_eq!(
         result["resources"][0],
         json!({ "kind": "NetworkAttachmentDefinition", "namespace": "apps", "name": "net" })
@@ -299,8 +301,8 @@ fn who_was_refused_is_known_for_an_hour() {
 
     // Its replica is gone: whoever leads deletes it when an hour is over, and not before.
     cluster.kill_nadmit();
-    let denials = Arc::<Denials>::default();
-    let mut keeper = DenialKeeper::new(
+    let denials = Arc::<RecentDenials>::default();
+    let mut keeper = DenialReporter::new(
         as_nadmit(&cluster),
         "nadmit".to_owned(),
         "leader_1",
@@ -313,7 +315,7 @@ fn who_was_refused_is_known_for_an_hour() {
     assert!(cluster.admin.get(&format!("{ALL}/{name}")).is_none());
 
     // A replica that is there does it by itself.
-    let denied = || nadmit::output::denied::Denied {
+    let denied = || nadmit::output::report::denials::Denial {
         user: "jane".to_owned(),
         kind: "SriovNetwork".to_owned(),
         namespace: OPERATOR.to_owned(),

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use nadmit::cluster::Home;
-use nadmit::cluster::certificates::{Certificates, Settings};
+use nadmit::cluster::ServiceRef;
+use nadmit::cluster::identity::certificates::{CertificateKeeper, Settings};
 use nadmit::tls::Lifetimes;
 use serde_json::{Value, json};
 
@@ -17,9 +17,9 @@ use crate::api::Api;
 use crate::client::{Client, Http, Trust, block_on};
 use crate::cluster::{Cluster, alone};
 use crate::harness::{Server, nadmit};
-use crate::nadmits::await_effect;
 use crate::objects::version;
 use crate::processes::wait;
+use crate::replicas::await_effect;
 use crate::writers::Writers;
 
 const SECRETS: &str = "/api/v1/namespaces/nadmit/secrets";
@@ -136,7 +136,7 @@ fn replicas_that_start_at_once_agree_on_one_ca() {
             assert_eq!(server.metric("nadmit_certificate_reloads_total{result=\"taken\"}"), 0.0, "it had to change");
         }
         let makers =
-            servers.iter().filter(|server| server.log_text().contains("a new CA and a new certificate")).count();
+            servers.iter().filter(|server| server.log_text().contains("created a new CA and certificate")).count();
         assert_eq!(makers, 1, "round {round}");
         drop(servers);
         assert_eq!(version(&cluster.admin.get(SECRET).unwrap()), version(&secret), "round {round}: written once");
@@ -147,7 +147,7 @@ fn replicas_that_start_at_once_agree_on_one_ca() {
 }
 
 #[test]
-fn six_rotations_refuse_nobody() {
+fn six_rotations_reject_no_caller() {
     let _alone = alone();
     let mut cluster = Cluster::start();
     let watch = cluster.admin.watch(SECRETS);
@@ -192,7 +192,7 @@ fn six_rotations_refuse_nobody() {
 }
 
 #[test]
-fn a_deleted_or_vandalised_secret_is_mended_and_nobody_is_refused() {
+fn deleted_or_damaged_secret_is_restored_without_rejections() {
     let _alone = alone();
     let cluster = Cluster::start();
     let quick: &[&str] = &["--settle", "1800ms"];
@@ -233,11 +233,11 @@ fn a_deleted_or_vandalised_secret_is_mended_and_nobody_is_refused() {
     for server in &servers {
         assert!(!server.log_text().contains("PRIVATE KEY"));
     }
-    assert!(servers.iter().any(|server| server.log_text().contains("was of no use and is replaced")), "said loudly");
+    assert!(servers.iter().any(|server| server.log_text().contains("replaced invalid Secret content")), "said loudly");
 }
 
 #[test]
-fn clocks_an_hour_apart_settle() {
+fn replicas_with_clock_skew_converge() {
     let _alone = alone();
     let cluster = Cluster::start();
     let watch = cluster.admin.watch(SECRETS);
@@ -257,7 +257,7 @@ fn clocks_an_hour_apart_settle() {
         wait("the rotation", || (watch.of(NAME).len() == before + 5).then_some(()));
         quiet(5);
         callers.end();
-        assert!(servers.iter().all(|server| !server.log_text().contains("was of no use")));
+        assert!(servers.iter().all(|server| !server.log_text().contains("invalid Secret content")));
         drop(servers);
         cluster.admin.delete(SECRET);
         watch.wait_gone(NAME);
@@ -265,13 +265,13 @@ fn clocks_an_hour_apart_settle() {
 }
 
 #[test]
-fn the_certificate_changes_only_when_all_webhooks_carry_the_new_ca() {
+fn certificate_switches_after_all_webhooks_have_the_ca() {
     let _alone = alone();
     let cluster = Cluster::start();
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let settle = Duration::from_millis(600);
     let settings = Settings {
-        home: Home { namespace: "nadmit".to_owned(), service: "nadmit".to_owned() },
+        home: ServiceRef { namespace: "nadmit".to_owned(), service: "nadmit".to_owned() },
         secret: NAME.to_owned(),
         lifetimes: Lifetimes { settle, ..Lifetimes::default() },
         client_ca: None,
@@ -281,10 +281,10 @@ fn the_certificate_changes_only_when_all_webhooks_carry_the_new_ca() {
     let changes = Arc::<AtomicUsize>::default();
     let counter = Arc::clone(&changes);
     let bundle = block_on(async {
-        let api = nadmit::cluster::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit")).await.unwrap();
-        let (_, certificates) = Certificates::start(api, settings, registered).await;
+        let api = nadmit::cluster::client::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit")).await.unwrap();
+        let (_, certificates) = CertificateKeeper::start(api, settings, registered).await;
         let bundle = certificates.bundle();
-        tokio::spawn(certificates.keep(move |_| {
+        tokio::spawn(certificates.run(move |_| {
             counter.fetch_add(1, Ordering::Relaxed);
         }));
         bundle
@@ -305,7 +305,7 @@ fn the_certificate_changes_only_when_all_webhooks_carry_the_new_ca() {
 }
 
 #[test]
-fn a_replica_waits_for_what_it_needs_and_says_so() {
+fn replica_waits_for_the_secret_and_logs_it() {
     let _alone = alone();
     let cluster = Cluster::start();
     let kubeconfig = cluster.kubeconfig("jane");
@@ -316,7 +316,7 @@ fn a_replica_waits_for_what_it_needs_and_says_so() {
     wait("a line that says what is missing", || {
         replica.check();
         let log = replica.log();
-        (log.contains("waiting for the Secret") && log.contains("forbidden")).then_some(())
+        (log.contains("waiting for the certificate Secret") && log.contains("forbidden")).then_some(())
     });
     // As soon as she may, it serves.
     let grant = json!({

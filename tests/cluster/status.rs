@@ -318,7 +318,7 @@ fn check_classes(cluster: &Cluster, setup: &str, which: usize) {
 }
 
 #[test]
-fn each_way_to_write_a_status() {
+fn classifies_every_kind_of_status_write() {
     let mut cluster = Cluster::start();
     cluster.know_plans();
     write_all(&cluster, "alone", |row| row.alone);
@@ -338,10 +338,10 @@ fn each_way_to_write_a_status() {
     check_classes(&cluster, "audit", 0);
 
     for (setup, strict, which) in [("default", false, 0), ("strict", true, 1)] {
-        let before = cluster.nadmit().log_text().matches("the policy file changed, and is in force").count();
+        let before = cluster.nadmit().log_text().matches("policy reloaded").count();
         put(&cluster.policy_file(), policy("enforce", strict));
         wait("the policy", || {
-            let now = cluster.nadmit().log_text().matches("the policy file changed, and is in force").count();
+            let now = cluster.nadmit().log_text().matches("policy reloaded").count();
             (now > before).then_some(())
         });
         write_all(&cluster, setup, |row| row.with[which]);

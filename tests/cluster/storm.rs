@@ -211,7 +211,7 @@ fn assert_unobtrusive(cluster: &Cluster) {
 }
 
 #[test]
-fn undisturbed() {
+fn storm_with_stable_replicas() {
     assert_soon(|| {
         let mut cluster = Cluster::with_audit_log(AUDIT);
         cluster.deploy();
@@ -235,7 +235,7 @@ fn with_the_upstream_template() {
 }
 
 #[test]
-fn two_nadmits_are_replaced_one_after_the_other() {
+fn storm_during_rolling_restart() {
     assert_soon(|| {
         let mut cluster = Cluster::with_nadmit(Template::Faulty);
         cluster.start_nadmit();
@@ -253,7 +253,7 @@ fn two_nadmits_are_replaced_one_after_the_other() {
 }
 
 #[test]
-fn while_nadmit_dies_and_comes_back() {
+fn storm_while_nadmit_restarts() {
     assert_soon(|| {
         let mut cluster = Cluster::with_nadmit(Template::Faulty);
         let storm = Storm::begin(&cluster);

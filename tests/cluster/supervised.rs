@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use nadmit::cluster::auditor::Auditor;
-use nadmit::cluster::complete::{Completer, Scan};
-use nadmit::cluster::facts::{Found, Question, Source};
-use nadmit::cluster::lease::{Candidate, Claim, Timing};
-use nadmit::cluster::refusals::Refusals;
-use nadmit::cluster::survey::{Looked, Sink, Survey};
-use nadmit::cluster::{Caches, Informed, Witness};
-use nadmit::policy::{Facts, Names, Policy, Rewrites};
+use nadmit::cluster::cache::facts::{FactSource, FactsFuture, FactsQuery};
+use nadmit::cluster::identity::lease::{Candidate, Claim, Timing};
+use nadmit::cluster::leader::audit::Auditor;
+use nadmit::cluster::leader::completion::{Completer, CompletionScan};
+use nadmit::cluster::leader::dry_run::DryRunDenials;
+use nadmit::cluster::leader::full_scan::{FullScan, ScanSink, Scanned};
+use nadmit::cluster::{CachedCluster, Caches, WatchObserver};
+use nadmit::policy::{Facts, NameVisibility, Policy, Rewrites};
 use nadmit::resources::Object;
 use nadmit::supervise::{Panicked, Pauses, Supervisor};
 use nadmit::telemetry::Metrics;
@@ -34,7 +34,7 @@ const INCOMPLETE: &str = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":
 
 fn as_nadmit(cluster: &Cluster) -> nadmit::cluster::Cluster {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    block_on(nadmit::cluster::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit"))).unwrap()
+    block_on(nadmit::cluster::client::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit"))).unwrap()
 }
 
 /// The metrics of what runs in the test itself, and who watches over it.
@@ -52,20 +52,20 @@ fn wait_for_series(metrics: &Metrics, series: &str) {
 /// Panics over one object, as a judgement might.
 #[derive(Default)]
 struct Poisoned {
-    looked: Vec<String>,
+    scanned: Vec<String>,
     skipped: Vec<String>,
 }
 
-impl Sink for Poisoned {
-    fn expects(&mut self, _: usize) {}
+impl ScanSink for Poisoned {
+    fn expect(&mut self, _: usize) {}
 
     fn rewrites(&self, _: &str, _: &str, name: &str) -> Option<Rewrites> {
         assert_ne!(name, POISON, "it is poison");
         None
     }
 
-    async fn looked(&mut self, looked: Looked<'_>) {
-        self.looked.push(format!("{} {}", looked.object.kind(), looked.object.meta().name));
+    async fn scanned(&mut self, scanned: Scanned<'_>) {
+        self.scanned.push(format!("{} {}", scanned.object.kind(), scanned.object.meta().name));
     }
 
     fn skipped(&mut self, object: &str, panicked: &Panicked) {
@@ -75,7 +75,7 @@ impl Sink for Poisoned {
 }
 
 #[test]
-fn an_audit_skips_the_object_that_makes_it_panic() {
+fn audit_skips_objects_that_panic() {
     let cluster = Cluster::start();
     cluster.namespace("apps");
     for name in ["a", POISON, "z"] {
@@ -84,12 +84,12 @@ fn an_audit_skips_the_object_that_makes_it_panic() {
     }
     let (policy, mut sink) = (Policy::default(), Poisoned::default());
     let api = as_nadmit(&cluster);
-    let survey = Survey { cluster: &api, policy: &policy, names: Names::All };
-    block_on(survey.run(jiff::Timestamp::now(), &mut Refusals::default(), &mut sink)).unwrap();
-    sink.looked.sort();
+    let survey = FullScan { cluster: &api, policy: &policy, names: NameVisibility::All };
+    block_on(survey.run(jiff::Timestamp::now(), &mut DryRunDenials::default(), &mut sink)).unwrap();
+    sink.scanned.sort();
     let kind = "NetworkAttachmentDefinition";
     assert_eq!(
-        sink.looked,
+        sink.scanned,
         [format!("{kind} a"), format!("{kind} z"), "SriovNetwork a".into(), "SriovNetwork z".into()]
     );
     sink.skipped.sort();
@@ -99,29 +99,29 @@ fn an_audit_skips_the_object_that_makes_it_panic() {
 
 /// Sees every write, and panics over one object.
 #[derive(Default)]
-struct Seen(Mutex<Vec<String>>);
+struct ObservedNames(Mutex<Vec<String>>);
 
-impl Witness for Seen {
-    fn saw(&self, _: &'static str, _: &str, name: &str, _: &str) {
+impl WatchObserver for ObservedNames {
+    fn on_applied(&self, _: &'static str, _: &str, name: &str, _: &str) {
         assert_ne!(name, POISON, "it is poison");
         self.0.lock().unwrap().push(name.to_owned());
     }
 
-    fn lost(&self, _: &'static str, _: &str, name: &str, _: &str) {
+    fn on_deleted(&self, _: &'static str, _: &str, name: &str, _: &str) {
         assert_ne!(name, POISON, "it is poison");
     }
 }
 
 #[test]
-fn a_watch_goes_on_after_the_object_that_makes_it_panic() {
+fn watch_continues_after_a_panicking_object() {
     let cluster = Cluster::start();
     cluster.namespace("apps");
     let (metrics, supervisor) = supervised();
     let api = as_nadmit(&cluster);
     let caches = block_on(async { Caches::start(&api, &metrics.caches, &supervisor) });
     assert!(block_on(caches.listed(Duration::from_secs(60))).is_empty());
-    let seen = Arc::new(Seen::default());
-    caches.let_see(Some(Arc::clone(&seen) as _));
+    let seen = Arc::new(ObservedNames::default());
+    caches.set_observer(Some(Arc::clone(&seen) as _));
     for name in [POISON, "after"] {
         cluster.admin.create(&nads("apps"), &nad(name, INCOMPLETE));
     }
@@ -137,21 +137,21 @@ fn a_watch_goes_on_after_the_object_that_makes_it_panic() {
 }
 
 /// Knows nothing, and panics over one object.
-struct Unknowing;
+struct NoFacts;
 
-impl Source for Unknowing {
+impl FactSource for NoFacts {
     fn known(&self, object: &Object<'_>) -> Facts {
         assert_ne!(object.meta().name, POISON, "it is poison");
         Facts::default()
     }
 
-    fn find<'a>(&'a self, _: Facts, _: Question<'a>, _: Duration) -> Found<'a> {
+    fn find<'a>(&'a self, _: Facts, _: FactsQuery<'a>, _: Duration) -> FactsFuture<'a> {
         Box::pin(async { Ok(None) })
     }
 }
 
 #[test]
-fn the_objects_after_the_one_that_panics_are_completed() {
+fn completion_continues_after_a_panicking_object() {
     let cluster = Cluster::start();
     cluster.namespace("apps");
     for name in ["a", POISON, "z"] {
@@ -161,14 +161,14 @@ fn the_objects_after_the_one_that_panics_are_completed() {
     let api = as_nadmit(&cluster);
     let caches = block_on(async { Caches::start(&api, &metrics.caches, &supervisor) });
     let completer = Completer {
-        informed: Arc::new(Informed { cluster: api, caches }),
-        source: Arc::new(Unknowing),
+        cached: Arc::new(CachedCluster { cluster: api, caches }),
+        source: Arc::new(NoFacts),
         policy: Arc::default(),
         completions: metrics.completions.clone(),
         supervisor,
     };
     let scan = block_on(completer.scan(|| true)).unwrap();
-    assert_eq!(scan, Scan { seen: 3, completed: 2, failed: 1 });
+    assert_eq!(scan, CompletionScan { seen: 3, completed: 2, failed: 1 });
     for (name, want) in [("a", Some("a.io/b")), (POISON, None), ("z", Some("a.io/b"))] {
         assert_eq!(annotated(&cluster.admin.get(&nad_at("apps", name)).unwrap()), want, "{name}");
     }
@@ -179,12 +179,12 @@ fn the_objects_after_the_one_that_panics_are_completed() {
 
 /// The lease is kept, and the task is started again and does its work.
 #[test]
-fn a_killed_leader_task_is_started_again() {
+fn leader_task_is_restarted() {
     let cluster = Cluster::start();
     let (metrics, supervisor) = supervised();
     let api = as_nadmit(&cluster);
     let caches = block_on(async { Caches::start(&api, &metrics.caches, &supervisor) });
-    let informed = Arc::new(Informed { cluster: api.clone(), caches });
+    let cached = Arc::new(CachedCluster { cluster: api.clone(), caches });
     let candidate = Candidate {
         cluster: api,
         namespace: "nadmit".to_owned(),
@@ -194,7 +194,7 @@ fn a_killed_leader_task_is_started_again() {
     };
     let (standing, claims) = watch::channel(Claim::default());
     let auditor = Auditor {
-        informed,
+        cached,
         policy: Arc::default(),
         metrics: metrics.audit.clone(),
         identity: "test".to_owned(),
@@ -205,7 +205,7 @@ fn a_killed_leader_task_is_started_again() {
     block_on(async {
         let counted = Arc::clone(&starts);
         let stop = CancellationToken::new();
-        supervisor.restarted("lease", move || candidate.clone().stand(standing.clone(), stop.clone()));
+        supervisor.restarted("lease", move || candidate.clone().run(standing.clone(), stop.clone()));
         supervisor.restarted("audit", move || {
             let (number, mut killed) = (counted.fetch_add(1, Ordering::SeqCst), killed.clone());
             let audit = auditor.clone().run(claims.clone());
@@ -254,7 +254,7 @@ fn ready(cluster: &Cluster, server: &Server) -> u16 {
 }
 
 #[test]
-fn hostile_objects_leave_both_replicas_answering() {
+fn hostile_objects_do_not_stop_the_replicas() {
     let mut cluster = Cluster::start();
     cluster.namespace("apps");
     for (number, fields) in hostile().iter().enumerate() {

@@ -11,12 +11,12 @@ use crate::readers::{Reader, describe};
 
 /// What a reader holds after a config, or why it holds nothing.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Decoded {
     Value(Value),
     Error(String),
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for Decoded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value(value) => write!(f, "{value}"),
@@ -40,7 +40,7 @@ impl Decoder {
     }
 
     /// Asks everything at once: the answers come in the same order.
-    pub fn ask(mut self, questions: &[(&Reader, String)]) -> Vec<Answer> {
+    pub fn ask(mut self, questions: &[(&Reader, String)]) -> Vec<Decoded> {
         let mut input = BufWriter::new(self.child.stdin.take().unwrap());
         let output = BufReader::new(self.child.stdout.take().unwrap());
         let answers = std::thread::scope(|scope| {
@@ -61,10 +61,10 @@ impl Decoder {
     }
 }
 
-fn answer(line: &str) -> Answer {
+fn answer(line: &str) -> Decoded {
     let mut answer: Value = serde_json::from_str(line).unwrap();
     match answer["error"].as_str() {
-        Some(error) => Answer::Error(error.to_owned()),
-        None => Answer::Value(answer["value"].take()),
+        Some(error) => Decoded::Error(error.to_owned()),
+        None => Decoded::Value(answer["value"].take()),
     }
 }

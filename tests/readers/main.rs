@@ -14,7 +14,7 @@ mod decoder;
 mod generate;
 mod readers;
 
-use decoder::{Answer, Decoder};
+use decoder::{Decoded, Decoder};
 use generate::Generator;
 use nadmit::cni::schema::Reading;
 use readers::{Reader, readers};
@@ -48,7 +48,7 @@ const KNOWN: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn nadmit_and_go_read_alike() {
+fn nadmit_and_go_decode_alike() {
     let readers = readers();
     let seed = variable("NADMIT_SEED").unwrap_or_else(fresh_seed);
     let configs = variable("NADMIT_CONFIGS").unwrap_or(5000);
@@ -67,10 +67,10 @@ fn nadmit_and_go_read_alike() {
     let mut decoded = 0;
     for ((reader, config), go) in questions.iter().zip(&answers) {
         let own = reader.read(config);
-        decoded += usize::from(matches!(go, Answer::Value(_)));
+        decoded += usize::from(matches!(go, Decoded::Value(_)));
         let is_same = match (go, &own) {
-            (Answer::Value(go), Answer::Value(own)) => go == own,
-            (Answer::Error(_), Answer::Error(_)) => true,
+            (Decoded::Value(go), Decoded::Value(own)) => go == own,
+            (Decoded::Error(_), Decoded::Error(_)) => true,
             _ => false,
         };
         if !is_same {

@@ -5,7 +5,7 @@ use nadmit::cni::{fold, readers as tables};
 use nadmit::json::{Document, Kind, Value as Node, integer_of_float};
 use serde_json::{Value, json};
 
-use crate::decoder::Answer;
+use crate::decoder::Decoded;
 
 /// A struct that somebody decodes a config into.
 pub struct Reader {
@@ -73,23 +73,23 @@ fn int_bounds(holds: &Type) -> (i128, i128) {
 
 impl Reader {
     /// What nadmit makes of a config.
-    pub fn read(&self, config: &str) -> Answer {
+    pub fn read(&self, config: &str) -> Decoded {
         let document = match Document::parse(config) {
             Ok(document) => document,
-            Err(error) => return Answer::Error(error.to_string()),
+            Err(error) => return Decoded::Error(error.to_string()),
         };
         let (Type::Object(fields), Some(members)) = (&self.holds, document.root.members()) else {
             panic!("{config} is no object");
         };
         if let Some(misfit) = first_error(&[fields], members, self.reading) {
-            return Answer::Error(format!("{:?} should be {}", misfit.value.kind, misfit.wanted));
+            return Decoded::Error(format!("{:?} should be {}", misfit.value.kind, misfit.wanted));
         }
         let folded = show(&self.holds, Some(&fold::object(&[fields], &document.root, self.reading)));
         if !fold::repeats(&document.root) {
             let plain = show(&self.holds, Some(&document.root));
             assert_eq!(plain, folded, "without repeated keys there is nothing to fold: {config}");
         }
-        Answer::Value(folded)
+        Decoded::Value(folded)
     }
 }
 

@@ -10,7 +10,7 @@ use nadmit::review::Endpoint;
 use super::certificates::Authority;
 use super::client::{Client, Http, Trust, block_on};
 use super::harness::{Server, nadmit, run};
-use super::reviews::{Question, Reply};
+use super::reviews::{Reply, TestReview};
 
 /// The line that is printed can be pasted: the CA is there, the file is there, the path answers.
 fn tried(server: &Server, directory: &Path) {
@@ -30,7 +30,7 @@ fn tried(server: &Server, directory: &Path) {
     });
     let uid = "705ab4f5-6393-11e8-b7cc-42010a800002";
     assert!(body.contains(uid));
-    let question = Question { uid: uid.to_owned(), ..Question::create("{}") };
+    let question = TestReview { uid: uid.to_owned(), ..TestReview::create("{}") };
     assert!(Reply::read(&answer, &question, Endpoint::Mutate).patch.is_some(), "{line}");
 }
 
@@ -41,7 +41,7 @@ fn serve_in(directory: &Path) -> Command {
 }
 
 #[test]
-fn the_printed_line_can_be_pasted() {
+fn printed_curl_command_works() {
     tried(Server::shared(), Path::new("/"));
     // Where there is a directory for certificates, the CA goes there.
     let directory = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ fn every_flag_is_an_environment_variable_too() {
         .env("NADMIT_LOG_FORMAT", "text");
     let server = Server::launch(command, directory);
     let reply = block_on(async {
-        Question::create(super::reviews::REFUSED).ask(&mut server.connect(Http::One).await, Endpoint::Validate).await
+        TestReview::create(super::reviews::REFUSED).ask(&mut server.connect(Http::One).await, Endpoint::Validate).await
     });
     assert_eq!((reply.mode.as_str(), reply.allowed), ("audit", true));
     assert!(server.log_text().contains("INFO serving"), "text for people: {}", server.log_text());
@@ -110,7 +110,7 @@ fn is_said_twice(message: &str) -> bool {
 
 /// Exit code 2, and one line that says what is wrong and with which file.
 #[test]
-fn what_cannot_work_is_said_at_once() {
+fn invalid_flags_fail_at_startup() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &str| {
         let path = directory.path().join(name);
@@ -128,12 +128,12 @@ fn what_cannot_work_is_said_at_once() {
         (vec!["--tls-cert", &cert], vec!["--tls-key"]),
         (vec!["--tls-key", &key], vec!["--tls-cert"]),
         (vec!["--tls-cert", &cert, "--tls-key", "nowhere.key"], vec!["nowhere.key", "No such file"]),
-        (vec!["--tls-cert", &cert, "--tls-key", &other_key], vec!["tls.crt", "other.key", "do not go together"]),
+        (vec!["--tls-cert", &cert, "--tls-key", &other_key], vec!["tls.crt", "other.key", "do not match"]),
         (vec!["--tls-cert", &key, "--tls-key", &key], vec!["no certificate"]),
         (vec!["--tls-cert", &cert, "--tls-key", &key, "--cert-dir", "x"], vec!["--cert-dir"]),
         (vec!["--tls-key", &key, "--cert-dir", "x"], vec!["--cert-dir", "--tls-key"]),
         (vec!["--client-ca", "nowhere.crt"], vec!["nowhere.crt", "No such file"]),
-        (vec!["--client-ca", &not_pem], vec!["callers' CA", "no certificate"]),
+        (vec!["--client-ca", &not_pem], vec!["client CA", "no certificate"]),
         (vec!["--client-name", "kube-apiserver"], vec!["--client-ca"]),
         (vec!["--cert-dir", &not_pem], vec!["not.pem", "--cert-dir"]),
         (vec!["--policy", "nowhere.yaml"], vec!["nowhere.yaml", "No such file"]),

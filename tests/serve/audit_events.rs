@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::certificates::Authority;
 use super::client::{Client, Http, block_on};
-use super::harness::{PATIENCE, Server};
+use super::harness::{Server, TIMEOUT};
 use super::in_process::InProcess;
 use super::reviews::example;
 
@@ -73,14 +73,14 @@ fn events_are_counted_and_shown() {
 
 /// Unless it is asked for there is nothing there.
 #[test]
-fn it_is_off_by_default() {
+fn audit_events_are_off_by_default() {
     let server = Server::shared();
     assert_eq!(server.post(PATH, batch(&[])).status, 404);
     assert_eq!(server.get(PATH).status, 404);
 }
 
 #[test]
-fn a_broken_or_hostile_body_is_refused_and_harms_nothing() {
+fn hostile_batches_are_rejected() {
     let server = Server::start(&["--audit-events"]);
     assert_eq!(server.post(PATH, batch(&[event("a", "a", 1)])).status, 200);
     let before = server.get(PATH).text();
@@ -148,7 +148,7 @@ fn callers_must_show_their_certificate() {
 #[test]
 fn reviews_come_first() {
     block_on(async {
-        let patient = Limits { body_grace: PATIENCE, body_arrives: PATIENCE, ..Limits::default() };
+        let patient = Limits { body_grace: TIMEOUT, body_arrives: TIMEOUT, ..Limits::default() };
         let server = InProcess::within(Limits { audit_batches: 1, ..patient }).await;
         let mut held = server.trust.open(server.https, Http::One).await.unwrap();
         held.write_all(b"POST /audit-events HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{").await.unwrap();
@@ -162,17 +162,17 @@ fn reviews_come_first() {
                 }
             }
         };
-        timeout(PATIENCE, busy).await.expect("no room for another one");
+        timeout(TIMEOUT, busy).await.expect("no room for another one");
         assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
         drop(held);
         let free = async { while client.post(PATH, batch(&[])).await.unwrap().status != 200 {} };
-        timeout(PATIENCE, free).await.expect("room again");
+        timeout(TIMEOUT, free).await.expect("room again");
     });
 }
 
 /// What was counted goes with its period; what is known of an object's version does not.
 #[test]
-fn counts_do_not_pile_up() {
+fn audit_event_counts_are_bounded() {
     block_on(async {
         let period = Duration::from_millis(50);
         let server = InProcess::within(Limits { audit_period: period, ..Limits::default() }).await;
@@ -186,7 +186,7 @@ fn counts_do_not_pile_up() {
                 }
             }
         };
-        timeout(PATIENCE, gone).await.expect("an end of it");
+        timeout(TIMEOUT, gone).await.expect("an end of it");
         let mut again = event("a", "a", 1);
         again["requestReceivedTimestamp"] = json!("2026-11-16T20:24:00Z");
         assert_eq!(client.post(PATH, batch(&[again])).await.unwrap().status, 200);

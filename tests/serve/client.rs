@@ -110,13 +110,13 @@ impl Trust {
 
 /// What came back.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
-impl Answer {
+impl HttpAnswer {
     pub fn text(&self) -> String {
         String::from_utf8(self.body.to_vec()).unwrap()
     }
@@ -163,7 +163,7 @@ impl Client {
     }
 
     /// A POST of JSON.
-    pub async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> hyper::Result<Answer> {
+    pub async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> hyper::Result<HttpAnswer> {
         self.send("POST", path, &[("content-type", "application/json")], body).await
     }
 
@@ -174,7 +174,7 @@ impl Client {
         path: &str,
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
-    ) -> hyper::Result<Answer> {
+    ) -> hyper::Result<HttpAnswer> {
         let mut request = Request::builder().method(method);
         request = match self.sender {
             Sender::One(_) => request.uri(path).header("host", self.address.to_string()),
@@ -198,18 +198,18 @@ impl Client {
     }
 }
 
-async fn collect(response: http::Response<Incoming>) -> hyper::Result<Answer> {
+async fn collect(response: http::Response<Incoming>) -> hyper::Result<HttpAnswer> {
     let (parts, body) = response.into_parts();
-    Ok(Answer { status: parts.status, headers: parts.headers, body: body.collect().await?.to_bytes() })
+    Ok(HttpAnswer { status: parts.status, headers: parts.headers, body: body.collect().await?.to_bytes() })
 }
 
 /// A GET without TLS.
-pub async fn plain_get(address: SocketAddr, path: &str) -> Answer {
+pub async fn plain_get(address: SocketAddr, path: &str) -> HttpAnswer {
     plain("GET", address, path).await
 }
 
 /// A request without TLS and without a body.
-pub async fn plain(method: &str, address: SocketAddr, path: &str) -> Answer {
+pub async fn plain(method: &str, address: SocketAddr, path: &str) -> HttpAnswer {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);

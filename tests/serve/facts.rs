@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nadmit::cluster::facts::{Found, Question as Asked, Source, Unavailable};
+use nadmit::cluster::cache::facts::{FactSource, FactsFuture, FactsQuery, Unavailable};
 use nadmit::policy::{Facts, Lookup, Operators, Policy, Subject, Verdict, judge};
 use nadmit::resources::Object;
 use nadmit::review::Endpoint::{Mutate, Status, Validate};
 
 use super::client::{Client, block_on};
 use super::in_process::InProcess;
-use super::reviews::{GOOD, Question, REFUSED, REPAIRABLE, V1BETA1, path};
+use super::reviews::{GOOD, REFUSED, REPAIRABLE, TestReview, V1BETA1, path};
 use crate::cases::{self, Case};
 
 /// Knows at once what the case says, but has to be asked about networks.
@@ -33,20 +33,20 @@ fn at_once(all: &Facts) -> Facts {
     }
 }
 
-impl Source for Cluster {
+impl FactSource for Cluster {
     fn known(&self, _: &Object<'_>) -> Facts {
         at_once(&self.all.lock().unwrap())
     }
 
-    fn find<'a>(&'a self, facts: Facts, _: Asked<'a>, _: Duration) -> Found<'a> {
+    fn find<'a>(&'a self, facts: Facts, _: FactsQuery<'a>, _: Duration) -> FactsFuture<'a> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let all = self.all.lock().unwrap().clone();
         Box::pin(std::future::ready(Ok(Some(Facts { today: facts.today, ..all }))))
     }
 }
 
-fn question(case: &Case, object: &str) -> Question {
-    let question = case.old().map_or_else(|| Question::create(object), |old| Question::update(&old, object));
+fn question(case: &Case, object: &str) -> TestReview {
+    let question = case.old().map_or_else(|| TestReview::create(object), |old| TestReview::update(&old, object));
     question.by(case.user().unwrap_or("jane"))
 }
 
@@ -70,7 +70,7 @@ fn expected(case: &Case, object: &str, all: &Facts, is_final: bool) -> Verdict {
 
 /// The cases again, with what each knows of its cluster: a NAD gets the name that its network has, as the case says.
 #[test]
-fn owners_are_asked_and_only_for_what_is_stored() {
+fn owner_is_read_only_when_a_value_is_stored() {
     let cluster = Cluster::default();
     let (mut repaired, mut as_written) = (0, 0);
     block_on(async {
@@ -112,14 +112,14 @@ fn owners_are_asked_and_only_for_what_is_stored() {
 
 /// Most writes ask nobody: networks, NADs without a device, and what the operator wrote completely.
 #[test]
-fn most_writes_ask_nobody() {
+fn most_reviews_need_no_live_read() {
     let cluster = Cluster::default();
     let example =
         |name: &str| std::fs::read_to_string(format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     block_on(async {
         let server = InProcess::start(Arc::new(cluster.clone()), Policy::default()).await;
         let mut client = server.connect().await;
-        let good = Question::create(GOOD).body();
+        let good = TestReview::create(GOOD).body();
         for body in [example("review-good.json"), example("review-broken-ipam.json"), good] {
             for endpoint in [Mutate, Validate] {
                 assert_eq!(client.post(path(endpoint), body.clone()).await.unwrap().status, 200);
@@ -131,16 +131,16 @@ fn most_writes_ask_nobody() {
 
 /// Nobody answers.
 #[derive(Clone, Default)]
-struct Silence {
+struct SilentCluster {
     within: Arc<Mutex<Vec<Duration>>>,
 }
 
-impl Source for Silence {
+impl FactSource for SilentCluster {
     fn known(&self, _: &Object<'_>) -> Facts {
         Facts::default()
     }
 
-    fn find<'a>(&'a self, _: Facts, _: Asked<'a>, within: Duration) -> Found<'a> {
+    fn find<'a>(&'a self, _: Facts, _: FactsQuery<'a>, within: Duration) -> FactsFuture<'a> {
         self.within.lock().unwrap().push(within);
         Box::pin(std::future::ready(Err(Unavailable("the API server did not answer".to_owned()))))
     }
@@ -148,12 +148,12 @@ impl Source for Silence {
 
 /// A repair that cannot be made in time is an HTTP error, so that failurePolicy decides; everything else is answered.
 #[test]
-fn a_fact_that_cannot_be_had_is_left_to_the_failure_policy() {
-    let silence = Silence::default();
+fn missing_fact_is_left_to_failure_policy() {
+    let silence = SilentCluster::default();
     block_on(async {
         let server = InProcess::start(Arc::new(silence.clone()), Policy::default()).await;
         let mut client = server.connect().await;
-        let question = Question::create(REFUSED);
+        let question = TestReview::create(REFUSED);
         let answer = client.post("/mutate?timeout=2s", question.body()).await.unwrap();
         assert_eq!(answer.status, 503);
         assert!(answer.text().contains("the API server did not answer"), "{}", answer.text());
@@ -164,13 +164,13 @@ fn a_fact_that_cannot_be_had_is_left_to_the_failure_policy() {
         assert!(server.metrics().await.contains("nadmit_reviews_unanswered_total{reason=\"unavailable\"} 1\n"));
         assert!(!question.ask(&mut client, Validate).await.allowed, "the final object is judged as it is");
         assert!(
-            Question::create(REPAIRABLE).ask(&mut client, Mutate).await.patch.is_some(),
+            TestReview::create(REPAIRABLE).ask(&mut client, Mutate).await.patch.is_some(),
             "it has a name of its own"
         );
-        assert!(Question::delete(REFUSED).ask(&mut client, Mutate).await.allowed);
+        assert!(TestReview::delete(REFUSED).ask(&mut client, Mutate).await.allowed);
         let leaving = REFUSED.replace(r#""metadata":{"#, r#""metadata":{"deletionTimestamp":"2026-11-01T08:00:00Z","#);
-        assert!(Question::update(&leaving, &leaving).ask(&mut client, Mutate).await.allowed);
-        let created = client.post("/mutate?timeout=2s", Question::create(&leaving).body()).await.unwrap();
+        assert!(TestReview::update(&leaving, &leaving).ask(&mut client, Mutate).await.allowed);
+        let created = client.post("/mutate?timeout=2s", TestReview::create(&leaving).body()).await.unwrap();
         assert_eq!(created.status, 503, "a deletionTimestamp in what is sent proves nothing");
     });
 }
@@ -178,13 +178,13 @@ fn a_fact_that_cannot_be_had_is_left_to_the_failure_policy() {
 /// Breaks on one object.
 struct Fragile;
 
-impl Source for Fragile {
+impl FactSource for Fragile {
     fn known(&self, object: &Object<'_>) -> Facts {
         assert_ne!(object.meta().name, "fragile", "this is the panic that the test is about");
         Facts::default()
     }
 
-    fn find<'a>(&'a self, _: Facts, _: Asked<'a>, _: Duration) -> Found<'a> {
+    fn find<'a>(&'a self, _: Facts, _: FactsQuery<'a>, _: Duration) -> FactsFuture<'a> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }
@@ -198,17 +198,17 @@ fn a_panic_while_judging_denies() {
         let policy = "{exempt: {users: [root]}, namespaces: [{names: [quiet], mode: audit}]}";
         let server = InProcess::start(Arc::new(Fragile), Policy::parse(policy).unwrap()).await;
         let mut client = server.connect().await;
-        let denied = Question::create(&fragile);
+        let denied = TestReview::create(&fragile);
         for (question, endpoint, allowed) in [
             (denied.clone(), Validate, false),
-            (Question { version: V1BETA1, ..denied.clone() }, Validate, false),
-            (Question::update(GOOD, &fragile), Validate, false),
+            (TestReview { version: V1BETA1, ..denied.clone() }, Validate, false),
+            (TestReview::update(GOOD, &fragile), Validate, false),
             // It is asked about writes that change nothing too, and validation decides.
             (denied.clone(), Mutate, true),
             (denied.clone().by(operator), Validate, true),
             (denied.clone().by("root"), Validate, true),
-            (Question::create(&fragile.replace("\"apps\"", "\"quiet\"")), Validate, true),
-            (Question { dry_run: true, ..denied }, Validate, false),
+            (TestReview::create(&fragile.replace("\"apps\"", "\"quiet\"")), Validate, true),
+            (TestReview { dry_run: true, ..denied }, Validate, false),
         ] {
             let reply = question.ask(&mut client, endpoint).await;
             let shown = format!("{question:?} {endpoint:?}: {reply:?}");
@@ -219,7 +219,7 @@ fn a_panic_while_judging_denies() {
             let message = format!("{}{:?}", reply.status, reply.warnings);
             assert!(message.contains("nadmit failed while judging"), "{shown}");
             assert!(!message.contains("the test is about"), "what went wrong is for the log: {shown}");
-            assert!(Question::create(GOOD).ask(&mut client, Validate).await.allowed, "on the same connection");
+            assert!(TestReview::create(GOOD).ask(&mut client, Validate).await.allowed, "on the same connection");
         }
         let metrics = server.metrics().await;
         assert!(metrics.contains("nadmit_review_panics_total{endpoint=\"validate\"} 7\n"), "{metrics}");
@@ -233,7 +233,7 @@ fn a_panic_while_judging_denies() {
 /// Breaks on every write to a status.
 struct FragileStatus;
 
-impl Source for FragileStatus {
+impl FactSource for FragileStatus {
     fn known(&self, _: &Object<'_>) -> Facts {
         Facts::default()
     }
@@ -242,7 +242,7 @@ impl Source for FragileStatus {
         panic!("this is the panic that the test is about")
     }
 
-    fn find<'a>(&'a self, _: Facts, _: Asked<'a>, _: Duration) -> Found<'a> {
+    fn find<'a>(&'a self, _: Facts, _: FactsQuery<'a>, _: Duration) -> FactsFuture<'a> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }
@@ -252,7 +252,7 @@ fn a_panic_while_judging_a_status_denies() {
     let state = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetworkNodeState","metadata":{"name":"n","namespace":"o","resourceVersion":"1"},"status":{"syncStatus":"x"}}"#;
     block_on(async {
         let server = InProcess::start(Arc::new(FragileStatus), Policy::default()).await;
-        let write = Question { sub_resource: "status".to_owned(), ..Question::update(state, state) };
+        let write = TestReview { sub_resource: "status".to_owned(), ..TestReview::update(state, state) };
         let reply = write.ask(&mut server.connect().await, Status).await;
         assert_eq!((reply.allowed, reply.rules.as_str()), (false, "nadmit/internal=deny"), "{reply:?}");
         assert!(server.metrics().await.contains("nadmit_review_panics_total{endpoint=\"status\"} 1\n"));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use nadmit::cluster::facts::{Found, Question as Asked, Source};
+use nadmit::cluster::cache::facts::{FactSource, FactsFuture, FactsQuery};
 use nadmit::policy::{Facts, Policy};
 use nadmit::resources::Object;
 use nadmit::review::Endpoint::Mutate;
@@ -15,9 +15,9 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::client::{Client, Http, block_on, plain_get};
-use super::harness::{PATIENCE, Server};
+use super::harness::{Server, TIMEOUT};
 use super::in_process::{InProcess, token};
-use super::reviews::{GOOD, Question, REFUSED, example};
+use super::reviews::{GOOD, REFUSED, TestReview, example};
 use super::stalled::{Stalled, Target};
 
 /// How long a probe of the kubelet may take.
@@ -25,12 +25,12 @@ const PROBE: Duration = Duration::from_secs(1);
 
 /// A server on which nobody is cut off for being slow while the test looks on.
 fn patient() -> Limits {
-    Limits { body_grace: PATIENCE, body_arrives: PATIENCE, ..Limits::default() }
+    Limits { body_grace: TIMEOUT, body_arrives: TIMEOUT, ..Limits::default() }
 }
 
 async fn waits_for(server: &InProcess, series: &str) {
     let watch = async { while !server.metrics().await.lines().any(|line| line == series) {} };
-    timeout(PATIENCE, watch).await.unwrap_or_else(|_| panic!("never: {series}"));
+    timeout(TIMEOUT, watch).await.unwrap_or_else(|_| panic!("never: {series}"));
 }
 
 /// A probe on a connection of its own, as the kubelet makes it.
@@ -43,7 +43,7 @@ async fn probe(server: &Server) -> Duration {
 }
 
 #[test]
-fn stalled_requests_take_no_slot() {
+fn stalled_requests_hold_no_slot() {
     block_on(async {
         let server = InProcess::within(patient()).await;
         let target = Target {
@@ -79,7 +79,7 @@ fn stalled_requests_disturb_neither_reviews_nor_probes() {
             value.unwrap_or_default()
         };
         let stalled = Stalled::start(&target, 256, 16);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while metric("nadmit_requests_unfinished").await < 256.0 {
             assert!(Instant::now() < until, "{} begun", stalled.begun());
         }
@@ -97,17 +97,17 @@ fn stalled_requests_disturb_neither_reviews_nor_probes() {
 }
 
 /// Holds every review that asks for facts until it may go on.
-struct Held {
+struct BlockingSource {
     reached: AtomicUsize,
     go: Semaphore,
 }
 
-impl Source for Held {
+impl FactSource for BlockingSource {
     fn known(&self, _: &Object<'_>) -> Facts {
         Facts::default()
     }
 
-    fn find<'a>(&'a self, facts: Facts, _: Asked<'a>, _: Duration) -> Found<'a> {
+    fn find<'a>(&'a self, facts: Facts, _: FactsQuery<'a>, _: Duration) -> FactsFuture<'a> {
         self.reached.fetch_add(1, Ordering::Relaxed);
         Box::pin(async {
             let _go = self.go.acquire().await.unwrap();
@@ -118,13 +118,13 @@ impl Source for Held {
 
 /// Three API servers behind one address: twice as many writes at once as there are slots, and none is turned away.
 #[test]
-fn complete_requests_wait_and_are_not_turned_away() {
+fn complete_requests_wait_instead_of_failing() {
     block_on(async {
-        let held = Arc::new(Held { reached: AtomicUsize::new(0), go: Semaphore::new(0) });
+        let held = Arc::new(BlockingSource { reached: AtomicUsize::new(0), go: Semaphore::new(0) });
         let server = InProcess::start(Arc::clone(&held) as _, Policy::default()).await;
         let writes = (0..512).map(|_| async {
             let mut client = server.connect().await;
-            client.post("/mutate?timeout=30s", Question::create(REFUSED).body()).await.unwrap()
+            client.post("/mutate?timeout=30s", TestReview::create(REFUSED).body()).await.unwrap()
         });
         let all = async {
             while held.reached.load(Ordering::Relaxed) < Limits::default().in_flight {
@@ -141,13 +141,14 @@ fn complete_requests_wait_and_are_not_turned_away() {
 
 /// Who waits too long is asked to come back, while there is still time for that.
 #[test]
-fn past_half_of_its_time_a_review_is_asked_to_come_back() {
+fn review_gets_429_after_half_its_timeout() {
     block_on(async {
-        let held = Arc::new(Held { reached: AtomicUsize::new(0), go: Semaphore::new(0) });
+        let held = Arc::new(BlockingSource { reached: AtomicUsize::new(0), go: Semaphore::new(0) });
         let limits = Limits { in_flight: 1, ..Limits::default() };
         let server = InProcess::build(Arc::clone(&held) as _, Policy::default(), limits, None).await;
         let mut first = server.connect().await;
-        let first = tokio::spawn(async move { first.post("/mutate", Question::create(REFUSED).body()).await.unwrap() });
+        let first =
+            tokio::spawn(async move { first.post("/mutate", TestReview::create(REFUSED).body()).await.unwrap() });
         waits_for(&server, "nadmit_reviews_in_flight 1").await;
         let busy = server.connect().await.post("/mutate?timeout=200ms", example("review")).await.unwrap();
         assert_eq!((busy.status.as_u16(), busy.header("retry-after")), (429, "1"));
@@ -161,7 +162,7 @@ fn past_half_of_its_time_a_review_is_asked_to_come_back() {
 
 /// Where all connections are taken by clients that ask for nothing, the oldest of these gives way, and no API server's.
 #[test]
-fn idle_connections_give_way() {
+fn idle_connections_are_displaced() {
     block_on(async {
         let server = InProcess::within(Limits { connections: 32, unproven_connections: 24, ..patient() }).await;
         let mut honest = server.connect().await;
@@ -185,11 +186,11 @@ fn idle_connections_give_way() {
 
 /// What nobody registered is answered from its head alone: nothing is read, judged or remembered.
 #[test]
-fn requests_without_the_token_cost_nothing() {
+fn requests_without_token_are_rejected_early() {
     block_on(async {
         let server = InProcess::expecting(token('a')).await;
         let registered = format!("/validate/{}?timeout=5s", token('a').current.text());
-        let denied = Question::create(REFUSED);
+        let denied = TestReview::create(REFUSED);
         let forged = ["/validate".to_owned(), format!("/validate/{}", "b".repeat(64)), "/validate/x".to_owned()];
         for path in &forged {
             for http in [Http::One, Http::Two] {
@@ -213,12 +214,12 @@ fn requests_without_the_token_cost_nothing() {
         let stalled = Stalled::start(&target, 64, 4);
         let watch = async {
             while stalled.begun() < 2_000 {
-                assert_eq!(client.post(&registered, Question::create(GOOD).body()).await.unwrap().status, 200);
+                assert_eq!(client.post(&registered, TestReview::create(GOOD).body()).await.unwrap().status, 200);
                 let metrics = server.metrics().await;
                 assert!(metrics.lines().any(|line| line == "nadmit_requests_unfinished 0"), "{metrics}");
             }
         };
-        timeout(PATIENCE, watch).await.expect("thousands of forged requests");
+        timeout(TIMEOUT, watch).await.expect("thousands of forged requests");
     });
 }
 
@@ -236,7 +237,7 @@ fn audit_events_have_a_token_of_their_own() {
             (format!("/audit-events/{}", tokens.audit.text()), 200),
             (format!("/mutate/{}", tokens.audit.text()), 503),
         ] {
-            let body = if path.starts_with("/mutate") { Question::create(GOOD).body() } else { batch.to_owned() };
+            let body = if path.starts_with("/mutate") { TestReview::create(GOOD).body() } else { batch.to_owned() };
             assert_eq!(client.post(&path, body).await.unwrap().status, status, "{path}");
             if path.starts_with("/audit") {
                 assert_eq!(client.send("GET", &path, &[], "").await.unwrap().status, status, "{path}");
@@ -249,7 +250,7 @@ fn audit_events_have_a_token_of_their_own() {
 
 /// A replica asks others whether they know a token before it registers the token.
 #[test]
-fn a_replica_says_whether_it_knows_a_token() {
+fn token_probe_reports_known_tokens() {
     block_on(async {
         let tokens = token('a');
         let server = InProcess::expecting(tokens.clone()).await;
@@ -264,8 +265,8 @@ fn a_replica_says_whether_it_knows_a_token() {
         }
         let plain = InProcess::within(Limits::default()).await;
         assert_eq!(plain.connect().await.send("GET", "/healthz/x", &[], "").await.unwrap().status, 404);
-        let answer = plain.connect().await.post("/mutate/x", Question::create(GOOD).body()).await.unwrap();
+        let answer = plain.connect().await.post("/mutate/x", TestReview::create(GOOD).body()).await.unwrap();
         assert_eq!(answer.status, 404, "without --register paths have no token");
-        assert!(Question::create(GOOD).ask(&mut plain.connect().await, Mutate).await.allowed);
+        assert!(TestReview::create(GOOD).ask(&mut plain.connect().await, Mutate).await.allowed);
     });
 }

@@ -1,6 +1,6 @@
 //! The server as a process: started, watched through its log and its metrics, and killed.
 //!
-//! Nothing here waits a fixed time. Whatever must happen is watched for, up to [`PATIENCE`].
+//! Nothing here waits a fixed time. Whatever must happen is watched for, up to [`TIMEOUT`].
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::client::{Answer, Client, Http, Trust, block_on, plain_get};
+use super::client::{Client, Http, HttpAnswer, Trust, block_on, plain_get};
 
 /// How long anything may take before the test has failed. Long, because the machine may have other things to do.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `nadmit` with arguments, and nothing of the environment that would change what it does.
 pub fn nadmit<S: AsRef<str>>(arguments: &[S]) -> Command {
@@ -35,7 +35,7 @@ pub fn run(mut command: Command) -> Output {
     let pid = child.id();
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(child.wait_with_output()));
-    receiver.recv_timeout(PATIENCE).map(Result::unwrap).unwrap_or_else(|_| {
+    receiver.recv_timeout(TIMEOUT).map(Result::unwrap).unwrap_or_else(|_| {
         signal(pid, "KILL");
         panic!("it did not end: {command:?}")
     })
@@ -135,7 +135,7 @@ impl Server {
 
     /// Waits until it has ended by itself and all it logged was read.
     pub fn ended(&mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 let _ = self.log.wait(|_| None::<()>);
@@ -162,12 +162,12 @@ impl Server {
     }
 
     /// A POST on a connection of its own, over HTTP/1.1 as the API server does it.
-    pub fn post(&self, path: &str, body: impl Into<Vec<u8>>) -> Answer {
+    pub fn post(&self, path: &str, body: impl Into<Vec<u8>>) -> HttpAnswer {
         block_on(async { self.connect(Http::One).await.post(path, body.into()).await.unwrap() })
     }
 
     /// A GET on a connection of its own.
-    pub fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> HttpAnswer {
         block_on(async { self.connect(Http::One).await.send("GET", path, &[], Vec::new()).await.unwrap() })
     }
 
@@ -188,7 +188,7 @@ impl Server {
 
     /// Waits until a series is at that value or above.
     pub fn wait_for_metric(&self, series: &str, at_least: f64) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while self.metric(series) < at_least {
             assert!(Instant::now() < until, "{series} < {at_least}:\n{}\n{}", self.metrics_text(), self.log_text());
             thread::sleep(Duration::from_millis(5));
@@ -288,7 +288,7 @@ impl Log {
 
     /// What is made of the first line that something can be made of; `None` when none will come any more.
     fn wait<T>(&self, wanted: impl Fn(&str) -> Option<T>) -> Option<T> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut seen = 0;
         let mut lines = self.lines.lock().unwrap();
         loop {

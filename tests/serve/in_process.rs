@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nadmit::cluster::facts::{Nowhere, Source};
+use nadmit::cluster::cache::facts::{FactSource, NoCluster};
 use nadmit::policy::Policy;
-use nadmit::server::reload::Watched;
-use nadmit::server::{Farewell, Limits, Parts, Server};
+use nadmit::server::reload::WatchedFiles;
+use nadmit::server::{Limits, Server, ServerParts, Shutdown};
 use nadmit::supervise::{Pauses, Supervisor};
 use nadmit::telemetry::Metrics;
-use nadmit::telemetry::denials::Denials;
-use nadmit::tls::token::{Accepted, Token, Tokens};
+use nadmit::telemetry::denials::RecentDenials;
+use nadmit::tls::token::{AcceptedTokens, Token, Tokens};
 use nadmit::tls::{Development, Tls};
 use tokio::task::JoinHandle;
 
@@ -25,7 +25,7 @@ pub struct InProcess {
     pub https: SocketAddr,
     pub metrics: SocketAddr,
     pub trust: Trust,
-    denials: Arc<Denials>,
+    denials: Arc<RecentDenials>,
 }
 
 /// Tokens of which the current one has that digit only.
@@ -36,22 +36,22 @@ pub fn token(digit: char) -> Tokens {
 
 impl InProcess {
     /// With somebody to ask.
-    pub async fn start(facts: Arc<dyn Source>, policy: Policy) -> Self {
+    pub async fn start(facts: Arc<dyn FactSource>, policy: Policy) -> Self {
         Self::build(facts, policy, Limits::default(), None).await
     }
 
     /// With other limits.
     pub async fn within(limits: Limits) -> Self {
-        Self::build(Arc::new(Nowhere), Policy::default(), limits, None).await
+        Self::build(Arc::new(NoCluster), Policy::default(), limits, None).await
     }
 
     /// As with `--register`: paths carry a token.
     pub async fn expecting(tokens: Tokens) -> Self {
-        Self::build(Arc::new(Nowhere), Policy::default(), Limits::default(), Some(tokens)).await
+        Self::build(Arc::new(NoCluster), Policy::default(), Limits::default(), Some(tokens)).await
     }
 
     /// With all of it.
-    pub async fn build(facts: Arc<dyn Source>, policy: Policy, limits: Limits, tokens: Option<Tokens>) -> Self {
+    pub async fn build(facts: Arc<dyn FactSource>, policy: Policy, limits: Limits, tokens: Option<Tokens>) -> Self {
         let (this, server, _) = Self::bind(facts, policy, limits, tokens).await;
         tokio::spawn(server.serve(std::future::pending()));
         this
@@ -60,17 +60,17 @@ impl InProcess {
     /// With tasks of the test's own; it ends, after that time, when one of them does.
     pub async fn supervised(grace: Duration) -> (Self, Supervisor, JoinHandle<()>) {
         let (this, server, supervisor) =
-            Self::bind(Arc::new(Nowhere), Policy::default(), Limits::default(), None).await;
+            Self::bind(Arc::new(NoCluster), Policy::default(), Limits::default(), None).await;
         let supervised = supervisor.clone();
         let ended = tokio::spawn(server.serve(async move {
             supervised.failed().await;
-            Farewell { grace }
+            Shutdown { grace }
         }));
         (this, supervisor, ended)
     }
 
     async fn bind(
-        facts: Arc<dyn Source>,
+        facts: Arc<dyn FactSource>,
         policy: Policy,
         limits: Limits,
         tokens: Option<Tokens>,
@@ -79,14 +79,14 @@ impl InProcess {
         let metrics = Metrics::default();
         let supervisor = Supervisor::new(&metrics.tasks, Pauses::default());
         let made = Development::make(&[]).unwrap();
-        let parts = Parts {
+        let parts = ServerParts {
             policy,
             facts,
             tls: Tls::new(made.material.serve().unwrap()),
-            watched: Watched::default(),
+            watched: WatchedFiles::default(),
             asks_callers: false,
             caller_name: None,
-            tokens: tokens.map(|tokens| Arc::new(Accepted::new(tokens))),
+            tokens: tokens.map(|tokens| Arc::new(AcceptedTokens::new(tokens))),
             logs: None,
             takes_audit_events: true,
             limits,

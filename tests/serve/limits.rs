@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 
 use super::client::{Client, Http, block_on};
-use super::harness::PATIENCE;
+use super::harness::TIMEOUT;
 use super::in_process::InProcess;
 use super::reviews::example;
 
@@ -27,19 +27,19 @@ async fn half_sent(server: &InProcess) -> TlsStream<TcpStream> {
 async fn rest_of(mut stream: TlsStream<TcpStream>) -> String {
     let mut text = Vec::new();
     // Whoever is cut off gets no proper end of the TLS session; what was said before counts.
-    let _ = timeout(PATIENCE, stream.read_to_end(&mut text)).await.expect("an end");
+    let _ = timeout(TIMEOUT, stream.read_to_end(&mut text)).await.expect("an end");
     String::from_utf8(text).unwrap()
 }
 
 async fn waits_for(server: &InProcess, series: &str) {
     let watch = async { while !server.metrics().await.lines().any(|line| line == series) {} };
-    timeout(PATIENCE, watch).await.unwrap_or_else(|_| panic!("never: {series}"));
+    timeout(TIMEOUT, watch).await.unwrap_or_else(|_| panic!("never: {series}"));
 }
 
 #[test]
-fn a_connection_ends_with_its_age_and_loses_nothing() {
+fn old_connection_closes_without_losing_requests() {
     block_on(async {
-        let server = InProcess::within(Limits { age: SOON, linger: PATIENCE, ..Limits::default() }).await;
+        let server = InProcess::within(Limits { age: SOON, linger: TIMEOUT, ..Limits::default() }).await;
         let mut client = server.connect().await;
         let watch = async {
             loop {
@@ -50,20 +50,20 @@ fn a_connection_ends_with_its_age_and_loses_nothing() {
                 }
             }
         };
-        timeout(PATIENCE, watch).await.expect("an end");
+        timeout(TIMEOUT, watch).await.expect("an end");
         assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
         // One that never asks anything ends too, and HTTP/2 says so in its own way.
         let server = InProcess::within(Limits { age: SOON, linger: SOON, ..Limits::default() }).await;
         assert_eq!(rest_of(server.trust.open(server.https, Http::One).await.unwrap()).await, "");
         let mut client = Client::connect(server.https, &server.trust, Http::Two).await.unwrap();
         let watch = async { while client.post("/mutate", example("review")).await.is_ok() {} };
-        timeout(PATIENCE, watch).await.expect("an end");
+        timeout(TIMEOUT, watch).await.expect("an end");
     });
 }
 
 /// Whoever goes away in the middle of a review is not counted any longer.
 #[test]
-fn a_client_that_leaves_is_forgotten() {
+fn disconnected_client_releases_resources() {
     block_on(async {
         let server = InProcess::within(Limits::default()).await;
         let held = half_sent(&server).await;
@@ -74,19 +74,19 @@ fn a_client_that_leaves_is_forgotten() {
 }
 
 #[test]
-fn bodies_have_a_size_and_a_time() {
+fn body_size_and_time_are_limited() {
     block_on(async {
         let (length, whole) = (example("review").len(), Limits::default());
         // Two bodies of which there is memory for one: the second waits, and then the first is too slow for that.
-        let server = InProcess::within(Limits { small_bodies: length, body_grace: PATIENCE, ..whole }).await;
+        let server = InProcess::within(Limits { small_bodies: length, body_grace: TIMEOUT, ..whole }).await;
         let held = half_sent(&server).await;
         waits_for(&server, "nadmit_requests_unfinished 1").await;
         assert_eq!(server.connect().await.post("/mutate?timeout=5s", example("review")).await.unwrap().status, 200);
         let answer = rest_of(held).await;
         assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
         // Nobody waits beyond half of its time.
-        let patient = Limits { body_grace_contended: PATIENCE, body_arrives: PATIENCE, ..whole };
-        let server = InProcess::within(Limits { small_bodies: length, body_grace: PATIENCE, ..patient }).await;
+        let patient = Limits { body_grace_contended: TIMEOUT, body_arrives: TIMEOUT, ..whole };
+        let server = InProcess::within(Limits { small_bodies: length, body_grace: TIMEOUT, ..patient }).await;
         let _held = half_sent(&server).await;
         waits_for(&server, "nadmit_requests_unfinished 1").await;
         let busy = server.connect().await.post("/mutate?timeout=200ms", example("review")).await.unwrap();
@@ -102,7 +102,7 @@ fn bodies_have_a_size_and_a_time() {
 
 /// A body that comes a byte at a time is as slow as one that does not come.
 #[test]
-fn a_trickle_is_too_slow() {
+fn slow_body_is_rejected() {
     block_on(async {
         let server = InProcess::within(Limits { body_grace: SOON, ..Limits::default() }).await;
         let (mut reader, mut writer) = tokio::io::split(half_sent(&server).await);
@@ -112,7 +112,7 @@ fn a_trickle_is_too_slow() {
             }
         });
         let mut answer = [0; 12];
-        timeout(PATIENCE, reader.read_exact(&mut answer)).await.unwrap().unwrap();
+        timeout(TIMEOUT, reader.read_exact(&mut answer)).await.unwrap().unwrap();
         assert_eq!(&answer, b"HTTP/1.1 408");
         trickle.abort();
     });
@@ -147,7 +147,7 @@ fn a_connection_has_a_bounded_number_of_streams() {
         // The preface and empty settings; then the server says what it allows.
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
         let mut head = [0; 9];
-        timeout(PATIENCE, stream.read_exact(&mut head)).await.expect("settings").unwrap();
+        timeout(TIMEOUT, stream.read_exact(&mut head)).await.expect("settings").unwrap();
         assert_eq!(head[3], 4, "a frame of settings: {head:?}");
         let mut settings = vec![0; usize::from(head[1]) * 256 + usize::from(head[2])];
         stream.read_exact(&mut settings).await.unwrap();
@@ -167,14 +167,14 @@ fn metrics_have_few_connections_and_no_streams() {
         }
         // The oldest give way, so that a scrape is always possible.
         for mut closed in idle.drain(..16) {
-            let end = timeout(PATIENCE, closed.read(&mut [0])).await.expect("an end");
+            let end = timeout(TIMEOUT, closed.read(&mut [0])).await.expect("an end");
             assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
         }
         assert!(server.metrics().await.contains("nadmit_connections"));
         let mut stream = TcpStream::connect(server.metrics).await.unwrap();
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
         let mut answer = Vec::new();
-        let _ = timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("an end");
+        let _ = timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.expect("an end");
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
     });
 }

@@ -10,8 +10,7 @@ mod certificates;
 mod client;
 #[allow(dead_code, reason = "shared with the benches")]
 mod corpus;
-mod doors;
-mod ending;
+mod entry_points;
 mod facts;
 mod flood;
 pub mod harness;
@@ -21,6 +20,7 @@ mod memory;
 mod no_api_server;
 mod protocol;
 mod reloads;
+mod restarts;
 mod reviews;
 mod shutdown;
 mod stalled;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::client::{Http, block_on};
 use super::harness::{Server, nadmit, run};
-use super::reviews::{Question, REFUSED};
+use super::reviews::{REFUSED, TestReview};
 
 const NETWORK: &str = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork",
     "metadata":{"name":"net","namespace":"openshift-sriov-network-operator"},
@@ -16,7 +16,7 @@ const NETWORK: &str = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"Sr
 
 /// Reviews are answered at once with what is known, which is nothing; it says so, and is ready after half a minute all the same.
 #[test]
-fn nobody_waits_for_it() {
+fn unreachable_api_server_does_not_delay_reviews() {
     // Connections are taken and never answered.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = Server::start_with(|directory| {
@@ -35,23 +35,23 @@ fn nobody_waits_for_it() {
     assert_eq!((not_ready.status.as_u16(), not_ready.text().as_str()), (503, "not ready: the caches\n"));
     for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
         let reply =
-            block_on(async { Question::create(NETWORK).ask(&mut server.connect(Http::One).await, endpoint).await });
+            block_on(async { TestReview::create(NETWORK).ask(&mut server.connect(Http::One).await, endpoint).await });
         assert!(reply.allowed);
     }
     // Where nothing can be said without it, failurePolicy decides, and in time.
     let vital = block_on(async {
         let mut client = server.connect(Http::One).await;
-        client.post("/mutate?timeout=1s", Question::create(REFUSED).body()).await.unwrap()
+        client.post("/mutate?timeout=1s", TestReview::create(REFUSED).body()).await.unwrap()
     });
     assert_eq!(vital.status, 503);
-    assert!(vital.text().contains("the API server did not answer within"), "{}", vital.text());
+    assert!(vital.text().contains("the API server did not respond within"), "{}", vital.text());
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     for kind in ["Namespace", "SriovNetwork", "NetworkAttachmentDefinition", "SriovNetworkNodePolicy"] {
         assert_eq!(server.metric(&format!("nadmit_cache_missed_total{{kind=\"{kind}\"}}")), 2.0, "{kind}");
         assert!(server.metrics_text().contains(&format!("nadmit_cache_ready{{kind=\"{kind}\"}} 0\n")), "{kind}");
     }
     server.wait_for_log("that it is ready", |line| {
-        let is_it = line["message"].as_str().is_some_and(|words| words.starts_with("ready without"));
+        let is_it = line["message"].as_str().is_some_and(|words| words.starts_with("caches not synced in time"));
         is_it && line["unknown"].as_str().unwrap().contains("Namespace")
     });
     let until = Instant::now() + Duration::from_secs(10);
@@ -61,7 +61,7 @@ fn nobody_waits_for_it() {
 }
 
 #[test]
-fn whether_there_is_a_cluster_can_be_said() {
+fn cluster_flag_controls_the_connection() {
     let serve = |when: &str| {
         let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
         command.args(["--cluster", when]);

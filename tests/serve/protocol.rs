@@ -8,45 +8,45 @@ use serde_json::{Value, json};
 
 use super::client::{Client, Http, block_on, plain, plain_get};
 use super::harness::Server;
-use super::reviews::{GOOD, Question, REFUSED, REPAIRABLE, Reply, V1, V1BETA1, path};
+use super::reviews::{GOOD, REFUSED, REPAIRABLE, Reply, TestReview, V1, V1BETA1, path};
 
 const BOTH: [nadmit::review::Endpoint; 2] = [Mutate, Validate];
 const OPERATOR: &str = "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator";
 
-fn ask(question: &Question, endpoint: nadmit::review::Endpoint) -> Reply {
+fn ask(question: &TestReview, endpoint: nadmit::review::Endpoint) -> Reply {
     block_on(async { question.ask(&mut Server::shared().connect(Http::One).await, endpoint).await })
 }
 
 /// [`Reply::read`] has looked at uid, version, kind, patch type, status and annotations of each of these.
 #[test]
-fn answers_are_what_the_api_server_takes() {
+fn responses_match_the_admission_api() {
     for version in [V1, V1BETA1] {
-        let question = |object: &str| Question { version, ..Question::create(object) };
+        let question = |object: &str| TestReview { version, ..TestReview::create(object) };
         assert_eq!(ask(&question(GOOD), Mutate).decision, "allow");
         assert_eq!(ask(&question(GOOD), Validate).decision, "allow");
         assert_eq!(ask(&question(REPAIRABLE), Mutate).decision, "patch");
         assert_eq!(ask(&question(REPAIRABLE), Validate).decision, "deny", "{version}: a skipped repair is caught");
         assert_eq!(ask(&question(REFUSED), Mutate).decision, "allow", "{version}: the first webhook never denies");
         assert_eq!(ask(&question(REFUSED), Validate).decision, "deny");
-        assert_eq!(ask(&Question { version, ..Question::delete(REPAIRABLE) }, Mutate).decision, "allow");
+        assert_eq!(ask(&TestReview { version, ..TestReview::delete(REPAIRABLE) }, Mutate).decision, "allow");
         let operators = question(REPAIRABLE).by(OPERATOR);
         assert_eq!(ask(&operators, Validate).decision, "allow", "{version}: the operator is never refused");
     }
 }
 
 #[test]
-fn the_uid_comes_back_whatever_it_is() {
+fn uid_is_echoed() {
     for uid in ["x", "\"quoted\" \\ and {braced}", "ünïcode \u{1F980}", "tab\there", &"long".repeat(1000)] {
         for endpoint in BOTH {
-            ask(&Question { uid: uid.to_owned(), ..Question::create(REFUSED) }, endpoint);
+            ask(&TestReview { uid: uid.to_owned(), ..TestReview::create(REFUSED) }, endpoint);
         }
     }
 }
 
 #[test]
-fn a_denial_says_where_and_why() {
+fn denial_names_field_and_reason() {
     let object = REFUSED.replace(r#"\"type\":\"sriov\""#, r#"\"type\":\"sriov\",\"vlan\":4095,\"deviceid\":7"#);
-    let reply = ask(&Question::create(&object), Validate);
+    let reply = ask(&TestReview::create(&object), Validate);
     let details = &reply.status["details"];
     let subject = [&details["name"], &details["group"], &details["kind"]];
     assert_eq!(subject, [&json!("net"), &json!("k8s.cni.cncf.io"), &json!("NetworkAttachmentDefinition")]);
@@ -56,10 +56,7 @@ fn a_denial_says_where_and_why() {
         causes.iter().any(|(message, at)| message.contains(&format!("({rule})")) && *at == field)
     };
     assert!(has("sriov/vlan", "spec.config#/vlan"), "{causes:?}");
-    assert!(
-        causes.iter().any(|(message, _)| message.contains("(nad/resource-name-missing). To mend it: ")),
-        "{causes:?}"
-    );
+    assert!(causes.iter().any(|(message, _)| message.contains("(nad/resource-name-missing). Help: ")), "{causes:?}");
     let message = reply.status["message"].as_str().unwrap();
     for (cause, field) in &causes {
         assert!(message.contains(&format!("{field}: {cause}")), "{message}");
@@ -69,7 +66,7 @@ fn a_denial_says_where_and_why() {
 /// What cannot be read is left to failurePolicy; what can be read is always answered.
 #[test]
 fn unreadable_bodies_are_http_errors() {
-    let whole = Question::create(GOOD).body();
+    let whole = TestReview::create(GOOD).body();
     let changed = |from: &str, to: &str| {
         assert!(whole.contains(from), "{from}: {whole}");
         whole.replacen(from, to, 1).into_bytes()
@@ -108,14 +105,14 @@ fn unreadable_bodies_are_http_errors() {
                     assert_eq!(answer.header("retry-after"), "", "nothing gets better by asking again");
                 }
             }
-            Question::create(GOOD).ask(&mut client, Mutate).await;
+            TestReview::create(GOOD).ask(&mut client, Mutate).await;
         }
     });
 }
 
 /// A review that could be read gets its own uid back, however odd the rest of it is.
 #[test]
-fn odd_objects_are_answered() {
+fn malformed_objects_get_a_response() {
     let nad =
         |rest: &str| format!(r#"{{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition"{rest}}}"#);
     let objects = [
@@ -132,13 +129,14 @@ fn odd_objects_are_answered() {
     ];
     for object in &objects {
         for endpoint in BOTH {
-            let reply = ask(&Question::create(object), endpoint);
+            let reply = ask(&TestReview::create(object), endpoint);
             assert!(reply.warnings.iter().all(|warning| !warning.is_empty()), "{object}: {reply:?}");
         }
     }
-    for question in
-        [Question { object: None, ..Question::create("") }, Question { object: None, ..Question::update(GOOD, "") }]
-    {
+    for question in [
+        TestReview { object: None, ..TestReview::create("") },
+        TestReview { object: None, ..TestReview::update(GOOD, "") },
+    ] {
         assert_eq!(ask(&question, Validate).warnings.len(), 1, "that there was nothing to judge is said");
         assert!(ask(&question, Mutate).warnings.is_empty(), "and said once");
     }
@@ -146,11 +144,11 @@ fn odd_objects_are_answered() {
 
 /// Only the object itself is repaired: not its status, not on the way out, not what is no object of ours.
 #[test]
-fn what_is_not_ours_is_left_alone() {
-    let status = Question { sub_resource: "status".to_owned(), ..Question::update(GOOD, REPAIRABLE) };
-    let connect = Question { operation: "CONNECT", ..Question::create(REPAIRABLE) };
-    let other = Question::create(&REPAIRABLE.replace("k8s.cni.cncf.io/v1", "example.com/v1"));
-    for question in [status, connect, other, Question::delete(REPAIRABLE)] {
+fn other_kinds_are_allowed() {
+    let status = TestReview { sub_resource: "status".to_owned(), ..TestReview::update(GOOD, REPAIRABLE) };
+    let connect = TestReview { operation: "CONNECT", ..TestReview::create(REPAIRABLE) };
+    let other = TestReview::create(&REPAIRABLE.replace("k8s.cni.cncf.io/v1", "example.com/v1"));
+    for question in [status, connect, other, TestReview::delete(REPAIRABLE)] {
         for endpoint in BOTH {
             let reply = ask(&question, endpoint);
             assert_eq!((reply.decision.as_str(), reply.rules.as_str()), ("allow", ""), "{question:?}");
@@ -160,12 +158,12 @@ fn what_is_not_ours_is_left_alone() {
 
 /// Other fields, and other mutators before us, change nothing about the repair; the repair touches nothing of theirs.
 #[test]
-fn the_repair_keeps_everything_else() {
+fn patch_changes_nothing_else() {
     let with_more = REPAIRABLE.replace(
         r#""metadata":{"#,
         r#""future":[1,2.50,{"b":null,"a":1e3}],"metadata":{"labels":{"x":"y"},"annotations":{"b":"2","a":"1"},"finalizers":["f/g"],"#,
     );
-    let reply = ask(&Question::create(&with_more), Mutate);
+    let reply = ask(&TestReview::create(&with_more), Mutate);
     let (mut before, mut after): (Value, Value) =
         (serde_json::from_str(&with_more).unwrap(), serde_json::from_str(&reply.applied_to(&with_more)).unwrap());
     let annotations = after["metadata"]["annotations"].as_object_mut().unwrap();
@@ -176,7 +174,7 @@ fn the_repair_keeps_everything_else() {
 }
 
 #[test]
-fn nothing_else_answers() {
+fn unknown_paths_are_not_found() {
     let server = Server::shared();
     block_on(async {
         for http in [Http::One, Http::Two] {
@@ -224,7 +222,7 @@ fn nothing_else_answers() {
 
 /// The API server says JSON; curl says a form; somebody says nothing.
 #[test]
-fn any_content_type_and_any_query_will_do() {
+fn content_type_and_query_are_ignored() {
     let server = Server::shared();
     block_on(async {
         let mut client = server.connect(Http::One).await;
@@ -246,7 +244,7 @@ fn any_content_type_and_any_query_will_do() {
                 "?%ff",
                 "?",
             ] {
-                let question = Question::create(REPAIRABLE);
+                let question = TestReview::create(REPAIRABLE);
                 let kinds = [("content-type", kind)];
                 let headers = if kind.is_empty() { &[][..] } else { &kinds[..] };
                 let answer = client.send("POST", &format!("/mutate{query}"), headers, question.body()).await.unwrap();
@@ -263,10 +261,13 @@ fn padded(megabytes: usize) -> String {
 
 /// The API server takes objects of 3 MiB; a review may hold two of them.
 #[test]
-fn large_reviews_are_answered_and_too_large_ones_refused() {
+fn size_limit_of_reviews() {
     let server = Server::shared();
-    let (large, larger, too_large) =
-        (Question::create(&padded(3)), Question::update(&padded(3), &padded(3)), Question::create(&padded(9)).body());
+    let (large, larger, too_large) = (
+        TestReview::create(&padded(3)),
+        TestReview::update(&padded(3), &padded(3)),
+        TestReview::create(&padded(9)).body(),
+    );
     let refused = |server: &Server| server.metric("nadmit_reviews_unanswered_total{reason=\"too_large\"}");
     let before = refused(server);
     block_on(async {
@@ -305,7 +306,7 @@ fn the_examples_are_decided_as_the_readme_says() {
         for (endpoint, want) in [(Mutate, mutate), (Validate, validate)] {
             let answer = Server::shared().post(path(endpoint), body.clone());
             let question =
-                Question { uid: review["request"]["uid"].as_str().unwrap().to_owned(), ..Question::create("{}") };
+                TestReview { uid: review["request"]["uid"].as_str().unwrap().to_owned(), ..TestReview::create("{}") };
             let reply = Reply::read(&answer, &question, endpoint);
             assert_eq!(reply.decision, want, "{file} {endpoint:?}");
         }

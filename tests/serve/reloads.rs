@@ -8,24 +8,24 @@ use nadmit::server::reload::INTERVAL;
 
 use super::client::{Client, Http, block_on, raw};
 use super::harness::{Server, put};
-use super::reviews::{Question, REFUSED, REPAIRABLE, Reply};
+use super::reviews::{REFUSED, REPAIRABLE, Reply, TestReview};
 
 const TAKEN: &str = "nadmit_policy_reloads_total{result=\"taken\"}";
 const REFUSALS: &str = "nadmit_policy_reloads_total{result=\"refused\"}";
 const CURRENT: &str = "nadmit_policy_current";
 
 fn validated(server: &Server, object: &str) -> Reply {
-    block_on(async { Question::create(object).ask(&mut server.connect(Http::One).await, Validate).await })
+    block_on(async { TestReview::create(object).ask(&mut server.connect(Http::One).await, Validate).await })
 }
 
 #[test]
-fn audit_mode_does_nothing_and_says_what_it_would() {
+fn audit_mode_only_reports() {
     let server = Server::with_policy("mode: audit\nnamespaces:\n- names: [strict]\n  mode: enforce\n");
     block_on(async {
         let mut client: Client = server.connect(Http::One).await;
         for (object, would) in [(REPAIRABLE, "patch"), (REFUSED, "deny")] {
             for endpoint in [Mutate, Validate] {
-                let question = Question::create(object);
+                let question = TestReview::create(object);
                 let reply = question.ask(&mut client, endpoint).await;
                 assert_eq!((reply.mode.as_str(), reply.decision.as_str()), ("audit", "allow"), "{reply:?}");
                 if endpoint == Validate {
@@ -38,16 +38,16 @@ fn audit_mode_does_nothing_and_says_what_it_would() {
             }
         }
         let strict = REFUSED.replace("\"apps\"", "\"strict\"");
-        let reply = Question::create(&strict).ask(&mut client, Validate).await;
+        let reply = TestReview::create(&strict).ask(&mut client, Validate).await;
         assert_eq!((reply.mode.as_str(), reply.decision.as_str(), reply.would.as_str()), ("enforce", "deny", ""));
-        let reply = Question::delete(REFUSED).ask(&mut client, Validate).await;
+        let reply = TestReview::delete(REFUSED).ask(&mut client, Validate).await;
         assert_eq!((reply.mode.as_str(), reply.decision.as_str()), ("audit", "allow"));
     });
 }
 
 /// Nobody tells the server: it looks by itself.
 #[test]
-fn a_changed_policy_is_in_force_and_a_broken_one_is_not() {
+fn policy_reload_rejects_a_broken_file() {
     let server = Server::with_policy("mode: audit\n");
     assert!(validated(&server, REFUSED).allowed);
     assert_eq!((server.metric(CURRENT), server.metric(TAKEN)), (1.0, 0.0));
@@ -72,7 +72,7 @@ fn a_changed_policy_is_in_force_and_a_broken_one_is_not() {
 
 /// With a hint from outside it looks at once: as many changes in a row would take as many intervals otherwise.
 #[test]
-fn a_hangup_makes_it_look_at_once() {
+fn sighup_reloads_immediately() {
     let server = Server::with_policy("mode: audit\n");
     let started = Instant::now();
     let changes = 8_u8;
@@ -87,7 +87,7 @@ fn a_hangup_makes_it_look_at_once() {
 
 /// A ConfigMap that goes and comes back.
 #[test]
-fn a_policy_file_that_goes_is_missed_once() {
+fn missing_policy_file_is_logged_once() {
     let server = Server::with_policy("mode: audit\n");
     fs::remove_file(server.policy()).unwrap();
     server.signal("HUP");
@@ -101,10 +101,10 @@ fn a_policy_file_that_goes_is_missed_once() {
 }
 
 #[test]
-fn the_policy_can_change_how_much_is_logged() {
+fn policy_sets_the_log_level() {
     let server = Server::with_policy("logLevel: info\n");
     let asked = |object: &str| {
-        let question = Question::create(object);
+        let question = TestReview::create(object);
         block_on(async { question.ask(&mut server.connect(Http::One).await, Validate).await });
         question.uid
     };
@@ -118,7 +118,9 @@ fn the_policy_can_change_how_much_is_logged() {
     let loud = asked(REFUSED);
     server.log_of(&loud);
     block_on(raw(server.https, b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"));
-    server.wait_for_log("about the handshake", |line| line["level"] == "DEBUG" && line["message"] == "no TLS");
+    server.wait_for_log("about the handshake", |line| {
+        line["level"] == "DEBUG" && line["message"] == "TLS handshake failed"
+    });
     // Without a word about it, what it was started with holds again.
     put(&server.policy(), "mode: enforce\n");
     server.signal("HUP");

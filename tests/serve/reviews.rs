@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use nadmit::review::Endpoint;
 use serde_json::{Value, json};
 
-use super::client::{Answer, Client};
+use super::client::{Client, HttpAnswer};
 
 /// A NAD that lacks its resourceName although its config has it, so that it can be repaired.
 pub const REPAIRABLE: &str = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"net","namespace":"apps"},
@@ -39,7 +39,7 @@ pub fn path(endpoint: Endpoint) -> &'static str {
 
 /// What the API server asks.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct TestReview {
     pub version: &'static str,
     pub uid: String,
     pub operation: &'static str,
@@ -51,7 +51,7 @@ pub struct Question {
     pub dry_run: bool,
 }
 
-impl Question {
+impl TestReview {
     /// Somebody creates an object.
     pub fn create(object: &str) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -143,7 +143,7 @@ pub struct Reply {
 
 impl Reply {
     /// Reads an answer; panics over whatever the API server would reject, lose or misread.
-    pub fn read(answer: &Answer, question: &Question, endpoint: Endpoint) -> Self {
+    pub fn read(answer: &HttpAnswer, question: &TestReview, endpoint: Endpoint) -> Self {
         let told = || format!("{question:?}\n{answer:?}");
         assert_eq!(answer.status, 200, "{}", told());
         assert_eq!(answer.header("content-type"), "application/json");
@@ -216,7 +216,7 @@ fn keys(value: &Value) -> Vec<String> {
 }
 
 /// A patch comes with its type, and only where one is allowed; the API server makes an error of anything else.
-fn patch(response: &Value, question: &Question, endpoint: Endpoint) -> Option<Vec<u8>> {
+fn patch(response: &Value, question: &TestReview, endpoint: Endpoint) -> Option<Vec<u8>> {
     let Some(patch) = response.get("patch") else {
         assert!(response.get("patchType").is_none(), "a type without a patch: {response}");
         return None;

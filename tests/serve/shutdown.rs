@@ -5,16 +5,16 @@ use std::time::Instant;
 use nadmit::review::Endpoint::Validate;
 
 use super::client::{Http, block_on};
-use super::harness::{PATIENCE, Server};
-use super::reviews::{GOOD, Question, Reply};
+use super::harness::{Server, TIMEOUT};
+use super::reviews::{GOOD, Reply, TestReview};
 
 /// Whoever watches is told to send requests elsewhere; whoever has not heard of it is served.
 #[test]
-fn it_says_that_it_goes_and_serves_on() {
+fn shutdown_marks_not_ready_and_keeps_serving() {
     let server = Server::start(&["--shutdown-grace", "10m"]);
     assert_eq!(server.get("/readyz").text(), "ok\n");
     server.signal("TERM");
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let ready = loop {
         let ready = server.get("/readyz");
         if ready.status != 200 {
@@ -22,20 +22,20 @@ fn it_says_that_it_goes_and_serves_on() {
         }
         assert!(Instant::now() < until, "it stays ready: {}", server.log_text());
     };
-    assert_eq!((ready.status.as_u16(), ready.text().as_str()), (503, "not ready: this replica is shutting down\n"));
+    assert_eq!((ready.status.as_u16(), ready.text().as_str()), (503, "not ready: shutting down\n"));
     assert_eq!(server.get("/healthz").status, 200, "nobody should kill it for that");
-    let question = Question::create(GOOD);
+    let question = TestReview::create(GOOD);
     let answer = server.post("/validate", question.body());
     assert!(Reply::read(&answer, &question, Validate).allowed);
     assert_eq!(answer.header("connection"), "close", "the client is asked to go elsewhere");
     block_on(async {
         let mut client = server.connect(Http::Two).await;
-        assert!(Question::create(GOOD).ask(&mut client, Validate).await.allowed);
+        assert!(TestReview::create(GOOD).ask(&mut client, Validate).await.allowed);
     });
 }
 
 #[test]
-fn it_ends_in_peace() {
+fn shutdown_is_clean() {
     for (signal, grace) in [("TERM", "0s"), ("INT", "10m")] {
         let mut server = Server::start(&["--shutdown-grace", grace]);
         assert_eq!(server.get("/readyz").status, 200);

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::client::block_on;
-use super::harness::PATIENCE;
+use super::harness::TIMEOUT;
 use super::in_process::InProcess;
 
 /// Probes see that it is not ready; requests that still come are answered.
 #[test]
-fn a_replica_with_a_dead_task_is_not_ready_and_still_answers() {
+fn dead_task_makes_the_replica_unready() {
     block_on(async {
         let (server, supervisor, _) = InProcess::supervised(Duration::from_secs(600)).await;
         let ready = async || server.connect().await.send("GET", "/readyz", &[], Vec::new()).await.unwrap().status;
@@ -18,7 +18,7 @@ fn a_replica_with_a_dead_task_is_not_ready_and_still_answers() {
             assert!(metrics.contains(&format!("nadmit_task_up{{task=\"{task}\"}} 1\n")), "{metrics}");
         }
         supervisor.serving("certificates", async { panic!("killed") });
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while ready().await != 503 {
             assert!(Instant::now() < until, "it stays ready");
         }
@@ -31,13 +31,13 @@ fn a_replica_with_a_dead_task_is_not_ready_and_still_answers() {
 }
 
 #[test]
-fn the_unexpected_end_of_a_serving_task_ends_the_server_with_its_cause() {
+fn serving_task_failure_ends_the_server() {
     block_on(async {
         let (_, supervisor, ended) = InProcess::supervised(Duration::ZERO).await;
         supervisor.restarted("audit", || async { panic!("poison") });
         assert!(!ended.is_finished(), "what is restarted ends nothing");
         supervisor.serving("registration", async { panic!("killed") });
-        tokio::time::timeout(PATIENCE, ended).await.expect("it ends").unwrap();
+        tokio::time::timeout(TIMEOUT, ended).await.expect("it ends").unwrap();
         let failure = supervisor.failure().expect("the process is to end with an error").to_string();
         assert_eq!(failure, "background task `registration` ended unexpectedly: it panicked: killed");
     });

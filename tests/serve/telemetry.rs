@@ -7,7 +7,7 @@ use nadmit::review::Endpoint::{Mutate, Validate};
 
 use super::client::{Http, block_on};
 use super::harness::Server;
-use super::reviews::{GOOD, Question, REFUSED, REPAIRABLE};
+use super::reviews::{GOOD, REFUSED, REPAIRABLE, TestReview};
 
 /// The fields of a decision's line, in the order of the alphabet.
 const FIELDS: [&str; 15] = [
@@ -29,20 +29,20 @@ const FIELDS: [&str; 15] = [
 ];
 
 #[test]
-fn one_line_for_each_decision_and_never_the_object() {
+fn one_log_line_per_decision_without_the_object() {
     let server = Server::start(&[]);
     let marked = |object: &str| {
         let object = object.replace(r#""metadata":{"#, r#""metadata":{"annotations":{"note":"marker-annotation"},"#);
         object.replace(r#"\"name\":\"net\""#, r#"\"name\":\"marker-config\""#)
     };
-    let operators = Question::create(&marked(REPAIRABLE)).by("system:serviceaccount:a:b");
+    let operators = TestReview::create(&marked(REPAIRABLE)).by("system:serviceaccount:a:b");
     let asked = [
-        (Question::create(&marked(GOOD)), Validate, "allow", ""),
+        (TestReview::create(&marked(GOOD)), Validate, "allow", ""),
         (operators, Mutate, "patch", "nad/resource-name-missing=patch"),
-        (Question::create(&marked(REFUSED)), Validate, "deny", "nad/resource-name-missing=deny"),
-        (Question { dry_run: true, ..Question::create(&marked(GOOD)) }, Mutate, "allow", ""),
-        (Question::delete(&marked(REFUSED)), Validate, "allow", ""),
-        (Question::update(&marked(GOOD), &marked(GOOD)), Validate, "allow", ""),
+        (TestReview::create(&marked(REFUSED)), Validate, "deny", "nad/resource-name-missing=deny"),
+        (TestReview { dry_run: true, ..TestReview::create(&marked(GOOD)) }, Mutate, "allow", ""),
+        (TestReview::delete(&marked(REFUSED)), Validate, "allow", ""),
+        (TestReview::update(&marked(GOOD), &marked(GOOD)), Validate, "allow", ""),
     ];
     for (question, endpoint, decision, rules) in &asked {
         block_on(async { question.ask(&mut server.connect(Http::One).await, *endpoint).await });
@@ -72,13 +72,13 @@ fn one_line_for_each_decision_and_never_the_object() {
 
 /// What callers write is escaped in either format, so that nobody forges a line.
 #[test]
-fn a_log_line_stays_one_line() {
+fn log_line_is_a_single_line() {
     let forged = "eve\n{\"level\":\"INFO\",\"message\":\"forged\"}\r\u{1b}[31m";
     let text = Server::start(&["--log-format", "text"]);
     for server in [Server::shared(), &text] {
         let unreadable = serde_json::json!({ "apiVersion": "v1", "kind": forged }).to_string();
         assert_eq!(server.post("/validate", unreadable).status, 400);
-        let question = Question { uid: format!("last-{forged}"), ..Question::create(REFUSED).by(forged) };
+        let question = TestReview { uid: format!("last-{forged}"), ..TestReview::create(REFUSED).by(forged) };
         block_on(async { question.ask(&mut server.connect(Http::One).await, Validate).await });
         server.wait_for_line("last-");
         let log = server.log_text();
@@ -90,11 +90,11 @@ fn a_log_line_stays_one_line() {
 /// However much a caller writes into a name: the decision is logged, in a line of reasonable length, and so is a body that
 /// cannot be read.
 #[test]
-fn a_log_line_stays_short() {
+fn log_line_length_is_bounded() {
     let server = Server::shared();
     let long = "ü".repeat(1 << 19);
     let object = GOOD.replace(r#""name":"net""#, &format!(r#""name":"{long}""#)).replace("apps", &long);
-    let question = Question::create(&object).by(&long);
+    let question = TestReview::create(&object).by(&long);
     block_on(async { question.ask(&mut server.connect(Http::One).await, Validate).await });
     let line = server.log_of(&question.uid);
     assert!(line["user"].as_str().unwrap().starts_with("üü"), "{line}");
@@ -199,7 +199,7 @@ fn closed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 
 /// Whatever callers send, no new value of a label comes of it.
 #[test]
-fn labels_are_closed() {
+fn metric_labels_are_a_closed_set() {
     let server = Server::shared();
     block_on(async {
         let mut client = server.connect(Http::Two).await;
@@ -209,9 +209,9 @@ fn labels_are_closed() {
             let escaped = escaped.trim_matches('"');
             let object = REFUSED.replace("NetworkAttachmentDefinition", escaped).replace("apps", escaped);
             for endpoint in [Mutate, Validate] {
-                Question::create(&object).by(&odd).ask(&mut client, endpoint).await;
+                TestReview::create(&object).by(&odd).ask(&mut client, endpoint).await;
                 let named = REFUSED.replace("\"apps\"", &format!("\"{escaped}\""));
-                Question::create(&named).by(&odd).ask(&mut client, endpoint).await;
+                TestReview::create(&named).by(&odd).ask(&mut client, endpoint).await;
                 client.send("POST", &format!("/odd-{number}"), &[("x-odd", "odd")], "odd").await.unwrap();
             }
         }
@@ -231,16 +231,16 @@ fn labels_are_closed() {
 }
 
 #[test]
-fn metrics_count_what_happened() {
+fn metrics_count_reviews_and_findings() {
     let server = Server::start(&[]);
     block_on(async {
         let mut client = server.connect(Http::One).await;
         for _ in 0..3 {
-            Question::create(REPAIRABLE).ask(&mut client, Mutate).await;
+            TestReview::create(REPAIRABLE).ask(&mut client, Mutate).await;
         }
-        Question::create(REFUSED).ask(&mut client, Validate).await;
-        Question { dry_run: true, ..Question::create(REFUSED) }.ask(&mut client, Validate).await;
-        Question::delete(REFUSED).ask(&mut client, Validate).await;
+        TestReview::create(REFUSED).ask(&mut client, Validate).await;
+        TestReview { dry_run: true, ..TestReview::create(REFUSED) }.ask(&mut client, Validate).await;
+        TestReview::delete(REFUSED).ask(&mut client, Validate).await;
         client.post("/validate", "{").await.unwrap();
     });
     let samples = samples(&server.metrics_text());

@@ -11,7 +11,7 @@ use x509_parser::pem::parse_x509_pem;
 use super::certificates::{Authority, Identity};
 use super::client::{Client, Http, Trust, block_on, raw};
 use super::harness::{Server, put};
-use super::reviews::{GOOD, Question};
+use super::reviews::{GOOD, TestReview};
 
 const TAKEN: &str = "nadmit_certificate_reloads_total{result=\"taken\"}";
 const REFUSED: &str = "nadmit_certificate_reloads_total{result=\"refused\"}";
@@ -29,7 +29,7 @@ fn status(server: &Server, trust: &Trust, path: &str) -> io::Result<u16> {
 fn posted(server: &Server, trust: &Trust, path: &str) -> io::Result<u16> {
     block_on(async {
         let mut client = Client::connect(server.https, trust, Http::One).await?;
-        let answer = client.post(path, Question::create(GOOD).body()).await.map_err(io::Error::other)?;
+        let answer = client.post(path, TestReview::create(GOOD).body()).await.map_err(io::Error::other)?;
         Ok(answer.status.as_u16())
     })
 }
@@ -42,7 +42,7 @@ fn both_versions_and_both_protocols() {
             block_on(async {
                 let trust = server.trust().only(version);
                 let mut client = Client::connect(server.https, &trust, http).await.unwrap();
-                assert!(Question::create(GOOD).ask(&mut client, Validate).await.allowed);
+                assert!(TestReview::create(GOOD).ask(&mut client, Validate).await.allowed);
             });
         }
     }
@@ -105,7 +105,7 @@ fn expiry(chain: &str) -> f64 {
 }
 
 #[test]
-fn a_swapped_secret_is_picked_up_and_a_bad_one_is_not() {
+fn secret_volume_reload_rejects_bad_certificates() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let names = ["127.0.0.1", "nadmit.nadmit.svc"];
     // The second one through an intermediate: the chain is what clients need to get to the root.
@@ -125,7 +125,7 @@ fn a_swapped_secret_is_picked_up_and_a_bad_one_is_not() {
     assert_eq!(status(&server, &trust_new, "/readyz").unwrap(), 200);
     assert!(status(&server, &trust_old, "/readyz").is_err());
     assert_eq!(server.metric(EXPIRY), expiry(&second.chain));
-    let reply = block_on(Question::create(GOOD).ask(&mut kept, Validate));
+    let reply = block_on(TestReview::create(GOOD).ask(&mut kept, Validate));
     assert!(reply.allowed, "connections that are open stay open");
 
     for (number, (chain, key)) in [
@@ -143,7 +143,7 @@ fn a_swapped_secret_is_picked_up_and_a_bad_one_is_not() {
     }
     assert_eq!((server.metric(TAKEN), server.metric(EXPIRY)), (1.0, expiry(&second.chain)));
     let line = server.wait_for_log("about the bad pair", |line| line["level"] == "ERROR");
-    assert!(line["error"].as_str().unwrap().contains("do not go together"), "{line}");
+    assert!(line["error"].as_str().unwrap().contains("do not match"), "{line}");
     assert!(!server.log_text().contains("PRIVATE"), "keys are never logged");
 
     volume.swap("..2026_11_03", &first.chain, &first.key);
@@ -154,7 +154,7 @@ fn a_swapped_secret_is_picked_up_and_a_bad_one_is_not() {
 
 /// With a CA for callers, only they may ask for reviews; the kubelet has no certificate and asks for health.
 #[test]
-fn callers_can_be_asked_for_a_certificate() {
+fn client_certificate_can_be_required() {
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
     let server = Server::start_with(|directory| {
         let ca = directory.join("callers.crt");
@@ -180,12 +180,12 @@ fn callers_can_be_asked_for_a_certificate() {
     block_on(async {
         let trust = server.trust().showing(&api_server);
         let mut client = Client::connect(server.https, &trust, Http::Two).await.unwrap();
-        assert!(Question::create(GOOD).ask(&mut client, Mutate).await.allowed);
+        assert!(TestReview::create(GOOD).ask(&mut client, Mutate).await.allowed);
     });
 }
 
 #[test]
-fn callers_can_be_asked_for_a_name() {
+fn client_name_can_be_required() {
     let (ours, later) = (Authority::new("ours"), Authority::new("later"));
     let server = Server::start_with(|directory| {
         let file = |name: &str, content: String| {

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::resources::NetworkKind;
+use crate::resources::{LAST_NAMESPACE, NetworkKind};
 
 /// A minute and a half before the time of the tests.
 const LONG_AGO: &str = "2026-11-01T08:00:00Z";
@@ -31,11 +31,11 @@ fn nad() -> Value {
 }
 
 /// A cluster in which all is well.
-fn well() -> Sight {
-    Sight {
+fn well() -> NetworkSnapshot {
+    NetworkSnapshot {
         network: Some(network().to_string()),
         namespace: Ok(Some(NamespaceState::Active)),
-        operator: Ok(Some(Operator {
+        operator: Ok(Some(OperatorDeployment {
             namespace: "op".to_owned(),
             deployment: "sriov-network-operator".to_owned(),
             available: 1,
@@ -54,220 +54,231 @@ fn well() -> Sight {
     }
 }
 
-fn node(devices: &[(&str, u64)]) -> Node {
+fn node(devices: &[(&str, u64)]) -> ClusterNode {
     let allocatable = devices.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-    Node { name: "n".to_owned(), allocatable }
+    ClusterNode { name: "n".to_owned(), allocatable }
 }
 
 fn state(sync: &str) -> NodeState {
     NodeState { node: "n".to_owned(), sync: sync.to_owned(), error: "no such device".to_owned() }
 }
 
-fn follow(sight: &Sight) -> Chain {
-    Chain::follow(&id(), sight, &Policy::default(), NOW.parse().unwrap())
+fn follow(snapshot: &NetworkSnapshot) -> NetworkChain {
+    NetworkChain::follow(&id(), snapshot, &Policy::default(), NOW.parse().unwrap())
 }
 
 /// The links that are not good.
-fn others(chain: &Chain) -> Vec<(&'static str, &'static str)> {
-    let steps = chain.steps.iter().filter(|step| step.state != State::Good);
+fn others(chain: &NetworkChain) -> Vec<(&'static str, &'static str)> {
+    let steps = chain.steps.iter().filter(|step| step.state != LinkHealth::Good);
     steps.map(|step| (step.link.title(), step.state.name())).collect()
 }
 
 #[test]
-fn a_chain_that_holds_says_what_a_pod_gets() {
+fn healthy_chain_reports_the_device_of_a_pod() {
     let chain = follow(&well());
-    assert_eq!((others(&chain), chain.state(), chain.steps.len()), (vec![], State::Good, 8));
+    assert_eq!((others(&chain), chain.state(), chain.steps.len()), (vec![], LinkHealth::Good, 8));
     let pods = chain.step(Link::Pods).unwrap();
-    assert_eq!(pods.says, "1 of 2 nodes has 4 of `openshift.io/cx7` (n) for pods that ask for one and name apps/net");
+    assert_eq!(pods.says, "1 of 2 nodes has 4 of `openshift.io/cx7` (n) for pods that request it and use apps/net");
     assert!(chain.steps.iter().all(|step| step.findings.is_empty() && step.help.is_none()));
 }
 
 #[test]
-fn each_link_breaks_where_it_breaks() {
-    type Change = Box<dyn Fn(&mut Sight)>;
+fn each_fault_is_reported_at_its_link() {
+    type Change = Box<dyn Fn(&mut NetworkSnapshot)>;
     type Others = &'static [(&'static str, &'static str)];
     fn changed(text: Value, pointer: &str, value: Value) -> String {
         let mut object = text;
         *object.pointer_mut(pointer).unwrap() = value;
         object.to_string()
     }
-    let table: Vec<(&str, Change, Others, State)> = vec![
+    let table: Vec<(&str, Change, Others, LinkHealth)> = vec![
         (
             "the operator complains",
-            Box::new(|sight| {
+            Box::new(|snapshot| {
                 let mut network = network();
                 network["status"] =
                     json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "R", "message": "m" }] });
-                sight.network = Some(network.to_string());
+                snapshot.network = Some(network.to_string());
             }),
             &[("network", "broken")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "it is going away",
-            Box::new(|sight| {
+            Box::new(|snapshot| {
                 let mut network = network();
                 network["metadata"]["deletionTimestamp"] = json!(NOW);
-                sight.network = Some(network.to_string());
+                snapshot.network = Some(network.to_string());
             }),
             &[("network", "broken")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "a spec that cannot be rendered, and nothing there",
-            Box::new(|sight| {
+            Box::new(|snapshot| {
                 let mut network = network();
                 network["spec"]["ipam"] = json!("{\"type\":");
-                sight.network = Some(network.to_string());
-                sight.nad = Ok(None);
+                snapshot.network = Some(network.to_string());
+                snapshot.nad = Ok(None);
             }),
             &[("rendering", "broken"), ("NAD", "waiting"), ("resourceName", "waiting")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "no namespace",
-            Box::new(|sight| {
-                sight.namespace = Ok(None);
-                sight.nad = Ok(None);
+            Box::new(|snapshot| {
+                snapshot.namespace = Ok(None);
+                snapshot.nad = Ok(None);
             }),
             &[("namespace", "broken"), ("NAD", "waiting"), ("resourceName", "waiting")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "a namespace that goes",
-            Box::new(|sight| sight.namespace = Ok(Some(NamespaceState::Terminating))),
+            Box::new(|snapshot| snapshot.namespace = Ok(Some(NamespaceState::Terminating))),
             &[("namespace", "broken")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "no operator",
-            Box::new(|sight| {
-                sight.operator = Ok(Some(Operator {
+            Box::new(|snapshot| {
+                snapshot.operator = Ok(Some(OperatorDeployment {
                     namespace: "op".to_owned(),
                     deployment: "sriov-network-operator".to_owned(),
                     available: 0,
                 }));
-                sight.nad = Ok(None);
+                snapshot.nad = Ok(None);
             }),
             &[("operator", "broken"), ("NAD", "waiting"), ("resourceName", "waiting")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "an operator that had time",
-            Box::new(|sight| sight.nad = Ok(None)),
+            Box::new(|snapshot| snapshot.nad = Ok(None)),
             &[("NAD", "broken"), ("resourceName", "waiting")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "an operator that has time",
-            Box::new(|sight| {
-                sight.network = Some(changed(network(), "/metadata/creationTimestamp", json!("2026-11-01T08:01:29Z")));
-                sight.nad = Ok(None);
+            Box::new(|snapshot| {
+                snapshot.network =
+                    Some(changed(network(), "/metadata/creationTimestamp", json!("2026-11-01T08:01:29Z")));
+                snapshot.nad = Ok(None);
             }),
             &[("NAD", "waiting"), ("resourceName", "waiting")],
-            State::Waiting,
+            LinkHealth::Waiting,
         ),
         (
             "an operator that is stuck",
-            Box::new(|sight| {
+            Box::new(|snapshot| {
                 let mut network = network();
                 network["metadata"]["annotations"] = json!({ LAST_NAMESPACE: "" });
-                sight.network = Some(network.to_string());
-                sight.nad = Ok(None);
+                snapshot.network = Some(network.to_string());
+                snapshot.nad = Ok(None);
             }),
             &[("operator", "broken"), ("NAD", "broken"), ("resourceName", "waiting")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "somebody else's NAD",
-            Box::new(|sight| {
+            Box::new(|snapshot| {
                 let owner = "OVSNetwork.sriovnetwork.openshift.io/op/net";
                 let at = "/metadata/annotations/sriovnetwork.openshift.io~1owner-ref";
-                sight.nad = Ok(Some(changed(nad(), at, json!(owner))));
+                snapshot.nad = Ok(Some(changed(nad(), at, json!(owner))));
             }),
             &[("NAD", "broken")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "a NAD of an older spec",
-            Box::new(|sight| sight.network = Some(changed(network(), "/spec/vlan", json!(6)))),
+            Box::new(|snapshot| snapshot.network = Some(changed(network(), "/spec/vlan", json!(6)))),
             &[("NAD", "broken")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "a NAD without the annotation",
-            Box::new(|sight| {
+            Box::new(|snapshot| {
                 let mut nad = nad();
                 nad["metadata"]["annotations"].as_object_mut().unwrap().remove("k8s.v1.cni.cncf.io/resourceName");
-                sight.nad = Ok(Some(nad.to_string()));
+                snapshot.nad = Ok(Some(nad.to_string()));
             }),
             &[("resourceName", "broken"), ("pods", "waiting")],
-            State::Broken,
+            LinkHealth::Broken,
         ),
         (
             "a NAD with the annotation alone",
-            Box::new(|sight| {
-                sight.nad = Ok(Some(nad().to_string().replace(r#"\"resourceName\":\"openshift.io/cx7\","#, "")));
+            Box::new(|snapshot| {
+                snapshot.nad = Ok(Some(nad().to_string().replace(r#"\"resourceName\":\"openshift.io/cx7\","#, "")));
             }),
             &[],
-            State::Good,
+            LinkHealth::Good,
         ),
-        ("no policy", Box::new(|sight| sight.policies = Ok(vec![])), &[("node policy", "broken")], State::Broken),
-        ("no devices", Box::new(|sight| sight.nodes = Ok(vec![node(&[])])), &[("pods", "broken")], State::Broken),
+        (
+            "no policy",
+            Box::new(|snapshot| snapshot.policies = Ok(vec![])),
+            &[("node policy", "broken")],
+            LinkHealth::Broken,
+        ),
+        (
+            "no devices",
+            Box::new(|snapshot| snapshot.nodes = Ok(vec![node(&[])])),
+            &[("pods", "broken")],
+            LinkHealth::Broken,
+        ),
         (
             "no devices yet",
-            Box::new(|sight| {
-                sight.nodes = Ok(vec![node(&[("openshift.io/cx7", 0)])]);
-                sight.states = Ok(vec![state("InProgress")]);
+            Box::new(|snapshot| {
+                snapshot.nodes = Ok(vec![node(&[("openshift.io/cx7", 0)])]);
+                snapshot.states = Ok(vec![state("InProgress")]);
             }),
             &[("pods", "waiting")],
-            State::Waiting,
+            LinkHealth::Waiting,
         ),
         (
             "rights that are missing",
-            Box::new(|sight| {
+            Box::new(|snapshot| {
                 let missing = || "the right to look is missing".to_owned();
-                sight.namespace = Err(missing());
-                sight.operator = Err(missing());
-                sight.policies = Err(missing());
-                sight.nodes = Err(missing());
-                sight.claims = Err(missing());
+                snapshot.namespace = Err(missing());
+                snapshot.operator = Err(missing());
+                snapshot.policies = Err(missing());
+                snapshot.nodes = Err(missing());
+                snapshot.claims = Err(missing());
             }),
             &[("namespace", "unknown"), ("operator", "unknown"), ("node policy", "unknown"), ("pods", "unknown")],
-            State::Good,
+            LinkHealth::Good,
         ),
         (
             "the right that matters",
-            Box::new(|sight| sight.nad = Err("the right to get it is missing".to_owned())),
+            Box::new(|snapshot| snapshot.nad = Err("the right to get it is missing".to_owned())),
             &[("NAD", "unknown"), ("resourceName", "unknown")],
-            State::Unknown,
+            LinkHealth::Unknown,
         ),
-        ("no network", Box::new(|sight| sight.network = None), &[("network", "broken")], State::Broken),
+        ("no network", Box::new(|snapshot| snapshot.network = None), &[("network", "broken")], LinkHealth::Broken),
     ];
     for (what, change, want, whole) in table {
-        let mut sight = well();
-        change(&mut sight);
-        let chain = follow(&sight);
+        let mut snapshot = well();
+        change(&mut snapshot);
+        let chain = follow(&snapshot);
         assert_eq!((others(&chain), chain.state()), (want.to_vec(), whole), "{what}: {chain:#?}");
         // Whatever is broken, somebody is told what to do.
-        for step in chain.steps.iter().filter(|step| step.state == State::Broken && step.link != Link::Network) {
+        for step in chain.steps.iter().filter(|step| step.state == LinkHealth::Broken && step.link != Link::Network) {
             assert!(step.help.is_some() || !step.findings.is_empty(), "{what}: {step:?}");
         }
     }
 }
 
 #[test]
-fn findings_stand_at_the_link_that_they_concern() {
-    let mut sight = well();
-    sight.policies = Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "cx8".to_owned() }]);
-    sight.namespace = Ok(None);
-    sight.states = Ok(vec![state("Failed")]);
-    let chain = follow(&sight);
+fn findings_are_attached_to_their_link() {
+    let mut snapshot = well();
+    snapshot.policies = Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "cx8".to_owned() }]);
+    snapshot.namespace = Ok(None);
+    snapshot.states = Ok(vec![state("Failed")]);
+    let chain = follow(&snapshot);
     let rules = |link| chain.step(link).unwrap().findings.iter().map(|finding| finding.rule.id).collect::<Vec<_>>();
     assert_eq!(rules(Link::Namespace), ["network/namespace-absent"]);
     assert_eq!(rules(Link::NodePolicy), ["network/no-policy"]);
-    sight.policies = Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "cx7".to_owned() }]);
-    let chain = follow(&sight);
+    snapshot.policies = Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "cx7".to_owned() }]);
+    let chain = follow(&snapshot);
     let says = &chain.step(Link::NodePolicy).unwrap().says;
     assert_eq!(says, "p offers `cx7`; 1 of 1 nodes failed to apply policies (node n: no such device)");
 }

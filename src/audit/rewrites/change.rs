@@ -1,23 +1,23 @@
-//! What a write changed, and who wrote: from the versions of an object.
+//! What a write changed, and who wrote it, from two versions of an object.
 //!
-//! Whoever writes a new value owns that field afterwards, alone: managedFields names the writer of every write that adds or changes
-//! something. (Times do not: they have whole seconds, and a fight has fifty writes in one.) A write that only takes fields away
-//! leaves no trace; it is presumably by one who did not lose anything by it.
+//! The writer of a new value is its only owner afterwards, so managedFields names the writer of every write that adds or changes
+//! something. (Times do not help: they have whole seconds, and a write loop has fifty writes in one.) A write that only removes
+//! fields leaves no trace; it is presumably by a manager that lost nothing.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value};
 
-use super::{MOST_FIELDS, Writer};
+use super::{ChangeAuthor, MAX_FIELDS};
 
 /// Of objects that are longer, the long parts are kept as digests.
 const LONG: usize = 16 << 10;
 /// A part that is longer than this.
 const LONG_PART: usize = 512;
-/// How much of a name or of the way to a field is told.
-const MOST_TOLD: usize = 200;
-/// What the API server counts, and what a new object of an old name has anew.
-const NOBODYS: [&str; 5] = [
+/// The maximum length of a name or path in a message.
+const MAX_SHOWN: usize = 200;
+/// Fields set by the API server, or new in a recreated object.
+const SERVER_FIELDS: [&str; 5] = [
     "/metadata/resourceVersion",
     "/metadata/generation",
     "/metadata/managedFields",
@@ -27,10 +27,10 @@ const NOBODYS: [&str; 5] = [
 
 /// A version of an object, as it is kept.
 #[derive(Debug)]
-pub(super) struct Version(Box<str>);
+pub(super) struct ObjectVersion(Box<str>);
 
-impl Version {
-    /// `None` for what would be too much to keep, and for what is no object.
+impl ObjectVersion {
+    /// `None` if it is too large or not an object.
     pub(super) fn read(object: &str) -> Option<Self> {
         if object.len() <= LONG {
             return Some(Self(object.into()));
@@ -52,26 +52,30 @@ impl Version {
 
 /// What a write changed.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Change {
-    pub(super) writer: Writer,
+pub(super) struct VersionDiff {
+    pub(super) writer: ChangeAuthor,
     pub(super) fields: Vec<String>,
     pub(super) flipped: Vec<String>,
 }
 
-impl Change {
-    /// Between the last version and this one; what went back is told by the version before the last.
-    pub(super) fn between(long_before: Option<&Version>, before: Option<&Version>, object: &Version) -> Self {
+impl VersionDiff {
+    /// The change between the last version and this one; the version before shows flips.
+    pub(super) fn between(
+        before_last: Option<&ObjectVersion>,
+        before: Option<&ObjectVersion>,
+        object: &ObjectVersion,
+    ) -> Self {
         let now = object.value();
-        let Some(before) = before.map(Version::value) else { return Self::default() };
+        let Some(before) = before.map(ObjectVersion::value) else { return Self::default() };
         let mut all = Differences::default();
         let managers = now.clone();
         let (before, now) = alike(before, now);
         all.compare(Some(&before), Some(&now), &mut String::new());
         let mut flipped = Vec::new();
-        if let Some(long_before) = long_before.map(Version::value) {
-            let (long_before, now) = alike(long_before, now);
+        if let Some(before_last) = before_last.map(ObjectVersion::value) {
+            let (before_last, now) = alike(before_last, now);
             let mut still = Differences::default();
-            still.compare(Some(&long_before), Some(&now), &mut String::new());
+            still.compare(Some(&before_last), Some(&now), &mut String::new());
             flipped.extend(all.fields.iter().map(|(field, _)| field).filter(|field| !still.has(field)).cloned());
         }
         let writer = all.writer(&before, &managers);
@@ -104,7 +108,7 @@ fn shortened(mut object: Value) -> Value {
 struct Differences {
     /// The fields, and whether they are there afterwards.
     fields: Vec<(String, bool)>,
-    /// Whether a config says the same in other blanks.
+    /// Whether a config changed only in whitespace.
     is_reformatted: bool,
 }
 
@@ -120,7 +124,8 @@ impl Differences {
     }
 
     fn compare(&mut self, before: Option<&Value>, now: Option<&Value>, at: &mut String) {
-        if before == now || self.fields.len() >= MOST_FIELDS || NOBODYS.contains(&at.as_str()) || is_moment(at) {
+        if before == now || self.fields.len() >= MAX_FIELDS || SERVER_FIELDS.contains(&at.as_str()) || is_timestamp(at)
+        {
             return;
         }
         let empty = Map::new();
@@ -169,18 +174,18 @@ impl Differences {
     }
 
     fn note(&mut self, at: &str, is_there: bool) {
-        let told: String = at.chars().take(MOST_TOLD).collect();
+        let told: String = at.chars().take(MAX_SHOWN).collect();
         self.fields.push((told, is_there));
     }
 
     /// Who made them.
-    fn writer(&self, before: &Value, now: &Value) -> Writer {
+    fn writer(&self, before: &Value, now: &Value) -> ChangeAuthor {
         let owns = |entry: &Value, is_there: bool| {
             self.fields.iter().any(|(field, there)| *there == is_there && is_owner(entry, field))
         };
         let known = latest(now, |entry| owns(entry, true));
         if let Some(entry) = known {
-            return Writer { manager: name(entry), is_presumed: false };
+            return ChangeAuthor { manager: name(entry), is_presumed: false };
         }
         let is_status = |entry: &Value| entry.get("subresource").is_some_and(|part| part == "status");
         let of_status = !self.fields.is_empty() && self.fields.iter().all(|(field, _)| field.starts_with("/status"));
@@ -191,8 +196,8 @@ impl Differences {
     }
 }
 
-/// Whether a field only tells when a condition changed.
-fn is_moment(at: &str) -> bool {
+/// Whether a field is only the timestamp of a condition.
+fn is_timestamp(at: &str) -> bool {
     let key = at.rsplit('/').next().unwrap_or_default();
     at.contains("/conditions/") && key.starts_with("last") && key.ends_with("Time")
 }
@@ -208,14 +213,14 @@ fn latest(object: &Value, which: impl Fn(&Value) -> bool) -> Option<&Value> {
     entries(object).filter(|entry| which(entry)).max_by_key(time)
 }
 
-fn newest(object: &Value, which: impl Fn(&Value) -> bool) -> Writer {
+fn newest(object: &Value, which: impl Fn(&Value) -> bool) -> ChangeAuthor {
     let manager = latest(object, which).map(name).unwrap_or_default();
-    Writer { is_presumed: !manager.is_empty(), manager }
+    ChangeAuthor { is_presumed: !manager.is_empty(), manager }
 }
 
 fn name(entry: &Value) -> String {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-    let mut name: String = text("manager").chars().take(MOST_TOLD).collect();
+    let mut name: String = text("manager").chars().take(MAX_SHOWN).collect();
     let apply = if text("operation") == "Apply" { "apply" } else { "" };
     let ways: Vec<&str> = [text("subresource"), apply].into_iter().filter(|way| !way.is_empty()).collect();
     if !ways.is_empty() {
@@ -236,7 +241,7 @@ fn is_owner(entry: &Value, field: &str) -> bool {
         let key = key.replace("~1", "/").replace("~0", "~");
         match members.get(&format!("f:{key}")) {
             Some(deeper) => owned = deeper,
-            // Items of lists go by their keys there: whoever has some of the list is taken for an owner of the item.
+            // List items have keys there: an owner of any part of the list counts as owner of the item.
             None => return members.keys().any(|key| key.starts_with("k:") || key.starts_with("v:")),
         }
     }

@@ -1,8 +1,7 @@
-//! Which objects are written again and again, by whom, and which fields go back and forth: from the events of watches.
+//! Detects write loops from watch events: which objects, by whom, and which fields flip.
 //!
-//! A quiet object costs a few numbers. The text of one is kept only when it has been written a few times within the window, and then
-//! only its last two versions: with the one that comes they show a field that went back (A, B, A). Whatever comes in, no more is
-//! kept than the limits below say.
+//! An idle object costs a few numbers. Its text is kept only after a few writes within the window, and then only the last two
+//! versions: with the next one they show a field that flipped back (A, B, A). Memory is bounded by the limits below.
 
 mod change;
 #[cfg(test)]
@@ -11,29 +10,29 @@ mod tests;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
-use self::change::{Change, Version};
-use crate::json::Reader;
+use self::change::{ObjectVersion, VersionDiff};
+use crate::json::JsonReader;
 use crate::policy::Rewrites;
-use crate::resources::raw::Fields;
+use crate::resources::raw::RawFields;
 
-/// How many objects are remembered; beyond them the one that was not written for the longest time is forgotten.
-pub const MOST_OBJECTS: usize = 4096;
+/// How many objects are tracked; beyond it the least recently written one is dropped.
+pub const MAX_OBJECTS: usize = 4096;
 /// Of how many objects texts are kept.
-pub const MOST_FOLLOWED: usize = 256;
-/// From which write within the window on an object's texts are kept.
-const FEW: u32 = 3;
+pub const MAX_TRACKED: usize = 256;
+/// From this many writes within the window, an object's versions are kept.
+const TRACK_AFTER: u32 = 3;
 /// How many writes of an object are remembered one by one.
-const MOST_WRITES: usize = 32;
+const MAX_WRITES: usize = 32;
 /// How many fields, of one write or of all, are named.
-const MOST_FIELDS: usize = 16;
+const MAX_FIELDS: usize = 16;
 /// How many managers are named.
-const MOST_MANAGERS: usize = 8;
+const MAX_MANAGERS: usize = 8;
 /// The window is counted in so many steps.
 const STEPS: usize = 12;
 
 /// Where an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct ObjectId<'a> {
     /// Its kind.
     pub kind: &'a str,
     /// Its namespace; empty for what is in none.
@@ -44,64 +43,64 @@ pub struct Place<'a> {
 
 /// One write of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Write {
+pub struct ObservedWrite {
     /// When it was seen.
     pub at: Duration,
     /// Who wrote.
-    pub writer: Writer,
+    pub writer: ChangeAuthor,
     /// What it changed, as JSON pointers; into a CNI config as `/spec/config#/vlan`.
     pub fields: Vec<String>,
-    /// Those of them that went back to what they were before the write before.
+    /// Those that flipped back to their value before the previous write.
     pub flipped: Vec<String>,
 }
 
 /// Who wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Writer {
-    /// The field manager, and how it wrote where that is not the usual way: `operator`, `operator (status)`, `kubectl (apply)`. Empty
-    /// where nobody knows.
+pub struct ChangeAuthor {
+    /// The field manager, and how it wrote unless by update: `operator`, `operator (status)`, `kubectl (apply)`. Empty if
+    /// unknown.
     pub manager: String,
-    /// Whether that is a guess: who only takes fields away leaves no trace in managedFields.
+    /// Whether that is a guess: removing fields leaves no trace in managedFields.
     pub is_presumed: bool,
 }
 
-/// The objects that were written lately.
+/// The recently written objects.
 ///
-/// Moments are times since somebody began to watch.
+/// Times are durations since the observation started.
 #[derive(Debug)]
-pub struct Watched {
-    seen: HashMap<Box<str>, Seen>,
+pub struct RewriteTracker {
+    seen: HashMap<Box<str>, TrackedObject>,
     window: Duration,
     /// Where an object's key is put together.
     scratch: String,
 }
 
-impl Watched {
+impl RewriteTracker {
     /// Nothing was written yet; writes count for as long as `window`.
     pub fn new(window: Duration) -> Self {
         Self { seen: HashMap::new(), window, scratch: String::new() }
     }
 
-    /// A watch brought an object, given as its JSON text. The version that is known already is no write.
-    pub fn saw(&mut self, place: Place<'_>, object: &str, at: Duration) {
+    /// Records an object from a watch event. A known resourceVersion is no write.
+    pub fn record(&mut self, place: ObjectId<'_>, object: &str, at: Duration) {
         let Some(version) = version_of(object) else { return };
         self.scratch.clear();
         push_key(&mut self.scratch, place);
         if !self.seen.contains_key(self.scratch.as_str()) {
             self.make_room(at);
-            self.seen.insert(self.scratch.as_str().into(), Seen::default());
+            self.seen.insert(self.scratch.as_str().into(), TrackedObject::default());
         }
         let Some(seen) = self.seen.get_mut(self.scratch.as_str()) else { return };
         if !seen.counts(version, at, self.window) {
             return;
         }
-        if seen.rate.count(at, self.window) < FEW {
+        if seen.rate.count(at, self.window) < TRACK_AFTER {
             seen.followed = None;
             return;
         }
         if seen.followed.is_none() {
             let followed = self.seen.values().filter(|seen| seen.followed.is_some()).count();
-            if followed >= MOST_FOLLOWED && !self.stop_following(at) {
+            if followed >= MAX_TRACKED && !self.drop_idle_versions(at) {
                 return;
             }
         }
@@ -111,37 +110,37 @@ impl Watched {
     }
 
     /// How often an object was written within the window that ends now; `None` where it was not.
-    pub fn rewrites(&self, place: Place<'_>, now: Duration) -> Option<Rewrites> {
+    pub fn rewrites(&self, place: ObjectId<'_>, now: Duration) -> Option<Rewrites> {
         let mut key = String::new();
         push_key(&mut key, place);
         self.seen.get(key.as_str())?.rewrites(now, self.window)
     }
 
     /// The objects that were written more often than that within the window that ends now, the most often written first.
-    pub fn hot(&self, more_than: usize, now: Duration) -> Vec<(Place<'_>, Rewrites)> {
+    pub fn hot(&self, more_than: usize, now: Duration) -> Vec<(ObjectId<'_>, Rewrites)> {
         let hot = self.seen.iter().filter_map(|(key, seen)| Some((place(key)?, seen.rewrites(now, self.window)?)));
         let mut hot: Vec<_> = hot.filter(|(_, rewrites)| rewrites.count > more_than).collect();
-        let order = |place: &Place<'_>| [place.kind, place.namespace, place.name].map(str::to_owned);
+        let order = |place: &ObjectId<'_>| [place.kind, place.namespace, place.name].map(str::to_owned);
         hot.sort_by_cached_key(|(place, rewrites)| (std::cmp::Reverse(rewrites.count), order(place)));
         hot
     }
 
     /// The last writes of an object, one by one, the oldest first. There are none of an object that is written rarely.
-    pub fn timeline(&self, place: Place<'_>) -> impl Iterator<Item = &Write> {
+    pub fn timeline(&self, place: ObjectId<'_>) -> impl Iterator<Item = &ObservedWrite> {
         let mut key = String::new();
         push_key(&mut key, place);
         let followed = self.seen.get(key.as_str()).and_then(|seen| seen.followed.as_ref());
         followed.into_iter().flat_map(|followed| &followed.writes)
     }
 
-    /// Forgets what was not written for the longest time, if there is no room for one more.
+    /// Evicts the least recently written object if the limit is reached.
     fn make_room(&mut self, now: Duration) {
-        if self.seen.len() < MOST_OBJECTS {
+        if self.seen.len() < MAX_OBJECTS {
             return;
         }
         let window = self.window;
         self.seen.retain(|_, seen| seen.last + window >= now);
-        if self.seen.len() < MOST_OBJECTS {
+        if self.seen.len() < MAX_OBJECTS {
             return;
         }
         let oldest = self.seen.iter().min_by_key(|(_, seen)| seen.last).map(|(key, _)| key.clone());
@@ -150,8 +149,8 @@ impl Watched {
         }
     }
 
-    /// Drops the texts of objects that have come to rest; whether there were any.
-    fn stop_following(&mut self, now: Duration) -> bool {
+    /// Drops the versions of idle objects; returns whether there were any.
+    fn drop_idle_versions(&mut self, now: Duration) -> bool {
         let mut is_any = false;
         for seen in self.seen.values_mut().filter(|seen| seen.last + self.window < now) {
             is_any |= seen.followed.take().is_some();
@@ -162,16 +161,16 @@ impl Watched {
 
 /// An object.
 #[derive(Debug, Default)]
-struct Seen {
+struct TrackedObject {
     /// Its resourceVersion.
     version: Box<str>,
     /// When it was last written.
     last: Duration,
-    rate: Rate,
-    followed: Option<Box<Followed>>,
+    rate: WriteRate,
+    followed: Option<Box<TrackedVersions>>,
 }
 
-impl Seen {
+impl TrackedObject {
     /// Counts a write; false if it is none.
     fn counts(&mut self, version: &str, at: Duration, window: Duration) -> bool {
         if *self.version == *version {
@@ -195,13 +194,13 @@ impl Seen {
         let mut compared = 0;
         let writes = self.followed.iter().flat_map(|followed| &followed.writes);
         for write in writes.filter(|write| write.at + window >= now) {
-            let (writer, has_room) = (&write.writer, managers.len() < MOST_MANAGERS);
+            let (writer, has_room) = (&write.writer, managers.len() < MAX_MANAGERS);
             match managers.iter_mut().find(|(known, _)| *known == writer.manager) {
                 Some((_, is_presumed)) => *is_presumed &= writer.is_presumed,
                 None if has_room && !writer.manager.is_empty() => managers.push((&writer.manager, writer.is_presumed)),
                 None => {}
             }
-            // Of the first, and of what only others' parts changed in, nothing is known.
+            // Writes without a known change are skipped.
             compared += usize::from(!write.fields.is_empty());
             for field in &write.fields {
                 let (times, back) = changed.entry(field).or_default();
@@ -216,9 +215,9 @@ impl Seen {
         rewrites.managers.sort();
         let told = |is_told: &dyn Fn(usize, usize) -> bool| -> Vec<String> {
             let told = changed.iter().filter(|(_, (times, back))| is_told(*times, *back));
-            told.map(|(field, _)| (*field).to_owned()).take(MOST_FIELDS).collect()
+            told.map(|(field, _)| (*field).to_owned()).take(MAX_FIELDS).collect()
         };
-        // One that went back by chance is no fight.
+        // A single flip is no loop.
         rewrites.fields = told(&|times, back| back > 0 && 2 * back + 1 >= times);
         rewrites.always = told(&|times, _| times == compared);
         Some(rewrites)
@@ -227,14 +226,14 @@ impl Seen {
 
 /// How many writes came within the window, counted in steps of it.
 #[derive(Debug, Default)]
-struct Rate {
+struct WriteRate {
     /// The newest step.
     step: u128,
     /// It, and those before it.
     counts: [u32; STEPS],
 }
 
-impl Rate {
+impl WriteRate {
     fn add(&mut self, at: Duration, window: Duration) {
         let step = step_of(at, window).max(self.step);
         let moved = usize::try_from(step - self.step).unwrap_or(STEPS).min(STEPS);
@@ -259,30 +258,30 @@ fn step_of(at: Duration, window: Duration) -> u128 {
 
 /// An object that is written often.
 #[derive(Debug, Default)]
-struct Followed {
+struct TrackedVersions {
     /// The last version, and the one before it.
-    before: Option<Version>,
-    long_before: Option<Version>,
-    writes: VecDeque<Write>,
+    before: Option<ObjectVersion>,
+    before_last: Option<ObjectVersion>,
+    writes: VecDeque<ObservedWrite>,
 }
 
-impl Followed {
+impl TrackedVersions {
     fn take(&mut self, object: &str, at: Duration) {
-        let Some(version) = Version::read(object) else { return };
-        let change = Change::between(self.long_before.as_ref(), self.before.as_ref(), &version);
-        if self.writes.len() >= MOST_WRITES {
+        let Some(version) = ObjectVersion::read(object) else { return };
+        let change = VersionDiff::between(self.before_last.as_ref(), self.before.as_ref(), &version);
+        if self.writes.len() >= MAX_WRITES {
             self.writes.pop_front();
         }
-        let Change { writer, fields, flipped } = change;
-        self.writes.push_back(Write { at, writer, fields, flipped });
-        self.long_before = self.before.replace(version);
+        let VersionDiff { writer, fields, flipped } = change;
+        self.writes.push_back(ObservedWrite { at, writer, fields, flipped });
+        self.before_last = self.before.replace(version);
     }
 }
 
 /// The resourceVersion in an object's text. Most of the text need not be read for that: metadata comes early.
 fn version_of(object: &str) -> Option<&str> {
     let mut metadata = None;
-    let find = |reader: &mut Reader<'_>, key: &str| {
+    let find = |reader: &mut JsonReader<'_>, key: &str| {
         let start = reader.at();
         reader.skip()?;
         let is_it = key == "metadata";
@@ -291,20 +290,20 @@ fn version_of(object: &str) -> Option<&str> {
         }
         Ok(!is_it)
     };
-    Reader::new(object).members_while(find).ok()?;
-    let metadata = Fields::parse(object.get(metadata?)?).ok()?;
+    JsonReader::new(object).members_while(find).ok()?;
+    let metadata = RawFields::parse(object.get(metadata?)?).ok()?;
     metadata.raw("resourceVersion")
 }
 
 /// Of the parts of a key none can have a slash.
-fn push_key(out: &mut String, place: Place<'_>) {
+fn push_key(out: &mut String, place: ObjectId<'_>) {
     for part in [place.kind, "/", place.namespace, "/", place.name] {
         out.push_str(part);
     }
 }
 
-fn place(key: &str) -> Option<Place<'_>> {
+fn place(key: &str) -> Option<ObjectId<'_>> {
     let (kind, rest) = key.split_once('/')?;
     let (namespace, name) = rest.split_once('/')?;
-    Some(Place { kind, namespace, name })
+    Some(ObjectId { kind, namespace, name })
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 
 const WINDOW: Duration = Duration::from_secs(60);
-const NET: Place<'static> = Place { kind: "NetworkAttachmentDefinition", namespace: "apps", name: "net" };
+const NET: ObjectId<'static> = ObjectId { kind: "NetworkAttachmentDefinition", namespace: "apps", name: "net" };
 
 /// A version of a NAD: its resourceName and config, and who has which of its fields.
 fn nad(version: usize, resource: Option<&str>, vlan: u32, managers: &[(&str, &str, Value)]) -> String {
@@ -28,7 +28,7 @@ fn seconds(number: f64) -> Duration {
 }
 
 /// The operator and a repairer, fifty writes a second: times in managedFields tell nothing.
-fn fight(watched: &mut Watched, writes: usize) {
+fn fight(watched: &mut RewriteTracker, writes: usize) {
     let all = json!({"f:metadata": {"f:annotations": {".": {}, "f:owner": {}}}, "f:spec": {".": {}, "f:config": {}}});
     let annotation = json!({"f:metadata": {"f:annotations": {"f:k8s.v1.cni.cncf.io/resourceName": {}}}});
     for number in 0..writes {
@@ -38,13 +38,13 @@ fn fight(watched: &mut Watched, writes: usize) {
             0 => nad(number + 1, None, 5, &operators),
             _ => nad(number + 1, Some("openshift.io/x"), 5, &both),
         };
-        watched.saw(NET, &text, seconds(number as f64 / 50.0));
+        watched.record(NET, &text, seconds(number as f64 / 50.0));
     }
 }
 
 #[test]
-fn a_fight_has_two_sides_and_a_field_that_flips() {
-    let mut watched = Watched::new(WINDOW);
+fn detects_two_writers_and_the_flipping_field() {
+    let mut watched = RewriteTracker::new(WINDOW);
     fight(&mut watched, 20);
     let rewrites = watched.rewrites(NET, seconds(0.4)).unwrap();
     assert_eq!((rewrites.count, rewrites.within), (20, seconds(0.4)));
@@ -60,13 +60,13 @@ fn a_fight_has_two_sides_and_a_field_that_flips() {
 }
 
 #[test]
-fn who_changes_a_value_is_known_even_within_one_second() {
-    let (mut watched, time) = (Watched::new(WINDOW), "2026-11-01T08:00:00Z");
+fn identifies_writers_within_one_second() {
+    let (mut watched, time) = (RewriteTracker::new(WINDOW), "2026-11-01T08:00:00Z");
     for number in 0..12 {
         let (vlan, one, other) = if number % 2 == 0 { (5, "a", "b") } else { (6, "b", "a") };
         let mine = json!({"f:spec": {"f:config": {}}});
         let rest = json!({"f:metadata": {"f:annotations": {"f:owner": {}}}});
-        watched.saw(NET, &nad(number + 1, None, vlan, &[(one, time, mine), (other, time, rest)]), seconds(1.0));
+        watched.record(NET, &nad(number + 1, None, vlan, &[(one, time, mine), (other, time, rest)]), seconds(1.0));
     }
     let rewrites = watched.rewrites(NET, seconds(2.0)).unwrap();
     assert_eq!(rewrites.managers, ["a", "b"]);
@@ -74,12 +74,12 @@ fn who_changes_a_value_is_known_even_within_one_second() {
 }
 
 #[test]
-fn a_writer_that_never_settles_is_known_by_what_it_always_changes() {
-    let mut watched = Watched::new(WINDOW);
+fn detects_fields_changed_by_every_write() {
+    let mut watched = RewriteTracker::new(WINDOW);
     for number in 0..12 {
         let mine = json!({"f:spec": {"f:config": {}}});
         let text = nad(number + 1, None, number as u32 * 7, &[("operator", "2026-11-01T08:00:00Z", mine)]);
-        watched.saw(NET, &text, seconds(1.0));
+        watched.record(NET, &text, seconds(1.0));
     }
     let rewrites = watched.rewrites(NET, seconds(2.0)).unwrap();
     assert_eq!(
@@ -89,14 +89,14 @@ fn a_writer_that_never_settles_is_known_by_what_it_always_changes() {
     assert!(rewrites.fields.is_empty());
     // One that goes back by chance is still no fight.
     let mine = json!({"f:spec": {"f:config": {}}});
-    watched.saw(NET, &nad(20, None, 70, &[("operator", "2026-11-01T08:00:00Z", mine)]), seconds(1.0));
+    watched.record(NET, &nad(20, None, 70, &[("operator", "2026-11-01T08:00:00Z", mine)]), seconds(1.0));
     let rewrites = watched.rewrites(NET, seconds(2.0)).unwrap();
     assert!(watched.timeline(NET).any(|write| write.flipped == ["/spec/config#/vlan"]));
     assert_eq!((rewrites.fields, rewrites.always), (Vec::new(), vec!["/spec/config#/vlan".to_owned()]));
 }
 
 #[test]
-fn what_went_back_is_told_and_what_only_counts_is_not() {
+fn reports_reverted_fields_and_ignores_counters() {
     let object = |spec: Value, status: Value| json!({"metadata": {}, "spec": spec, "status": status});
     let ready =
         |state: &str, at: &str| json!({"conditions": [{"type": "Ready", "status": state, "lastTransitionTime": at}]});
@@ -134,15 +134,15 @@ fn what_went_back_is_told_and_what_only_counts_is_not() {
         ("no config", ["x", "y", "x"].map(config), &["/spec/config"], &["/spec/config"]),
     ];
     for (what, versions, fields, flipped) in table {
-        let [long_before, before, now] = versions.map(|version| Version::read(&version.to_string()).unwrap());
-        let change = Change::between(Some(&long_before), Some(&before), &now);
+        let [before_last, before, now] = versions.map(|version| ObjectVersion::read(&version.to_string()).unwrap());
+        let change = VersionDiff::between(Some(&before_last), Some(&before), &now);
         assert_eq!(change.fields, fields, "{what}");
         assert_eq!(change.flipped, flipped, "{what}");
     }
 }
 
 #[test]
-fn the_writer_is_told_with_the_way_it_wrote() {
+fn names_the_writer_with_its_operation() {
     let entry = |manager: &str, how: &str, part: &str, time: &str, fields: Value| {
         let mut entry = json!({"manager": manager, "operation": how, "time": time, "fieldsV1": fields});
         if !part.is_empty() {
@@ -186,92 +186,94 @@ fn the_writer_is_told_with_the_way_it_wrote() {
             ("a", false),
         ),
     ];
-    let before = Version::read(&object(json!({"x": 1}), json!({}), &[])).unwrap();
+    let before = ObjectVersion::read(&object(json!({"x": 1}), json!({}), &[])).unwrap();
     for (what, x, y, entries, (manager, is_presumed)) in table {
-        let now = Version::read(&object(x, y, &entries)).unwrap();
-        let writer = Change::between(None, Some(&before), &now).writer;
-        assert_eq!(writer, Writer { manager: manager.to_owned(), is_presumed }, "{what}");
+        let now = ObjectVersion::read(&object(x, y, &entries)).unwrap();
+        let writer = VersionDiff::between(None, Some(&before), &now).writer;
+        assert_eq!(writer, ChangeAuthor { manager: manager.to_owned(), is_presumed }, "{what}");
     }
 }
 
 #[test]
-fn a_version_that_is_known_is_no_write_and_one_that_is_none_neither() {
-    let mut watched = Watched::new(WINDOW);
+fn ignores_known_and_missing_versions() {
+    let mut watched = RewriteTracker::new(WINDOW);
     for number in 0..20 {
-        watched.saw(NET, &nad(7, None, 5, &[]), seconds(f64::from(number)));
+        watched.record(NET, &nad(7, None, 5, &[]), seconds(f64::from(number)));
     }
     assert_eq!(watched.rewrites(NET, seconds(20.0)).unwrap().count, 1);
-    let other = Place { name: "other", ..NET };
+    let other = ObjectId { name: "other", ..NET };
     for text in ["", "{", "5", "{}", r#"{"metadata":5}"#, r#"{"metadata":{}}"#] {
-        watched.saw(other, text, seconds(1.0));
+        watched.record(other, text, seconds(1.0));
     }
     assert_eq!(watched.rewrites(other, seconds(1.0)), None);
 }
 
 #[test]
-fn a_window_slides() {
-    let mut watched = Watched::new(WINDOW);
+fn rate_uses_a_sliding_window() {
+    let mut watched = RewriteTracker::new(WINDOW);
     let mut counts = Vec::new();
     for number in 0..30 {
         let at = seconds(f64::from(number) * 10.0);
-        watched.saw(NET, &nad(number as usize, None, 5, &[]), at);
+        watched.record(NET, &nad(number as usize, None, 5, &[]), at);
         counts.push(watched.rewrites(NET, at).unwrap().count);
     }
     assert_eq!(counts[..7], [1, 2, 3, 4, 5, 6, 6]);
     assert_eq!(watched.rewrites(NET, seconds(290.0)).unwrap().within, WINDOW);
     // A clock that stands or goes back does no harm.
-    watched.saw(NET, &nad(99, None, 5, &[]), seconds(1.0));
+    watched.record(NET, &nad(99, None, 5, &[]), seconds(1.0));
     assert_eq!(watched.rewrites(NET, seconds(290.0)).unwrap().count, 7);
 }
 
 #[test]
-fn quiet_objects_are_forgotten_before_those_that_are_written() {
-    let mut watched = Watched::new(WINDOW);
+fn evicts_idle_objects_first() {
+    let mut watched = RewriteTracker::new(WINDOW);
     fight(&mut watched, 20);
     let big = format!(r#","status":{{"interfaces":"{}"}}}}"#, "x".repeat(100_000));
     for number in 0..20_000 {
         let (name, at) = (format!("n{number}"), seconds(1.0 + f64::from(number) / 1000.0));
         let text = nad(1, None, 5, &[]);
-        watched.saw(Place { name: &name, ..NET }, &text, at);
+        watched.record(ObjectId { name: &name, ..NET }, &text, at);
         // One that goes on is not forgotten, and one that is large is kept small.
         if number % 100 == 0 {
             let text = nad(1000 + number as usize, None, number, &[]);
-            watched.saw(NET, &format!("{}{big}", text.strip_suffix('}').unwrap()), at);
+            watched.record(NET, &format!("{}{big}", text.strip_suffix('}').unwrap()), at);
         }
     }
-    assert_eq!(watched.seen.len(), MOST_OBJECTS);
+    assert_eq!(watched.seen.len(), MAX_OBJECTS);
     assert!(watched.rewrites(NET, seconds(21.0)).unwrap().count > 100);
     assert!(bytes(&watched) < 1 << 20, "{}", bytes(&watched));
     assert_eq!(watched.timeline(NET).last().unwrap().fields, ["/spec/config#/vlan"]);
 }
 
 /// The texts that are kept.
-fn bytes(watched: &Watched) -> usize {
+fn bytes(watched: &RewriteTracker) -> usize {
     let followed = watched.seen.values().filter_map(|seen| seen.followed.as_ref());
-    followed.map(|followed| followed.before.iter().chain(&followed.long_before).map(Version::len).sum::<usize>()).sum()
+    followed
+        .map(|followed| followed.before.iter().chain(&followed.before_last).map(ObjectVersion::len).sum::<usize>())
+        .sum()
 }
 
 #[test]
-fn in_a_storm_of_everything_no_more_is_kept_than_the_limits_say() {
-    let mut watched = Watched::new(WINDOW);
+fn memory_is_bounded_in_a_write_storm() {
+    let mut watched = RewriteTracker::new(WINDOW);
     let filler = "y".repeat(12_000);
     for round in 1..6_usize {
-        for number in 0..MOST_OBJECTS {
+        for number in 0..MAX_OBJECTS {
             let name = format!("n{number}");
             let text =
                 format!(r#"{{"metadata":{{"resourceVersion":"{round}"}},"spec":{{"a":{round},"b":"{filler}"}}}}"#);
-            watched.saw(Place { name: &name, ..NET }, &text, seconds(round as f64));
+            watched.record(ObjectId { name: &name, ..NET }, &text, seconds(round as f64));
         }
     }
-    assert_eq!(watched.hot(4, seconds(6.0)).len(), MOST_OBJECTS, "all of them are counted");
+    assert_eq!(watched.hot(4, seconds(6.0)).len(), MAX_OBJECTS, "all of them are counted");
     let followed = watched.seen.values().filter(|seen| seen.followed.is_some()).count();
-    assert_eq!(followed, MOST_FOLLOWED);
-    assert!(bytes(&watched) <= MOST_FOLLOWED * 2 * (16 << 10));
+    assert_eq!(followed, MAX_TRACKED);
+    assert!(bytes(&watched) <= MAX_TRACKED * 2 * (16 << 10));
     // When these have come to rest, others are followed.
-    let last = Place { name: "n4095", ..NET };
+    let last = ObjectId { name: "n4095", ..NET };
     for round in 100..110_u32 {
         let text = format!(r#"{{"metadata":{{"resourceVersion":"{round}"}},"spec":{{"a":{}}}}}"#, round % 2);
-        watched.saw(last, &text, seconds(f64::from(round)));
+        watched.record(last, &text, seconds(f64::from(round)));
     }
     assert_eq!(watched.rewrites(last, seconds(110.0)).unwrap().fields, ["/spec/a"]);
 }
@@ -299,18 +301,18 @@ fn objects() -> impl Strategy<Value = Vec<(u8, String)>> {
 
 proptest! {
     #[test]
-    fn whatever_comes_it_is_counted_and_bounded(events in objects()) {
-        let mut watched = Watched::new(WINDOW);
+    fn any_event_sequence_is_counted_and_bounded(events in objects()) {
+        let mut watched = RewriteTracker::new(WINDOW);
         for (at, object) in &events {
-            watched.saw(NET, object, Duration::from_secs((*at).into()));
+            watched.record(NET, object, Duration::from_secs((*at).into()));
         }
         for now in [0, 60, 255, 400] {
             if let Some(rewrites) = watched.rewrites(NET, Duration::from_secs(now)) {
                 prop_assert!(rewrites.count <= events.len());
-                prop_assert!(rewrites.within <= WINDOW && rewrites.fields.len() <= MOST_FIELDS);
+                prop_assert!(rewrites.within <= WINDOW && rewrites.fields.len() <= MAX_FIELDS);
             }
         }
-        prop_assert!(watched.timeline(NET).count() <= MOST_WRITES);
+        prop_assert!(watched.timeline(NET).count() <= MAX_WRITES);
         for write in watched.timeline(NET) {
             prop_assert!(write.flipped.iter().all(|field| write.fields.contains(field)));
         }

@@ -1,4 +1,4 @@
-//! A network that is there only to be answered.
+//! `nadmit doctor --canary`: times the operator with a throw-away network.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -8,81 +8,82 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use super::show::{self, CanaryJson};
-use super::{Doctor, Named, Output, Patient};
-use crate::audit::chain::{Chain, Link, State};
-use crate::cli::{CLEAN, DENIED, TOO_LATE, complain, print};
-use crate::cluster::{Canary, Cluster};
+use super::{Doctor, DoctorOutputFormat, NetworkArg, NetworkWatch};
+use crate::audit::chain::{Link, LinkHealth, NetworkChain};
+use crate::cli::{EXIT_CLEAN, EXIT_DENIED, EXIT_TIMEOUT, print, print_error};
+use crate::cluster::client::Cluster;
+use crate::cluster::doctor::canary::Canary;
 use crate::policy::Policy;
 use crate::visible;
 
-/// How long the operator has.
-const USUAL_WAIT: Duration = Duration::from_secs(30);
+/// The default timeout.
+const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
-/// How far it came.
+/// Measured times.
 #[derive(Default)]
-struct Times {
+struct CanaryTimes {
     nad: Option<Duration>,
     complete: Option<Duration>,
 }
 
 impl Doctor {
-    pub(super) async fn send_canary(&self, cluster: &Cluster, policy: &Policy) -> anyhow::Result<u8> {
+    pub(super) async fn run_canary(&self, cluster: &Cluster, policy: &Policy) -> anyhow::Result<u8> {
         let home = match (cluster.operator(policy, "").await?, &policy.operator.namespace) {
             (Ok(Some(operator)), _) => operator.namespace,
             (_, Some(namespace)) => namespace.clone(),
-            (Err(missing), None) => bail!("{missing}; the policy's operator.namespace says where the operator is"),
+            (Err(missing), None) => bail!("{missing}; set operator.namespace in the policy"),
             (Ok(None), None) => {
-                bail!("no operator is known; the policy's operator.namespace says where it is")
+                bail!("no operator found; set operator.namespace in the policy")
             }
         };
         let resource = self.resource(cluster, &home).await?;
         let mut canary = Canary::new(cluster, &home);
         self.ask(&canary, &resource)?;
 
-        // From here on nothing ends this but its end.
+        // From here on, signals only trigger the cleanup.
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let mut patient = Patient::new(cluster, policy);
-        let mut times = Times::default();
+        let mut watch = NetworkWatch::new(cluster, policy);
+        let mut times = CanaryTimes::default();
         let started = canary.start(&resource).await;
         let is_interrupted = match &started {
             Err(_) => false,
             Ok(()) => tokio::select! {
-                () = self.follow(&canary, &mut patient, &mut times) => false,
-                () = asked_to_end(&mut interrupt, &mut terminate) => true,
+                () = self.follow(&canary, &mut watch, &mut times) => false,
+                () = termination_signal(&mut interrupt, &mut terminate) => true,
             },
         };
-        patient.clear();
+        watch.clear();
         let left = canary.remove().await;
         for what in &left {
-            complain(format_args!("error: could not be removed: {what}"));
+            print_error(format_args!("error: could not delete: {what}"));
         }
-        started.with_context(|| format!("{} cannot be created", canary.id))?;
+        started.with_context(|| format!("cannot create {}", canary.id))?;
         if is_interrupted {
-            bail!("ended before the operator had answered");
+            bail!("interrupted before the operator responded");
         }
-        let chain = patient.chain.as_ref().context("nothing was seen")?;
+        let chain = watch.chain.as_ref().context("no state was read")?;
         self.report(chain, &times, left)?;
         Ok(match times.complete {
-            Some(_) => CLEAN,
-            // It is there, and not as it should be.
-            None if times.nad.is_some() => DENIED,
-            None => TOO_LATE,
+            Some(_) => EXIT_CLEAN,
+            // The NAD exists, but is not healthy.
+            None if times.nad.is_some() => EXIT_DENIED,
+            None => EXIT_TIMEOUT,
         })
     }
 
-    async fn follow(&self, canary: &Canary, patient: &mut Patient<'_>, times: &mut Times) {
-        let (began, wait) = (Instant::now(), self.wait.unwrap_or(USUAL_WAIT));
+    async fn follow(&self, canary: &Canary, watch: &mut NetworkWatch<'_>, times: &mut CanaryTimes) {
+        let (began, wait) = (Instant::now(), self.wait.unwrap_or(DEFAULT_WAIT));
         let id = &canary.id;
-        let named = Named { kind: Some(id.kind), namespace: Some(id.namespace.clone()), name: id.name.clone() };
+        let named = NetworkArg { kind: Some(id.kind), namespace: Some(id.namespace.clone()), name: id.name.clone() };
         loop {
-            match patient.look(&named).await {
+            match watch.look(&named).await {
                 Ok(()) => {}
-                Err(error) => patient.tell(&format!("{error:#}")),
+                Err(error) => watch.tell(&format!("{error:#}")),
             }
             let is_good = |link| {
-                let step = patient.chain.as_ref().and_then(|chain| chain.step(link));
-                step.is_some_and(|step| step.state == State::Good)
+                let step = watch.chain.as_ref().and_then(|chain| chain.step(link));
+                step.is_some_and(|step| step.state == LinkHealth::Good)
             };
             if is_good(Link::Nad) {
                 times.nad.get_or_insert(began.elapsed());
@@ -94,7 +95,7 @@ impl Doctor {
             if began.elapsed() >= wait {
                 return;
             }
-            patient.rest(wait.saturating_sub(began.elapsed())).await;
+            watch.rest(wait.saturating_sub(began.elapsed())).await;
         }
     }
 
@@ -107,7 +108,7 @@ impl Doctor {
         let mut names: Vec<_> = policies.into_iter().map(|policy| policy.resource_name).collect();
         names.sort_unstable();
         let name = names.into_iter().find(|name| !name.is_empty());
-        name.context("no node policy offers a resourceName; --resource-name gives one")
+        name.context("no node policy offers a resource; pass --resource-name")
     }
 
     fn ask(&self, canary: &Canary, resource: &str) -> anyhow::Result<()> {
@@ -115,7 +116,7 @@ impl Doctor {
             return Ok(());
         }
         if !io::stdin().is_terminal() {
-            bail!("--canary creates {} and namespace {}: --yes says that this is wanted", canary.id, canary.namespace);
+            bail!("--canary creates {} and namespace {}; pass --yes to confirm", canary.id, canary.namespace);
         }
         let question = format!("create {} for `{resource}` and namespace {}", canary.id, canary.namespace);
         eprint!("{}, and remove both? [y/N] ", visible::line(&question));
@@ -127,26 +128,26 @@ impl Doctor {
         }
     }
 
-    fn report(&self, chain: &Chain, times: &Times, left: Vec<String>) -> anyhow::Result<()> {
+    fn report(&self, chain: &NetworkChain, times: &CanaryTimes, left: Vec<String>) -> anyhow::Result<()> {
         let seconds = |time: Option<Duration>| time.map(|time| (time.as_secs_f64() * 1000.0).round() / 1000.0);
         let canary = CanaryJson { nad_after: seconds(times.nad), complete_after: seconds(times.complete), left };
-        if self.output == Output::Json {
+        if self.output == DoctorOutputFormat::Json {
             return print(&show::json(chain, Some(&canary))).map(drop);
         }
         let mut text = show::human(chain, self.colours.is_on());
         text += &match (canary.nad_after, canary.complete_after) {
             (Some(nad), Some(complete)) => {
-                format!("\nthe operator answered: its NAD came after {nad} s, complete after {complete} s\n")
+                format!("\nthe operator responded: NAD created after {nad} s, complete after {complete} s\n")
             }
-            (Some(nad), None) => format!("\nthe operator answered after {nad} s, and the NAD is not complete\n"),
-            (None, _) => "\nthe operator did not answer\n".to_owned(),
+            (Some(nad), None) => format!("\nthe operator responded after {nad} s, but the NAD is not complete\n"),
+            (None, _) => "\nthe operator did not respond\n".to_owned(),
         };
-        text += if canary.left.is_empty() { "everything was removed\n" } else { "not everything could be removed\n" };
+        text += if canary.left.is_empty() { "cleanup complete\n" } else { "cleanup incomplete\n" };
         print(&text).map(drop)
     }
 }
 
-async fn asked_to_end(interrupt: &mut Signal, terminate: &mut Signal) {
+async fn termination_signal(interrupt: &mut Signal, terminate: &mut Signal) {
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}

@@ -11,38 +11,39 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use tokio::time::{Instant, sleep};
 
-use super::colour::Colours;
-use super::connection::{Connection, wait_for};
+use super::color::ColorArgs;
+use super::connection::{Connection, block_on};
+use super::output_args::read_policy;
 use super::serve::duration;
-use super::showing::read_policy;
-use super::{CLEAN, DENIED, TOO_LATE, print};
-use crate::audit::chain::{Chain, State};
-use crate::cluster::{Cluster, Failed, Stirs};
+use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_TIMEOUT, print};
+use crate::audit::chain::{LinkHealth, NetworkChain};
+use crate::cluster::client::{ApiError, Cluster};
+use crate::cluster::doctor::NetworkChanges;
 use crate::policy::Policy;
 use crate::resources::{NetworkId, NetworkKind, Object};
 use crate::visible;
 
-/// How long after a look comes the next where nothing stirs: not everything is watched.
-const LOOK: Duration = Duration::from_secs(2);
-/// The shortest time between two looks, however much stirs.
-const BREATH: Duration = Duration::from_millis(250);
+/// The polling interval, because not everything is watched.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The minimum interval between two snapshots.
+const MIN_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Follow the chain from a network to the device that a pod gets, and say where it breaks
+/// Check each link from a network to the device of a pod, and show where the chain breaks
 ///
-/// The network, what the operator makes of it, the namespace that goes to, the operator, the NAD, its resourceName, the node policies that
-/// offer it, and the nodes that have it. What this user may not read is unknown, and the right that is missing is named.
+/// The links: the network, its rendering, the target namespace, the operator, the NAD, its resourceName, the node policies that
+/// offer it, and the nodes that have it. What you may not read is unknown, with the missing permission named.
 ///
-/// Exit code 0: healthy. 1: not healthy. 2: wrong arguments, or the cluster cannot be asked. 3: not healthy within --wait.
+/// Exit code 0: healthy. 1: not healthy. 2: wrong arguments, or the cluster cannot be reached. 3: not healthy within --wait.
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
-    /// The network: KIND/NAMESPACE/NAME, NAMESPACE/NAME for a SriovNetwork, or a NAME that only one has
+    /// The network: KIND/NAMESPACE/NAME, NAMESPACE/NAME for a SriovNetwork, or a unique NAME
     #[arg(required_unless_present = "canary", conflicts_with = "canary")]
-    network: Option<Named>,
-    /// Wait so long for a healthy network, such as 60s or 2m; with --canary, for the operator's answer [default: do not wait; with
-    /// --canary 30s]
+    network: Option<NetworkArg>,
+    /// Wait this long for a healthy network, such as 60s or 2m; with --canary, for the operator's response [default: do not wait;
+    /// with --canary 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
-    /// Create a throw-away network in a namespace of its own, time the operator's answer, and remove both
+    /// Create a throw-away network in its own namespace, time the operator's response, and delete both
     #[arg(long)]
     canary: bool,
     /// The resourceName of the canary [default: the first that a node policy offers]
@@ -51,21 +52,21 @@ pub(super) struct Doctor {
     /// Do not ask before the canary is created
     #[arg(long, short, requires = "canary", conflicts_with = "network")]
     yes: bool,
-    /// How to show what was found
-    #[arg(long, short, value_enum, default_value_t = Output::Human)]
-    output: Output,
+    /// The output format
+    #[arg(long, short, value_enum, default_value_t = DoctorOutputFormat::Human)]
+    output: DoctorOutputFormat,
     /// The policy file
     #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
     policy: Option<PathBuf>,
     #[command(flatten)]
     connection: Connection,
     #[command(flatten)]
-    colours: Colours,
+    colours: ColorArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// One line for each link, and what to do where it breaks
+enum DoctorOutputFormat {
+    /// One line per link, with advice
     Human,
     /// One JSON document
     Json,
@@ -73,13 +74,13 @@ enum Output {
 
 /// A network as it is named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Named {
+struct NetworkArg {
     kind: Option<NetworkKind>,
     namespace: Option<String>,
     name: String,
 }
 
-impl std::str::FromStr for Named {
+impl std::str::FromStr for NetworkArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -94,9 +95,10 @@ impl std::str::FromStr for Named {
             names => (None, names),
         };
         let kind = match kind {
-            Some(kind) => Some(kind_of(kind).ok_or_else(|| {
-                format!("`{kind}` is no kind of network: write SriovNetwork, SriovIBNetwork or OVSNetwork")
-            })?),
+            Some(kind) => Some(
+                kind_of(kind)
+                    .ok_or_else(|| format!("unknown kind `{kind}`: use SriovNetwork, SriovIBNetwork or OVSNetwork"))?,
+            ),
             None => None,
         };
         match names {
@@ -119,77 +121,77 @@ fn kind_of(text: &str) -> Option<NetworkKind> {
 impl Doctor {
     pub(super) fn run(self) -> anyhow::Result<u8> {
         let policy = read_policy(self.policy.as_deref())?;
-        wait_for(async {
+        block_on(async {
             let cluster = self.connection.connect().await?;
             match &self.network {
                 Some(named) => self.examine(&cluster, named, &policy).await,
-                None => self.send_canary(&cluster, &policy).await,
+                None => self.run_canary(&cluster, &policy).await,
             }
         })
     }
 
-    async fn examine(&self, cluster: &Cluster, named: &Named, policy: &Policy) -> anyhow::Result<u8> {
-        let mut patient = Patient::new(cluster, policy);
+    async fn examine(&self, cluster: &Cluster, named: &NetworkArg, policy: &Policy) -> anyhow::Result<u8> {
+        let mut watch = NetworkWatch::new(cluster, policy);
         let began = Instant::now();
-        patient.look(named).await?;
+        watch.look(named).await?;
         while let Some(wait) = self.wait
-            && patient.state() != State::Good
+            && watch.state() != LinkHealth::Good
             && began.elapsed() < wait
         {
-            patient.rest(wait.saturating_sub(began.elapsed())).await;
-            // It was there a moment ago: while there is time, it may be so again.
-            if let Err(error) = patient.look(named).await {
-                patient.tell(&format!("{error:#}"));
+            watch.rest(wait.saturating_sub(began.elapsed())).await;
+            // It existed a moment ago and may exist again before the timeout.
+            if let Err(error) = watch.look(named).await {
+                watch.tell(&format!("{error:#}"));
             }
         }
-        patient.clear();
-        let chain = patient.chain.as_ref().context("nothing was seen")?;
+        watch.clear();
+        let chain = watch.chain.as_ref().context("no state was read")?;
         print(&match self.output {
-            Output::Human => show::human(chain, self.colours.is_on()),
-            Output::Json => show::json(chain, None),
+            DoctorOutputFormat::Human => show::human(chain, self.colours.is_on()),
+            DoctorOutputFormat::Json => show::json(chain, None),
         })?;
         Ok(match (chain.state(), self.wait) {
-            (State::Good, _) => CLEAN,
-            (_, Some(_)) => TOO_LATE,
-            (_, None) => DENIED,
+            (LinkHealth::Good, _) => EXIT_CLEAN,
+            (_, Some(_)) => EXIT_TIMEOUT,
+            (_, None) => EXIT_DENIED,
         })
     }
 }
 
-/// A network that is looked at again and again.
-struct Patient<'c> {
+/// A network that is polled until it is healthy.
+struct NetworkWatch<'c> {
     cluster: &'c Cluster,
     policy: &'c Policy,
     began: Instant,
-    chain: Option<Chain>,
-    /// What is watched, and around whom.
-    stirs: Option<((NetworkId, String), Stirs)>,
+    chain: Option<NetworkChain>,
+    /// The current watches, and their network.
+    network_changes: Option<((NetworkId, String), NetworkChanges)>,
     place: Option<(NetworkId, String)>,
-    /// Whether somebody looks on.
+    /// Whether a terminal is attached.
     is_watched: bool,
 }
 
-impl<'c> Patient<'c> {
+impl<'c> NetworkWatch<'c> {
     fn new(cluster: &'c Cluster, policy: &'c Policy) -> Self {
         let is_watched = io::stderr().is_terminal();
-        Self { cluster, policy, began: Instant::now(), chain: None, stirs: None, place: None, is_watched }
+        Self { cluster, policy, began: Instant::now(), chain: None, network_changes: None, place: None, is_watched }
     }
 
-    fn state(&self) -> State {
-        self.chain.as_ref().map_or(State::Unknown, Chain::state)
+    fn state(&self) -> LinkHealth {
+        self.chain.as_ref().map_or(LinkHealth::Unknown, NetworkChain::state)
     }
 
-    /// Looks once.
-    async fn look(&mut self, named: &Named) -> anyhow::Result<()> {
+    /// Takes a snapshot.
+    async fn look(&mut self, named: &NetworkArg) -> anyhow::Result<()> {
         let chain = match find(self.cluster, named).await? {
             Some(id) => {
-                let sight = self.cluster.look(&id, self.policy).await?;
-                let target = sight.network.as_deref().and_then(target_of).unwrap_or_else(|| id.namespace.clone());
-                let chain = Chain::follow(&id, &sight, self.policy, jiff::Timestamp::now());
+                let snapshot = self.cluster.network_snapshot(&id, self.policy).await?;
+                let target = snapshot.network.as_deref().and_then(target_of).unwrap_or_else(|| id.namespace.clone());
+                let chain = NetworkChain::follow(&id, &snapshot, self.policy, jiff::Timestamp::now());
                 self.place = Some((id, target));
                 chain
             }
-            None => Chain::missing(&NetworkId {
+            None => NetworkChain::missing(&NetworkId {
                 kind: named.kind.unwrap_or(NetworkKind::Sriov),
                 namespace: named.namespace.clone().unwrap_or_default(),
                 name: named.name.clone(),
@@ -204,24 +206,24 @@ impl<'c> Patient<'c> {
         Ok(())
     }
 
-    /// Waits until something stirs, or it is time for another look.
+    /// Waits for a change or the next polling interval.
     async fn rest(&mut self, most: Duration) {
         if self.is_watched {
             let words = self.chain.as_ref().map(show::summary).unwrap_or_default();
             let _ = write!(io::stderr(), "\r\x1b[Kwaiting {} s: {words}", self.began.elapsed().as_secs());
         }
-        sleep(BREATH.min(most)).await;
-        let most = most.saturating_sub(BREATH).min(LOOK);
+        sleep(MIN_INTERVAL.min(most)).await;
+        let most = most.saturating_sub(MIN_INTERVAL).min(POLL_INTERVAL);
         let Some(place) = &self.place else { return sleep(most).await };
-        if self.stirs.as_ref().is_none_or(|(around, _)| around != place) {
-            self.stirs = Some((place.clone(), self.cluster.stirs(&place.0, &place.1).await));
+        if self.network_changes.as_ref().is_none_or(|(around, _)| around != place) {
+            self.network_changes = Some((place.clone(), self.cluster.network_changes(&place.0, &place.1).await));
         }
-        if let Some((_, stirs)) = &mut self.stirs {
-            stirs.next(most).await;
+        if let Some((_, network_changes)) = &mut self.network_changes {
+            network_changes.next(most).await;
         }
     }
 
-    /// Says something to somebody who waits.
+    /// Prints a progress line.
     fn tell(&self, line: &str) {
         if self.is_watched {
             let line = visible::line(line);
@@ -236,8 +238,8 @@ impl<'c> Patient<'c> {
     }
 }
 
-/// The network that is meant; `None` where there is none of that name.
-async fn find(cluster: &Cluster, named: &Named) -> anyhow::Result<Option<NetworkId>> {
+/// The named network; `None` if it does not exist.
+async fn find(cluster: &Cluster, named: &NetworkArg) -> anyhow::Result<Option<NetworkId>> {
     if let (Some(kind), Some(namespace)) = (named.kind, &named.namespace) {
         return Ok(Some(NetworkId { kind, namespace: namespace.clone(), name: named.name.clone() }));
     }
@@ -249,7 +251,7 @@ async fn find(cluster: &Cluster, named: &Named) -> anyhow::Result<Option<Network
     Ok(found.pop())
 }
 
-fn unreachable(failed: Failed) -> anyhow::Error {
+fn unreachable(failed: ApiError) -> anyhow::Error {
     anyhow::Error::new(failed)
 }
 
@@ -265,9 +267,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_named_in_three_ways() {
+    fn network_argument_has_three_forms() {
         let named = |kind, namespace: Option<&str>, name: &str| {
-            Ok(Named { kind, namespace: namespace.map(str::to_owned), name: name.to_owned() })
+            Ok(NetworkArg { kind, namespace: namespace.map(str::to_owned), name: name.to_owned() })
         };
         for (text, want) in [
             ("net", named(None, None, "net")),
@@ -275,10 +277,10 @@ mod tests {
             ("SriovIBNetwork/op/net", named(Some(NetworkKind::SriovIb), Some("op"), "net")),
             ("ovsnetworks/op/net.1", named(Some(NetworkKind::Ovs), Some("op"), "net.1")),
         ] {
-            assert_eq!(text.parse::<Named>(), want, "{text}");
+            assert_eq!(text.parse::<NetworkArg>(), want, "{text}");
         }
         for bad in ["", "a/", "/a", "a//b", "Pod/a/b", "SriovNetwork/a/b/c", "a?b", "../a", "a b", "op/N"] {
-            assert!(bad.parse::<Named>().is_err(), "{bad}");
+            assert!(bad.parse::<NetworkArg>().is_err(), "{bad}");
         }
     }
 }

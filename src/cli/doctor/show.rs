@@ -1,24 +1,24 @@
-//! A chain for people and for programs.
+//! DoctorOutputFormat of a chain as text and JSON.
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::audit::chain::{Chain, Link, State, Step};
+use crate::audit::chain::{ChainStep, Link, LinkHealth, NetworkChain};
 use crate::policy::{Action, Finding};
 use crate::visible;
 
-/// Where what a link says begins.
+/// The column of the link description.
 const COLUMN: usize = 18;
 
-/// A list of links that one reads at a glance, with what to do below those that need it.
-pub(super) fn human(chain: &Chain, has_colours: bool) -> String {
+/// The chain as text: one line per link, with advice below.
+pub(super) fn human(chain: &NetworkChain, has_colours: bool) -> String {
     let mut text = format!(
         "{}: {}\n\n",
         visible::line(&chain.id.to_string()),
-        painted(&summary(chain), chain.state(), has_colours)
+        colored(&summary(chain), chain.state(), has_colours)
     );
     for step in &chain.steps {
-        text += &painted(&format!("  {} {:14}", mark(step.state), step.link.title()), step.state, has_colours);
+        text += &colored(&format!("  {} {:14}", mark(step.state), step.link.title()), step.state, has_colours);
         text += &visible::line(&step.says);
         text.push('\n');
         for finding in &step.findings {
@@ -37,41 +37,41 @@ fn below(line: &str) -> String {
 }
 
 /// `broken at the namespace`
-pub(super) fn summary(chain: &Chain) -> String {
+pub(super) fn summary(chain: &NetworkChain) -> String {
     let state = chain.state();
     let links: Vec<_> = chain.steps.iter().filter(|step| step.state == state).map(|step| step.link.title()).collect();
     match state {
-        State::Good => "healthy".to_owned(),
-        State::Unknown => format!("not known: {}", links.join(", ")),
-        State::Waiting => format!("not there yet: {}", links.join(", ")),
-        State::Broken => format!("broken at {}", links.join(", ")),
+        LinkHealth::Good => "healthy".to_owned(),
+        LinkHealth::Unknown => format!("unknown: {}", links.join(", ")),
+        LinkHealth::Waiting => format!("waiting: {}", links.join(", ")),
+        LinkHealth::Broken => format!("broken at {}", links.join(", ")),
     }
 }
 
-fn mark(state: State) -> char {
+fn mark(state: LinkHealth) -> char {
     match state {
-        State::Good => '✓',
-        State::Unknown => '?',
-        State::Waiting => '…',
-        State::Broken => '✗',
+        LinkHealth::Good => '✓',
+        LinkHealth::Unknown => '?',
+        LinkHealth::Waiting => '…',
+        LinkHealth::Broken => '✗',
     }
 }
 
-fn painted(text: &str, state: State, has_colours: bool) -> String {
+fn colored(text: &str, state: LinkHealth, has_colours: bool) -> String {
     if !has_colours {
         return text.to_owned();
     }
     let colour = match state {
-        State::Good => AnsiColor::Green,
-        State::Unknown => AnsiColor::BrightBlack,
-        State::Waiting => AnsiColor::Yellow,
-        State::Broken => AnsiColor::Red,
+        LinkHealth::Good => AnsiColor::Green,
+        LinkHealth::Unknown => AnsiColor::BrightBlack,
+        LinkHealth::Waiting => AnsiColor::Yellow,
+        LinkHealth::Broken => AnsiColor::Red,
     };
     let style = Style::new().bold().fg_color(Some(colour.into()));
     format!("{style}{text}{style:#}")
 }
 
-/// As `nadmit check` has it.
+/// The level as in `nadmit check`.
 fn level(finding: &Finding) -> &'static str {
     match finding.action {
         Action::Deny => "error",
@@ -82,15 +82,15 @@ fn level(finding: &Finding) -> &'static str {
 }
 
 /// The links whose state changed, one line each.
-pub(super) fn changes(before: Option<&Chain>, now: &Chain) -> Vec<String> {
+pub(super) fn changes(before: Option<&NetworkChain>, now: &NetworkChain) -> Vec<String> {
     let was = |link: Link| before.and_then(|chain| chain.step(link)).map(|step| step.state);
     let changed = now.steps.iter().filter(|step| was(step.link) != Some(step.state));
     changed.map(|step| format!("{} {:14}{}", mark(step.state), step.link.title(), step.says)).collect()
 }
 
 /// One JSON document.
-pub(super) fn json(chain: &Chain, canary: Option<&CanaryJson>) -> String {
-    let document = Document {
+pub(super) fn json(chain: &NetworkChain, canary: Option<&CanaryJson>) -> String {
+    let document = ChainReport {
         version: 1,
         kind: chain.id.kind.name(),
         namespace: &chain.id.namespace,
@@ -103,7 +103,7 @@ pub(super) fn json(chain: &Chain, canary: Option<&CanaryJson>) -> String {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ChainReport<'a> {
     version: u8,
     kind: &'static str,
     namespace: &'a str,
@@ -124,7 +124,7 @@ struct StepJson<'a> {
 }
 
 impl<'a> StepJson<'a> {
-    fn of(step: &'a Step) -> Self {
+    fn of(step: &'a ChainStep) -> Self {
         Self {
             step: step.link.title(),
             state: step.state.name(),
@@ -158,13 +158,13 @@ impl<'a> FindingJson<'a> {
     }
 }
 
-/// What came of a canary.
+/// The result of a canary.
 #[derive(Serialize)]
 pub(super) struct CanaryJson {
-    /// When its NAD was there, and when it was complete, in seconds since the network was created.
+    /// When its NAD existed and when it was complete, in seconds since the network was created.
     pub(super) nad_after: Option<f64>,
     pub(super) complete_after: Option<f64>,
-    /// What could not be removed.
+    /// What could not be deleted.
     pub(super) left: Vec<String>,
 }
 
@@ -175,12 +175,15 @@ mod tests {
     use crate::resources::{NetworkId, NetworkKind};
 
     #[test]
-    fn what_comes_from_outside_stays_text() {
+    fn untrusted_text_is_escaped() {
         let nasty = "n\u{1b}[2J\u{202e}\nx";
         let id = NetworkId { kind: NetworkKind::Sriov, namespace: nasty.to_owned(), name: nasty.to_owned() };
         let findings = vec![finding("nad/schema", Action::Deny, nasty)];
         let (says, help) = (nasty.to_owned(), Some(nasty.to_owned()));
-        let chain = Chain { id, steps: vec![Step { link: Link::Nad, state: State::Broken, says, help, findings }] };
+        let chain = NetworkChain {
+            id,
+            steps: vec![ChainStep { link: Link::Nad, state: LinkHealth::Broken, says, help, findings }],
+        };
         let text = human(&chain, false);
         assert!(!text.contains(|c| visible::is_hidden(c) && c != '\n'), "{text:?}");
         assert_eq!(text.matches("n\\u{1b}[2J\\u{202e}\\nx").count(), 5, "{text}");

@@ -3,7 +3,7 @@
 use super::{INT_POINTER, STR_POINTER};
 use crate::cni::schema::{Field, INT, Type, UINT, UINT32, field};
 
-/// A device that Multus writes over, in this spelling, whatever it holds.
+/// The device, which Multus overwrites in exactly this spelling.
 pub(super) const DEVICE: Field = field("deviceID", Type::Str).quiet();
 
 pub(super) const SRIOV: &[Field] = &[

@@ -11,7 +11,8 @@ use ipam::{DHCP, HOST_LOCAL, STATIC, WHEREABOUTS};
 use super::same_key;
 use super::schema::{Field, INT, STRINGS, Type, field};
 
-/// What Multus and libcni decode in every plugin's config. Values that nobody decodes are listed too: they are no typing errors.
+/// The keys that Multus and libcni decode in every plugin's config. Keys that are not decoded are listed too, so that they do not
+/// count as misspellings.
 pub const COMMON: &[Field] = &[
     field("cniVersion", Type::Str),
     field("name", Type::Str),
@@ -34,7 +35,7 @@ pub const COMMON: &[Field] = &[
 /// What a runtime may pass on to a plugin.
 pub const CAPABILITIES: Type = Type::Map(&Type::Bool);
 
-/// As much of an IPAM section as everybody reads.
+/// The part of an IPAM section that every reader decodes.
 pub const SOME_IPAM: Type = Type::Object(&[field("type", Type::Str).quiet()]);
 
 /// What they decode besides at the top of a list.

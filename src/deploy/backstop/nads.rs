@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::conditions::spelled;
 use super::super::webhooks;
-use super::super::{NAME, WARNINGS};
+use super::super::{NAME, WARN_POLICY};
 use super::parameters::{NAD_VERDICTS, PLUGIN_PATTERN, PLUGINS};
 use super::{Backstop, given, lines};
 use crate::resources::RESOURCE_NAME;
@@ -21,7 +21,7 @@ const STRING: &str = r#""(?:[^"\\]|\\.)*""#;
 /// An expression may cost 1,000,000, and matching costs a fortieth of the product of both lengths. Five patterns of about this length,
 /// each matched against a config that is not longer than this allows, stay below that.
 const PATTERN_LENGTH: usize = 700;
-const MOST_LENGTHS: usize = 6_000_000;
+const MAX_MATCH_COST: usize = 6_000_000;
 /// The same for the search at any place, which is one pattern at a time.
 const SEARCH_LENGTH: usize = 600;
 const MOST_SEARCHED: usize = 36_000_000;
@@ -29,7 +29,7 @@ const MOST_SEARCHED: usize = 36_000_000;
 /// Incomplete NADs are denied.
 pub(super) fn denied() -> Backstop {
     let message = format!(
-        "a plugin in this NAD needs a device, and there is no annotation {RESOURCE_NAME} to take one from: pods that use it hang in \
+        "a plugin in this NAD needs a device, but the NAD has no annotation {RESOURCE_NAME}: pods that use it hang in \
          ContainerCreating (nad/resource-name-missing). Add the annotation {RESOURCE_NAME}: <domain>/<name>, as the node offers the devices; \
          where pods claim their devices (DRA) instead, set `dra: allow` for this namespace in nadmit's policy"
     );
@@ -37,13 +37,13 @@ pub(super) fn denied() -> Backstop {
     incomplete(NAME, applies_to, &message, &["Deny", "Audit"])
 }
 
-/// Where a claim may bring the device, the writer gets a warning.
+/// If the device may come from a claim, the writer gets a warning.
 pub(super) fn warned() -> Backstop {
     let message = format!(
-        "a plugin in this NAD needs a device, and there is no annotation {RESOURCE_NAME}: this works only for pods that claim their device \
+        "a plugin in this NAD needs a device, but the NAD has no annotation {RESOURCE_NAME}: this works only for pods that claim their device \
          (DRA). Others hang in ContainerCreating (nad/resource-name-missing)"
     );
-    incomplete(WARNINGS, "['warn']".to_owned(), &message, &["Warn"])
+    incomplete(WARN_POLICY, "['warn']".to_owned(), &message, &["Warn"])
 }
 
 fn incomplete(name: &str, applies_to: String, message: &str, actions: &'static [&'static str]) -> Backstop {
@@ -58,7 +58,7 @@ fn incomplete(name: &str, applies_to: String, message: &str, actions: &'static [
             json!({ "name": "configured", "expression": format!("{has_config} && {}", given(PLUGIN_PATTERN)) }),
         ],
         variables: [variables("object", ""), variables("oldObject", "_before")].concat(),
-        // Nobody is locked out of a NAD that was incomplete before.
+        // NADs that were already incomplete can still be updated.
         validations: vec![json!({
             "expression": "!variables.lacks || variables.lacks_before",
             "message": message,
@@ -73,7 +73,7 @@ fn has_annotation(object: &str) -> String {
     format!("has({object}.metadata.annotations) && '{RESOURCE_NAME}' in {object}.metadata.annotations")
 }
 
-/// Whether an object names no resource, in CEL. Multus takes an empty annotation for none.
+/// Whether an object has no resourceName, in CEL. Multus treats an empty annotation as absent.
 fn unnamed(object: &str) -> String {
     format!("!({}) || {object}.metadata.annotations['{RESOURCE_NAME}'] == ''", has_annotation(object))
 }
@@ -114,7 +114,7 @@ fn variables(object: &str, suffix: &str) -> Vec<Value> {
     let exists = if object == "object" { "true" } else { "request.operation == 'UPDATE'" };
     let has_config = format!("{exists} && has({object}.spec) && has({object}.spec.config)");
     let lacks = format!(
-        "{config}.size() * ({pattern}.size() + {PATTERN_LENGTH}) < {MOST_LENGTHS} ? \
+        "{config}.size() * ({pattern}.size() + {PATTERN_LENGTH}) < {MAX_MATCH_COST} ? \
          variables.has_device{suffix} || (!variables.is_balanced{suffix} && variables.names_device{suffix}) : \
          variables.names_device{suffix}"
     );

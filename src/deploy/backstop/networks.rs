@@ -1,10 +1,9 @@
-//! The backstop for networks: text that leaves its place in the operator's template, by which its author would have the operator create an
-//! object of their choosing. `network/render-unsafe` decides that by rendering; here patterns stand for it, each of which matches only
-//! what the rule denies, too.
+//! The backstop for networks: template injection, by which an author would make the operator create an object of their choice.
+//! `network/render-unsafe` decides that by rendering; here patterns approximate it, each matching only what the rule denies, too.
 
 use serde_json::{Value, json};
 
-use super::super::{INJECTION, webhooks};
+use super::super::{INJECTION_POLICY, webhooks};
 use super::Backstop;
 use super::parameters::NETWORK_VERDICTS;
 
@@ -25,7 +24,7 @@ pub(super) fn denied() -> Backstop {
         validation("metadata", "name", &format!("{ENDS_VALUE}|{STARTS_OTHERWISE}")),
         validation("spec", "resourceName", ENDS_VALUE),
         validation("spec", "networkNamespace", &format!("{ENDS_VALUE}|{STARTS_OTHERWISE}")),
-        // The operator takes all blanks out of it.
+        // The operator removes all spaces from it.
         validation("spec", "ipam", LONE_QUOTE),
     ];
     for field in ["capabilities", "metaPlugins"] {
@@ -35,7 +34,7 @@ pub(super) fn denied() -> Backstop {
         validations.push(validation("spec", field, &format!("{LONE_QUOTE}|{NEXT_OBJECT}|{ENDS_TEXT}")));
     }
     Backstop {
-        name: INJECTION.to_owned(),
+        name: INJECTION_POLICY.to_owned(),
         rule: webhooks::networks(),
         verdicts: NETWORK_VERDICTS,
         applies_to: "['deny']".to_owned(),
@@ -46,13 +45,13 @@ pub(super) fn denied() -> Backstop {
     }
 }
 
-/// What matching a pattern may cost, as the product of both lengths: a part of what the API server allows. An expression that costs more is
-/// an error, which lets the write pass.
-const MOST_LENGTHS: usize = 25_000_000;
+/// The maximum match cost as the product of both lengths: a part of the API server's limit. An expression that exceeds the limit
+/// is an error, which lets the write pass.
+const MAX_MATCH_COST: usize = 25_000_000;
 
-/// A field must not match the pattern, unless it did before and has not changed. One that is too long to be matched is nobody's.
+/// A field must not match the pattern, unless it is unchanged. One that is too long to match is denied.
 fn validation(part: &str, field: &str, pattern: &str) -> Value {
-    let most = MOST_LENGTHS / pattern.len();
+    let most = MAX_MATCH_COST / pattern.len();
     let has = |object: &str| format!("has({object}.{part}) && has({object}.{part}.{field})");
     let is_unchanged = format!(
         "request.operation == 'UPDATE' && {} && oldObject.{part}.{field} == object.{part}.{field}",
@@ -64,7 +63,7 @@ fn validation(part: &str, field: &str, pattern: &str) -> Value {
             has("object")
         ),
         "message": format!(
-            "{part}.{field} leaves its place in the operator's template: an object of another form would be created with the operator's \
+            "{part}.{field} injects into the operator's template: another object would be created with the operator's \
              rights (network/render-unsafe). Remove line breaks, quotes and `---` lines from it"
         ),
         "reason": "Invalid",

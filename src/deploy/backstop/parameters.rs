@@ -13,9 +13,9 @@ use crate::policy::rules::rendering::RENDER_UNSAFE;
 use crate::policy::{Dra, FailurePolicy, Policy, Rule};
 use crate::resources::{NADS, NetworkKind};
 
-/// What is done about incomplete NADs, by namespace.
+/// The verdicts on incomplete NADs, by namespace.
 pub(super) const NAD_VERDICTS: &str = "backstop.nadmit.io/nads";
-/// What is done about template injection, by namespace.
+/// The verdicts on template injection, by namespace.
 pub(super) const NETWORK_VERDICTS: &str = "backstop.nadmit.io/networks";
 /// The users that are never denied anything, one per line.
 pub(super) const USERS: &str = "backstop.nadmit.io/exempt-users";
@@ -27,7 +27,7 @@ pub(super) const PLUGINS: &str = "backstop.nadmit.io/device-plugins";
 pub(super) const PLUGIN_PATTERN: &str = "backstop.nadmit.io/device-plugin-pattern";
 
 /// All annotations of an object together may have 256 KiB; a write with more would fail, and nadmit would not be registered.
-const MOST_BYTES: usize = 128 * 1024;
+const MAX_BYTES: usize = 128 * 1024;
 
 /// The annotations that hold the parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Parameters {
             (PLUGIN_PATTERN, pattern.join("|")),
         ];
         let size: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
-        let fits = size <= MOST_BYTES;
+        let fits = size <= MAX_BYTES;
         let nothing =
             |key| (key, if [NAD_VERDICTS, NETWORK_VERDICTS].contains(&key) { "pass:*" } else { "" }.to_owned());
         let annotations =
@@ -64,10 +64,10 @@ impl Parameters {
     }
 }
 
-/// What is done about an incomplete NAD in a namespace.
+/// The verdict on an incomplete NAD in a namespace.
 ///
-/// Where the webhook that completes NADs fails closed, the API server denies every NAD with a device plugin while nadmit is down, and
-/// nadmit itself judges, counts and explains them while it is up: the policies stay out of its way.
+/// If the webhook that completes NADs fails closed, the API server denies every NAD with a device plugin while nadmit is down,
+/// and nadmit judges, counts and explains them while it is up: the backstop is then not needed.
 fn nad_verdict(policy: &Policy, namespace: &str, has_dra_driver: bool) -> &'static str {
     if policy.failure_of_repairs() == FailurePolicy::Fail || !policy.denies(&MISSING, namespace) {
         return "pass";
@@ -75,7 +75,7 @@ fn nad_verdict(policy: &Policy, namespace: &str, has_dra_driver: bool) -> &'stat
     match policy.scope(namespace).dra() {
         Some(Dra::Allow) => "warn",
         None if has_dra_driver => "warn",
-        // An empty annotation breaks another rule, which may be switched off.
+        // An empty annotation violates another rule, which may be disabled.
         _ if policy.denies(&MALFORMED, namespace) => "deny",
         _ => "deny-absent",
     }
@@ -110,7 +110,7 @@ fn verdicts(policy: &Policy, of: impl Fn(&str) -> &'static str) -> String {
     lines
 }
 
-/// The exceptions that hold today. While nadmit is down for longer than that they go on: the API server has no calendar.
+/// The exceptions that hold today. While nadmit is down they do not expire: CEL has no current date.
 fn exceptions(policy: &Policy, today: Date) -> Vec<String> {
     let mut lines = Vec::new();
     for exception in policy.exceptions.iter().filter(|exception| today <= exception.expires) {
@@ -156,7 +156,7 @@ mod tests {
     const OPEN: &str = "failurePolicy: {mutateNads: Ignore}\n";
 
     #[test]
-    fn a_verdict_is_deny_only_where_the_rule_denies() {
+    fn backstop_denies_only_where_the_rule_denies() {
         let policy = format!(
             "{OPEN}namespaces:
 - {{names: [lab*], mode: audit}}
@@ -194,7 +194,7 @@ exempt: {{namespaces: [free, \"free-*\"]}}
 
     /// The lines decide as the policy does, whatever patterns it has.
     #[test]
-    fn lines_decide_as_the_policy_does() {
+    fn parameter_lines_match_the_policy() {
         let names = ["a", "a*", "ab", "ab*", "abc*", "b*", "*", "c-"];
         let policies = names.iter().flat_map(|first| names.iter().map(move |second| (first, second)));
         for (first, second) in policies {
@@ -211,7 +211,7 @@ exempt: {{namespaces: [free, \"free-*\"]}}
     }
 
     #[test]
-    fn where_the_webhook_fails_closed_it_decides_alone() {
+    fn backstop_passes_where_the_webhook_fails_closed() {
         assert_eq!(value(&of("{}", false), NAD_VERDICTS), "pass:*");
         assert_eq!(value(&of("{}", false), NETWORK_VERDICTS), "deny:*");
         assert_eq!(value(&of(OPEN, false), NAD_VERDICTS), "deny:*");
@@ -220,7 +220,7 @@ exempt: {{namespaces: [free, \"free-*\"]}}
     }
 
     #[test]
-    fn exceptions_hold_until_their_day() {
+    fn exceptions_hold_until_they_expire() {
         let exception = |rule: &str, more: &str, expires: &str| {
             format!("- {{rule: {rule}, namespace: legacy, name: old, reason: r, expires: {expires}{more}}}\n")
         };
@@ -236,7 +236,7 @@ exempt: {{namespaces: [free, \"free-*\"]}}
     }
 
     #[test]
-    fn plugins_and_users_are_lists_and_too_many_switch_it_off() {
+    fn too_many_parameters_disable_the_backstop() {
         let parameters =
             of("{devicePlugins: [my-sriov], exempt: {users: [\"system:serviceaccount:backup:*\", a b]}}", false);
         assert_eq!(value(&parameters, PLUGINS), "sriov\nib-sriov\nmy-sriov");

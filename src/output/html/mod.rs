@@ -1,50 +1,51 @@
-//! A report as one page that needs nothing else: no network, no other file. It is light or dark as its reader likes, prints, and can be
-//! searched and filtered.
+//! A self-contained HTML report: no network, no other files. It supports light and dark mode, printing, search and filters.
 //!
-//! The end of its address says what is shown at once: `#q=words` searches, `&only=value` filters the tables that have this value, and
-//! `&open=1` opens every row that can be opened. Without scripts all is shown, and all is open.
+//! The URL fragment sets the initial view: `#q=words` searches, `&only=value` filters the tables that have this value, and
+//! `&open=1` opens every row. Without scripts everything is shown and open.
 
+mod report;
 mod rows;
 
 use std::fmt::Write as _;
 
-pub(crate) use rows::{Block, Cell, Row};
+pub use report::Html;
+pub(crate) use rows::{Block, Cell, HtmlRow};
 
 use crate::visible;
 
-/// What runs in the page and how it looks, and nothing else does: a browser compares these with what it finds.
+/// The script and style of the page; the Content-Security-Policy allows only these, by hash.
 const SCRIPT: &str = concat!("\n", include_str!("page.js"));
 const SCRIPT_HASH: &str = "sha256-/FhDy3Pk7WBfOgV0kBtfziijSKvZpXkrwHlCt0YbR4I=";
 const STYLE: &str = concat!("\n", include_str!("page.css"));
 const STYLE_HASH: &str = "sha256-LYWjRXdFGanm903SLiZfZE3+aIUxFAEIW6E3DjtmNlc=";
 
 /// A page.
-pub(crate) struct Page<'a> {
+pub(crate) struct HtmlPage<'a> {
     /// What it is about.
     pub(crate) title: &'a str,
     /// The figures at the top: a number, and what it counts.
     pub(crate) figures: Vec<(String, &'static str)>,
     /// The tables below.
-    pub(crate) tables: Vec<Table>,
-    /// What stands at the end.
+    pub(crate) tables: Vec<HtmlTable>,
+    /// Notes at the end.
     pub(crate) notes: Vec<String>,
 }
 
 /// A table. It is searched by its text, and can be filtered by one of its columns.
-pub(crate) struct Table {
+pub(crate) struct HtmlTable {
     /// What is in it.
     pub(crate) title: &'static str,
-    /// What stands over the columns.
+    /// The column titles.
     pub(crate) head: Vec<&'static str>,
     /// What is below.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<HtmlRow>,
     /// The column to filter by.
     pub(crate) filter: usize,
     /// How many columns, from the left, hold text; the others hold numbers.
     pub(crate) texts: usize,
 }
 
-impl Page<'_> {
+impl HtmlPage<'_> {
     /// The whole page.
     pub(crate) fn render(&self) -> String {
         let title = escaped(self.title);
@@ -68,7 +69,7 @@ impl Page<'_> {
     }
 }
 
-impl Table {
+impl HtmlTable {
     fn render(&self, out: &mut String) {
         let _ = writeln!(out, "<section><h2>{} <span class=\"count\"></span></h2>", escaped(self.title));
         if self.rows.is_empty() {
@@ -85,7 +86,7 @@ impl Table {
     }
 }
 
-/// Text as it may stand anywhere in a page.
+/// Text escaped for HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in visible::lines(text).chars() {
@@ -107,7 +108,7 @@ mod tests {
 
     /// A browser runs the script only if its hash is the one in the page's head.
     #[test]
-    fn the_hashes_are_those_of_script_and_style() {
+    fn csp_hashes_match_script_and_style() {
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let hashes =
             provider.cipher_suites.iter().filter_map(|suite| suite.tls13()).map(|suite| suite.common.hash_provider);
@@ -116,13 +117,13 @@ mod tests {
             let hash = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, sha256.hash(text.as_bytes()));
             assert_eq!(format!("sha256-{hash}"), want);
         }
-        let html = Page { title: "t", figures: Vec::new(), tables: Vec::new(), notes: Vec::new() }.render();
+        let html = HtmlPage { title: "t", figures: Vec::new(), tables: Vec::new(), notes: Vec::new() }.render();
         assert!(html.contains(&format!("script-src '{SCRIPT_HASH}'")) && !html.contains("unsafe"));
         assert!(html.contains(&format!("<script>{SCRIPT}</script>")));
     }
 
     #[test]
-    fn what_comes_from_outside_stays_text() {
+    fn untrusted_text_is_escaped() {
         let nasty = "<script>alert('x')</script>\" onload=\"y\u{1b}\u{202e}&";
         let strip = Cell::Strip(vec![(0.5, nasty.to_owned())]);
         let blocks = vec![
@@ -130,9 +131,9 @@ mod tests {
             Block::preformatted(nasty, nasty),
             Block::diff(nasty, &format!("+{nasty}\n-{nasty}\n")),
         ];
-        let row = Row { cells: vec![nasty.to_owned().into(), strip], details: blocks };
-        let table = Table { title: "t", head: vec!["h"], rows: vec![row], filter: 0, texts: 1 };
-        let page = Page {
+        let row = HtmlRow { cells: vec![nasty.to_owned().into(), strip], details: blocks };
+        let table = HtmlTable { title: "t", head: vec!["h"], rows: vec![row], filter: 0, texts: 1 };
+        let page = HtmlPage {
             title: nasty,
             figures: vec![(nasty.to_owned(), "f")],
             tables: vec![table],

@@ -1,4 +1,4 @@
-//! The rows of a table: what stands in their cells, and what they hold back until they are opened.
+//! HtmlTable rows: their cells, and the details that open on demand.
 
 use std::fmt::Write as _;
 
@@ -6,18 +6,18 @@ use super::escaped;
 
 /// A row. With details it can be opened.
 #[derive(Default)]
-pub(crate) struct Row {
+pub(crate) struct HtmlRow {
     /// The cells.
     pub(crate) cells: Vec<Cell>,
     /// What is shown below it when it is opened; often nothing.
     pub(crate) details: Vec<Block>,
 }
 
-/// What stands in a cell.
+/// The content of a cell.
 pub(crate) enum Cell {
     /// Text, or a number.
     Text(String),
-    /// Moments on a line of time, each between 0 and 1, and what there is to say of it.
+    /// Marks on a timeline, each between 0 and 1, with a label.
     Strip(Vec<(f64, String)>),
 }
 
@@ -25,11 +25,11 @@ pub(crate) enum Cell {
 pub(crate) struct Block {
     title: String,
     text: String,
-    kind: Kind,
+    kind: BlockKind,
 }
 
 #[derive(PartialEq)]
-enum Kind {
+enum BlockKind {
     Text,
     Preformatted,
     Diff,
@@ -41,7 +41,7 @@ impl From<String> for Cell {
     }
 }
 
-impl From<Vec<String>> for Row {
+impl From<Vec<String>> for HtmlRow {
     fn from(cells: Vec<String>) -> Self {
         Self { cells: cells.into_iter().map(Cell::from).collect(), details: Vec::new() }
     }
@@ -50,31 +50,31 @@ impl From<Vec<String>> for Row {
 impl Block {
     /// A few words.
     pub(crate) fn text(title: &str, text: &str) -> Self {
-        Self { title: title.to_owned(), text: text.to_owned(), kind: Kind::Text }
+        Self { title: title.to_owned(), text: text.to_owned(), kind: BlockKind::Text }
     }
 
     /// Text of which every blank counts, such as a config.
     pub(crate) fn preformatted(title: &str, text: &str) -> Self {
-        Self { kind: Kind::Preformatted, ..Self::text(title, text) }
+        Self { kind: BlockKind::Preformatted, ..Self::text(title, text) }
     }
 
-    /// A unified diff; what is added and what is removed are told apart by more than their sign.
+    /// A unified diff; additions and removals are styled.
     pub(crate) fn diff(title: &str, text: &str) -> Self {
-        Self { kind: Kind::Diff, ..Self::text(title, text) }
+        Self { kind: BlockKind::Diff, ..Self::text(title, text) }
     }
 
     fn render(&self, out: &mut String) {
         let _ = write!(out, "<h3>{}</h3>", escaped(&self.title));
         let _ = match self.kind {
-            Kind::Text => write!(out, "<p>{}</p>", escaped(&self.text)),
+            BlockKind::Text => write!(out, "<p>{}</p>", escaped(&self.text)),
             // The first line break after the tag is dropped by every browser; without one it would be the text's own.
-            Kind::Preformatted => write!(out, "<pre>\n{}</pre>", escaped(&self.text)),
-            Kind::Diff => write!(out, "<pre class=\"diff\">\n{}</pre>", diff(&self.text)),
+            BlockKind::Preformatted => write!(out, "<pre>\n{}</pre>", escaped(&self.text)),
+            BlockKind::Diff => write!(out, "<pre class=\"diff\">\n{}</pre>", diff(&self.text)),
         };
     }
 }
 
-impl Row {
+impl HtmlRow {
     /// The row, and its details as a second one, in a `tbody` of their own: they are shown and hidden together.
     pub(super) fn render(&self, texts: usize, out: &mut String) {
         *out += "<tbody><tr>";
@@ -97,7 +97,7 @@ impl Row {
     }
 }
 
-/// Each line of a diff in an element that says what becomes of it.
+/// Each line of a diff in an element for its kind.
 fn diff(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for (number, line) in text.lines().enumerate() {
@@ -126,7 +126,7 @@ fn strip(moments: &[(f64, String)], out: &mut String) {
         moments.len()
     );
     for (at, label) in moments {
-        // A moment that is no number stands at the beginning.
+        // An invalid mark is placed at the start.
         let at = if at.is_nan() { 0.0 } else { at.clamp(0.0, 1.0) } * WIDTH;
         let _ = write!(out, "<path class=\"mark\" d=\"M{at:.1} 2v12\"><title>{}</title></path>", escaped(label));
     }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_diff_shows_what_becomes_of_each_line() {
+    fn diff_marks_added_and_removed_lines() {
         // (diff, page)
         let table = [
             ("", ""),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_stay_on_their_line() {
+    fn timeline_marks_stay_in_range() {
         let mut out = String::new();
         let moments = [0.25, -1.0, 7.0, f64::NAN].map(|at| (at, "m".to_owned()));
         strip(&moments, &mut out);
@@ -164,14 +164,14 @@ mod tests {
 
     #[test]
     fn only_a_row_with_details_can_be_opened() {
-        let rendered = |row: Row| {
+        let rendered = |row: HtmlRow| {
             let mut out = String::new();
             row.render(1, &mut out);
             out
         };
-        let plain = Row::from(vec!["a".to_owned(), "1".to_owned()]);
+        let plain = HtmlRow::from(vec!["a".to_owned(), "1".to_owned()]);
         assert_eq!(rendered(plain), "<tbody><tr><td>a</td><td class=\"number\">1</td></tr></tbody>\n");
-        let mut row = Row::from(vec!["a".to_owned(), "1".to_owned()]);
+        let mut row = HtmlRow::from(vec!["a".to_owned(), "1".to_owned()]);
         row.details = vec![Block::preformatted("Config", "\n  x")];
         let opened = rendered(row);
         assert!(

@@ -9,33 +9,34 @@ pub(crate) use name::{is_name, unusable};
 
 use crate::cni::{Config, Plugin, edit};
 use crate::json::escape;
-use crate::policy::file::{Scope, Write};
+use crate::policy::file::WriteTarget;
 use crate::policy::finding::{Findings, Repair};
 use crate::policy::rules::nad_device::{MALFORMED, MISMATCH, MISSING, STATIC_DEVICE, named};
-use crate::policy::{Facts, Finding, Lookup, NetworkFact, Wanted};
+use crate::policy::scope::NamespaceScope;
+use crate::policy::{Facts, Finding, Lookup, MissingFact, NetworkFact};
 use crate::resources::{Nad, NetworkKind, OWNER_REF, RESOURCE_NAME};
 
-/// The key in the plugin's config that the operator's users look for. Multus does not read it.
+/// The key in the plugin's config that users look for. Multus does not read it.
 const KEY: &str = "resourceName";
 
-/// What the rules about a NAD's resourceName look at.
-pub(crate) struct Question<'a> {
+/// The input of the rules on a NAD's resourceName.
+pub(crate) struct ResourceNameCheck<'a> {
     pub(crate) nad: &'a Nad<'a>,
     pub(crate) config: &'a Config<'a>,
     pub(crate) facts: &'a Facts,
-    pub(crate) scope: &'a Scope<'a>,
+    pub(crate) scope: &'a NamespaceScope<'a>,
     /// Whether the operator is the writer.
     pub(crate) operator: bool,
 }
 
-/// The value a NAD should have, and whose word that is.
-struct Answer<'a> {
+/// The value a NAD should have, and its source.
+struct ExpectedName<'a> {
     value: Cow<'a, str>,
-    source: Source,
+    source: NameSource,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum NameSource {
     /// The operator just rendered it from the network.
     Operator,
     /// The network that owns the NAD.
@@ -45,31 +46,31 @@ enum Source {
     Namespace,
 }
 
-impl Source {
-    /// Whether the network itself speaks, directly or through the operator.
+impl NameSource {
+    /// Whether the value comes from the network, directly or through the operator.
     fn is_network(self) -> bool {
         matches!(self, Self::Operator | Self::Owner)
     }
 
-    fn words(self) -> &'static str {
+    fn phrase(self) -> &'static str {
         match self {
-            Self::Operator | Self::Annotation => "the annotation says",
-            Self::Owner => "the owning network says",
-            Self::Config => "the config says",
-            Self::Namespace => "the policy says for this namespace",
+            Self::Operator | Self::Annotation => "given by the annotation",
+            Self::Owner => "given by the owning network",
+            Self::Config => "given by the config",
+            Self::Namespace => "given by the policy for this namespace",
         }
     }
 }
 
 /// Judges the resourceName of a NAD.
-pub(crate) fn check(question: &Question<'_>, out: &mut Findings<'_>) {
-    let Question { nad, config, scope, .. } = question;
+pub(crate) fn check(question: &ResourceNameCheck<'_>, out: &mut Findings<'_>) {
+    let ResourceNameCheck { nad, config, scope, .. } = question;
     let annotation = nad.meta.annotation(RESOURCE_NAME);
     let mut devices: Vec<&Plugin<'_>> = config.plugins.iter().filter(|plugin| needs_device(plugin, scope)).collect();
     let all = devices.len();
     devices.retain(|plugin| !has_fixed_device(plugin, out));
     if devices.is_empty() {
-        // What has a fixed device needs no name, and a name on what needs no device does little harm.
+        // A plugin with a fixed device needs no name, and a name without a device plugin is mostly harmless.
         let claims = |name: &str| scope.allows_dra() && is_unqualified(name);
         if let Some(name) = annotation.as_deref().filter(|name| all == 0 && unusable(name).is_some() && !claims(name)) {
             malformed_annotation(name, out).at_most_warn();
@@ -81,7 +82,7 @@ pub(crate) fn check(question: &Question<'_>, out: &mut Findings<'_>) {
     }
     let answer = question.answer(annotation.as_deref(), &devices);
     if let Some(wanted) = question.wanted(answer.as_ref()) {
-        out.wants(wanted);
+        out.request(wanted);
     }
     let repaired = question.check_annotation(annotation.as_deref(), answer.as_ref(), &devices, out);
     if !repaired {
@@ -89,7 +90,7 @@ pub(crate) fn check(question: &Question<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// Notes a `deviceID` that is fixed in the config.
+/// Reports a `deviceID` that is fixed in the config.
 fn has_fixed_device(plugin: &Plugin<'_>, out: &mut Findings<'_>) -> bool {
     let Some(fixed) = plugin.object.get("deviceID") else { return false };
     let Some(device) = fixed.value.as_str().filter(|device| !device.is_empty()) else { return false };
@@ -97,12 +98,12 @@ fn has_fixed_device(plugin: &Plugin<'_>, out: &mut Findings<'_>) -> bool {
         &STATIC_DEVICE,
         fixed.key_span,
         format!("`deviceID` is fixed to {device}: every pod gets this one device, on whatever node it runs"),
-        "leave `deviceID` out and name the resource the devices are offered under in the annotation k8s.v1.cni.cncf.io/resourceName",
+        "remove `deviceID` and name the resource in the annotation k8s.v1.cni.cncf.io/resourceName",
     );
     true
 }
 
-fn needs_device(plugin: &Plugin<'_>, scope: &Scope<'_>) -> bool {
+fn needs_device(plugin: &Plugin<'_>, scope: &NamespaceScope<'_>) -> bool {
     scope.needs_device(plugin.kind) || plugin.kind_in_text.is_some_and(|kind| scope.needs_device(kind))
 }
 
@@ -112,29 +113,29 @@ fn malformed_annotation<'o>(name: &str, out: &'o mut Findings<'_>) -> &'o mut Fi
     out.object(
         &MALFORMED,
         pointer,
-        format!("the annotation k8s.v1.cni.cncf.io/resourceName is \"{name}\", which {problem}; no pod is ever given a device under that name"),
+        format!("the annotation k8s.v1.cni.cncf.io/resourceName is \"{name}\", which {problem}; no pod ever gets a device under that name"),
         "write <domain>/<name> exactly as the node offers it: `kubectl get node -o yaml` shows it under status.allocatable",
     )
 }
 
-/// What becomes of pods when no device is handed over to a plugin that needs one.
-fn hang(kind: &str) -> &'static str {
+/// What happens to pods if a plugin that needs a device gets none.
+fn consequence(kind: &str) -> &'static str {
     match kind {
         "sriov" => "pods that use it hang in ContainerCreating with \"VF pci addr is required\"",
-        "ib-sriov" => "pods that use it hang in ContainerCreating for want of a deviceID",
+        "ib-sriov" => "pods that use it hang in ContainerCreating without a deviceID",
         _ => "pods that use it get no device",
     }
 }
 
-impl Question<'_> {
+impl ResourceNameCheck<'_> {
     /// The network that renders this NAD: the one it names, or the only one there is. A network that renders elsewhere may be
-    /// named, but has no say here.
+    /// named, but is ignored here.
     fn owner(&self) -> Option<&NetworkFact> {
         let meta = &self.nad.meta;
         let renders_this = |network: &&NetworkFact| self.is_rendered_by(network);
         match (&self.facts.named_owner, self.facts.networks_here.as_slice()) {
             (Lookup::Found(network), _) => Some(network).filter(renders_this),
-            // Two networks that claim one NAD: neither is known to be its owner.
+            // If two networks render this NAD, its owner is not known.
             (_, [only]) if meta.owner().is_none() => Some(only).filter(renders_this),
             _ => None,
         }
@@ -148,7 +149,7 @@ impl Question<'_> {
             && self.scope.policy.may_render(network, &meta.namespace, self.facts)
     }
 
-    /// The network that has a name for the devices, where only the domain in front of it is not known.
+    /// The owning network, if only the prefix of its resource name is not known.
     fn lacks_prefix(&self) -> Option<&NetworkFact> {
         let is_stated = self.facts.operators.known().iter().any(|operator| operator.prefix.is_some());
         if is_stated || self.scope.prefix(self.facts).is_some() {
@@ -159,21 +160,21 @@ impl Question<'_> {
         known.filter(|network| self.is_rendered_by(network)).find(|network| is_name(&network.resource_name))
     }
 
-    /// The network whose word would go before that answer, where nobody has looked for it.
-    fn wanted(&self, answer: Option<&Answer<'_>>) -> Option<Wanted> {
+    /// The network that would override that value, if it has not been read yet.
+    fn wanted(&self, answer: Option<&ExpectedName<'_>>) -> Option<MissingFact> {
         if answer.is_some_and(|answer| answer.source.is_network()) {
             return None;
         }
         let owner = self.nad.meta.owner();
         let is_unknown = match owner {
             Some(_) => self.facts.named_owner == Lookup::Unknown,
-            // A name that somebody wrote by hand is taken at its word.
+            // A name that was written by hand is accepted.
             None => answer.is_none() && !self.facts.knows_networks,
         };
-        is_unknown.then(|| Wanted::Owner { named: owner, kinds: self.kinds(), is_vital: answer.is_none() })
+        is_unknown.then(|| MissingFact::Owner { named: owner, kinds: self.kinds(), is_required: answer.is_none() })
     }
 
-    /// The kinds of network that call one of the plugins; all of them where none does, as somebody's template may call another.
+    /// The kinds of network that use one of the plugins; all of them if none does, as a customized template may use another.
     fn kinds(&self) -> Vec<NetworkKind> {
         let calls = |kind: &NetworkKind| self.config.plugins.iter().any(|plugin| plugin.kind == kind.plugin());
         let kinds: Vec<_> = NetworkKind::ALL.into_iter().filter(calls).collect();
@@ -188,39 +189,39 @@ impl Question<'_> {
     }
 
     /// The first source that has a value.
-    fn answer<'q>(&'q self, annotation: Option<&'q str>, devices: &[&'q Plugin<'q>]) -> Option<Answer<'q>> {
+    fn answer<'q>(&'q self, annotation: Option<&'q str>, devices: &[&'q Plugin<'q>]) -> Option<ExpectedName<'q>> {
         let usable = annotation.filter(|name| is_usable(name));
         if let (true, Some(value)) = (self.operator, usable) {
-            return Some(Answer { value: value.into(), source: Source::Operator });
+            return Some(ExpectedName { value: value.into(), source: NameSource::Operator });
         }
         let in_config =
             devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| unusable(name).is_none());
-        if let Some(value) = self.owners_value(annotation.and_then(domain).or_else(|| in_config.and_then(domain))) {
-            return Some(Answer { value: value.into(), source: Source::Owner });
+        if let Some(value) = self.owner_value(annotation.and_then(domain).or_else(|| in_config.and_then(domain))) {
+            return Some(ExpectedName { value: value.into(), source: NameSource::Owner });
         }
         let rest = [
-            (usable, Source::Annotation),
-            (in_config, Source::Config),
-            (self.scope.default_resource_name(), Source::Namespace),
+            (usable, NameSource::Annotation),
+            (in_config, NameSource::Config),
+            (self.scope.default_resource_name(), NameSource::Namespace),
         ];
-        rest.into_iter().find_map(|(value, source)| Some(Answer { value: value?.into(), source }))
+        rest.into_iter().find_map(|(value, source)| Some(ExpectedName { value: value?.into(), source }))
     }
 
     /// `<prefix>/<spec.resourceName>` of the owner. A domain that the object has already is kept.
-    fn owners_value(&self, present: Option<&str>) -> Option<String> {
+    fn owner_value(&self, present: Option<&str>) -> Option<String> {
         let owner = self.owner()?;
         let prefix = self.scope.prefix(self.facts).map(|prefix| prefix.value);
         let value = [present.or(prefix)?, "/", &owner.resource_name].concat();
         unusable(&value).is_none().then_some(value)
     }
 
-    /// Everything that gives annotation and config that value, as far as policy wants it there.
+    /// The repairs that set annotation and config to that value, as far as the policy allows.
     fn repairs(&self, value: &str, devices: &[&Plugin<'_>]) -> Vec<Repair> {
         let mut repairs = Vec::with_capacity(1 + devices.len());
         repairs.push(Repair::Annotate(RESOURCE_NAME, value.to_owned()));
         let write = self.scope.policy.resource_name.write;
         for plugin in devices {
-            if write != Write::Annotation {
+            if write != WriteTarget::Annotation {
                 repairs.extend(self.write_config(plugin, value));
             }
         }
@@ -228,18 +229,18 @@ impl Question<'_> {
     }
 
     fn write_config(&self, plugin: &Plugin<'_>, value: &str) -> Option<Repair> {
-        // A key that says the same under another domain stays as it is.
+        // A key with the same name under another domain is left unchanged.
         if plugin.object.str_of(KEY).is_some_and(|name| unusable(name).is_none() && own_name(name) == own_name(value)) {
             return None;
         }
         edit::set_string(self.config.document, plugin.written, KEY, value, plugin.type_member).map(Repair::Config)
     }
 
-    /// Looks at the annotation; true if it is to be repaired, and the config with it.
+    /// Checks the annotation; true if it will be repaired, and the config with it.
     fn check_annotation(
         &self,
         annotation: Option<&str>,
-        answer: Option<&Answer<'_>>,
+        answer: Option<&ExpectedName<'_>>,
         devices: &[&Plugin<'_>],
         out: &mut Findings<'_>,
     ) -> bool {
@@ -247,12 +248,12 @@ impl Question<'_> {
             self.missing(answer, devices, out);
             return true;
         };
-        let from_network = answer.filter(|answer| answer.source == Source::Owner);
+        let from_network = answer.filter(|answer| answer.source == NameSource::Owner);
         if !is_usable(name) || (is_unqualified(name) && !self.scope.allows_dra()) {
             let finding = malformed_annotation(name, out);
             if let Some(answer) = from_network {
-                finding.mended_by(self.repairs(&answer.value, devices));
-                finding.help = format!("it becomes {}, as {}", answer.value, answer.source.words());
+                finding.with_repairs(self.repairs(&answer.value, devices));
+                finding.help = format!("it becomes {}, as {}", answer.value, answer.source.phrase());
                 return true;
             }
             if is_unqualified(name) {
@@ -274,9 +275,9 @@ impl Question<'_> {
                 &MISMATCH,
                 pointer(),
                 message,
-                format!("it becomes {}; to change it, change the network", answer.value),
+                format!("nadmit sets it to {}; change the network to change it", answer.value),
             )
-            .mended_by(self.repairs(&answer.value, devices));
+            .with_repairs(self.repairs(&answer.value, devices));
             return true;
         }
         let expected = self.scope.prefix(self.facts).filter(|prefix| !prefix.assumed);
@@ -291,31 +292,30 @@ impl Question<'_> {
                 &MISMATCH,
                 pointer(),
                 message,
-                "it stays as it is; make sure that nodes offer the resource under this name",
+                "check that nodes offer the resource under this name; nadmit leaves it unchanged",
             )
             .at_most_warn();
         }
         false
     }
 
-    fn missing(&self, answer: Option<&Answer<'_>>, devices: &[&Plugin<'_>], out: &mut Findings<'_>) {
+    fn missing(&self, answer: Option<&ExpectedName<'_>>, devices: &[&Plugin<'_>], out: &mut Findings<'_>) {
         let kind = devices.first().map_or("sriov", |plugin| plugin.kind);
         let pointer = if self.nad.meta.has_annotations() { "/metadata/annotations" } else { "/metadata" };
-        // This is said of nearly every NAD that the operator writes.
-        let wants =
-            " plugin needs a device, and there is no annotation k8s.v1.cni.cncf.io/resourceName to take one from: ";
-        let message = ["the ", kind, wants, hang(kind)].concat();
+        // Built without `format!`: nearly every NAD that the operator writes gets this message.
+        let wants = " plugin needs a device, but the NAD has no annotation k8s.v1.cni.cncf.io/resourceName: ";
+        let message = ["the ", kind, wants, consequence(kind)].concat();
         match answer {
             Some(answer) => {
-                let help = ["it becomes ", &answer.value, ", as ", answer.source.words()].concat();
-                out.object(&MISSING, pointer, message, help).mended_by(self.repairs(&answer.value, devices));
+                let help = ["it becomes ", &answer.value, ", as ", answer.source.phrase()].concat();
+                out.object(&MISSING, pointer, message, help).with_repairs(self.repairs(&answer.value, devices));
             }
             None => {
                 let unqualified =
                     devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| is_unqualified(name));
                 let help = match (unqualified, self.lacks_prefix()) {
                     (None, Some(network)) => format!(
-                        "its network's resourceName is `{name}`, but no operator is known that states its RESOURCE_PREFIX: set `resourceName: \
+                        "its network's resourceName is `{name}`, but the RESOURCE_PREFIX of the operator is not known: set `resourceName: \
                          {{prefix: <domain>}}` in nadmit's policy to that value, such as `openshift.io`, or add the annotation \
                          k8s.v1.cni.cncf.io/resourceName: <domain>/{name}",
                         name = network.resource_name
@@ -323,8 +323,7 @@ impl Question<'_> {
                     (Some(name), _) => format!(
                         "the config says `{name}`, without the domain: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/{name}"
                     ),
-                    (None, None) => "add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers the devices; where pods \
-                             claim their devices (DRA) instead, let the policy say `dra: allow` for this namespace"
+                    (None, None) => "add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers the devices; if pods claim their devices (DRA) instead, set `dra: allow` for this namespace in the policy"
                         .to_owned(),
                 };
                 out.object(&MISSING, pointer, message, help);
@@ -332,45 +331,47 @@ impl Question<'_> {
         }
     }
 
-    /// Looks at the key in the config, where the annotation needs nothing. Multus does not read it, so whatever is wrong there
-    /// is no reason to refuse the NAD.
-    fn check_config(&self, answer: Option<&Answer<'_>>, devices: &[&Plugin<'_>], out: &mut Findings<'_>) {
+    /// Checks the key in the config if the annotation is correct. Multus does not read it, so a mistake there is no reason to
+    /// deny the NAD.
+    fn check_config(&self, answer: Option<&ExpectedName<'_>>, devices: &[&Plugin<'_>], out: &mut Findings<'_>) {
         let Some(answer) = answer else { return };
         let belongs = self.belongs_to_network();
         let write = self.scope.policy.resource_name.write;
-        let is_wanted = write == Write::Both || (write == Write::Auto && belongs);
+        let is_wanted = write == WriteTarget::Both || (write == WriteTarget::Auto && belongs);
         for plugin in devices {
             let repair = || self.write_config(plugin, &answer.value);
             let Some(member) = plugin.object.get(KEY).filter(|member| !member.value.is_null()) else {
                 if is_wanted {
-                    let message = "the config lacks `resourceName`: Multus reads the annotation, but tools and tests that look into the config do not find the device's resource";
+                    let message = "the config lacks `resourceName`: Multus reads the annotation, but tools that read the config do not find the resource";
                     let help = format!("it becomes {}", answer.value);
-                    out.config(&MISSING, plugin.type_member.key_span, message, help).never_denied().mended_by(repair());
+                    out.config(&MISSING, plugin.type_member.key_span, message, help)
+                        .never_denied()
+                        .with_repairs(repair());
                 }
                 continue;
             };
             let found = member.value.as_str().unwrap_or_else(|| member.value.describe());
             let help = format!("write {}, or leave the key out", answer.value);
-            let says = answer.source.words();
-            let may_write = belongs && write != Write::Annotation;
+            let says = answer.source.phrase();
+            let may_write = belongs && write != WriteTarget::Annotation;
             if let Some(problem) = unusable(found) {
                 let message =
                     format!("`resourceName` in the config is \"{found}\", which {problem}; Multus uses the annotation");
                 let finding = out.config(&MALFORMED, member.value.span, message, help).never_denied();
-                finding.mended_by(repair().filter(|_| may_write));
+                finding.with_repairs(repair().filter(|_| may_write));
             } else if own_name(found) != own_name(&answer.value) {
                 let message = format!(
-                    "`resourceName` in the config is {found}, but {says} {}; Multus uses the annotation",
+                    "`resourceName` in the config is {found}, but the value {says} is {}; Multus uses the annotation",
                     answer.value
                 );
                 let finding = out.config(&MISMATCH, member.value.span, message, help).never_denied();
-                finding.mended_by(repair().filter(|_| may_write && answer.source.is_network()));
+                finding.with_repairs(repair().filter(|_| may_write && answer.source.is_network()));
             } else if found != answer.value {
                 let message = format!(
-                    "`resourceName` in the config is {found}, but {says} {}: only the domain differs",
+                    "`resourceName` in the config is {found}, but the value {says} is {}: only the domain differs",
                     answer.value
                 );
-                let help = "it stays as it is; write the same name in both places";
+                let help = "write the same name in both places; nadmit leaves it unchanged";
                 out.config(&MISMATCH, member.value.span, message, help).at_most_warn();
             }
         }

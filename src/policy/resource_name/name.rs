@@ -1,29 +1,29 @@
-//! What can be the name of a resource.
+//! Names of extended resources.
 
-/// Why a name cannot be the name of an extended resource; `None` where it can.
+/// Why a name is not a valid extended resource name; `None` if it is.
 pub(crate) fn unusable(name: &str) -> Option<&'static str> {
     let Some((domain, rest)) = name.split_once('/') else {
-        return Some(if name.is_empty() { "is empty" } else { "has no domain in front" });
+        return Some(if name.is_empty() { "is empty" } else { "has no domain" });
     };
     if rest.is_empty() {
-        return Some("ends after the slash, without the resource's own name");
+        return Some("has no name after the slash");
     }
     if rest.contains('/') {
-        return Some("has more than one slash, as if the domain stood in front twice");
+        return Some("has more than one slash, as if the domain were given twice");
     }
     if domain.ends_with("kubernetes.io") {
-        return Some("has a kubernetes.io domain, which is not for devices");
+        return Some("has a kubernetes.io domain, which is reserved");
     }
     if !is_domain(domain) {
-        return Some("has a domain that is no DNS name");
+        return Some("has a domain that is not a DNS name");
     }
     if !is_name(rest) {
-        return Some("has characters that a resource name cannot have");
+        return Some("has characters that are invalid in a resource name");
     }
     None
 }
 
-/// Whether the part after the slash can be one: letters and digits at both ends, `-`, `_` and `.` between, 63 at most.
+/// Whether the part after the slash is valid: letters and digits at both ends, `-`, `_` and `.` between, at most 63.
 pub(crate) fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let inner = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
@@ -41,12 +41,12 @@ pub(super) fn is_usable(name: &str) -> bool {
     unusable(name).is_none() || is_unqualified(name)
 }
 
-/// The part that names the resource, which is what must agree; the domain in front differs between vendors.
+/// The part after the slash, which must agree; the domain differs between vendors.
 pub(super) fn own_name(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, own)| own)
 }
 
-/// What stands in front, if it can: also in a name that is doubled or ends there.
+/// The domain, if it is valid: also in a name that is doubled or ends after the slash.
 pub(super) fn domain(name: &str) -> Option<&str> {
     name.split_once('/').map(|(domain, _)| domain).filter(|domain| is_domain(domain))
 }
@@ -65,7 +65,7 @@ fn is_domain(domain: &str) -> bool {
         }
     };
     let are_labels = domain.bytes().all(&mut fits) && fits(b'.');
-    // `requests.` is put in front when quota is counted, and the whole must still be a DNS name.
+    // Quotas prepend `requests.`, and the result must still be a DNS name.
     domain.len() <= 244 && !domain.starts_with("requests.") && are_labels
 }
 

@@ -1,31 +1,31 @@
-//! What a network's NAD should be, and how a stored one differs from it.
+//! The NAD a network should have, and how a stored one differs from it.
 
 use serde_json::Value;
 
 use super::super::Facts;
-use super::super::finding::shortened;
-use super::rendering::USUAL_PREFIX;
+use super::super::finding::truncated;
+use super::rendering::DEFAULT_PREFIX;
 use crate::cni::Config;
 use crate::json::Document;
 use crate::resources::{Nad, Network, NetworkKind, RESOURCE_NAME, render};
 
-/// How many differences are told.
-const MOST: usize = 3;
+/// How many differences are reported.
+const MAX_DIFFERENCES: usize = 3;
 /// How much of a value is quoted.
-const QUOTED: usize = 60;
+const MAX_QUOTED: usize = 60;
 /// Differs between releases of the operator.
-const OF_RELEASE: &str = "cniVersion";
-/// Admission's own business: whether it is missing is said elsewhere.
-const OURS: &str = "resourceName";
+const VERSION_KEY: &str = "cniVersion";
+/// Added by admission: another rule reports whether it is missing.
+const RESOURCE_NAME_KEY: &str = "resourceName";
 
-/// The config the operator renders; `None` where it can make none.
+/// The config the operator renders; `None` if it cannot render the network.
 pub(super) fn expected(network: &Network<'_>, facts: &Facts) -> Option<String> {
-    let prefix = facts.prefix.as_ref().map_or(USUAL_PREFIX, |prefix| prefix.value.as_str());
+    let prefix = facts.prefix.as_ref().map_or(DEFAULT_PREFIX, |prefix| prefix.value.as_str());
     let rendered = render(network, prefix);
     rendered.nad.is_some().then_some(rendered.config)
 }
 
-/// How a NAD differs from what its network renders to, in words. Without a prefix, resource names are not compared.
+/// The differences between a NAD and its network's rendering, as text. Without a prefix, resource names are not compared.
 pub(super) fn differences(network: &Network<'_>, nad: &Nad<'_>, prefix: Option<&str>, facts: &Facts) -> Vec<String> {
     let mut found = Vec::new();
     let resource = prefix.map(|prefix| format!("{prefix}/{}", network.text("resourceName")));
@@ -34,21 +34,24 @@ pub(super) fn differences(network: &Network<'_>, nad: &Nad<'_>, prefix: Option<&
     if let (Some(want), Some(is)) = (&resource, nad.meta.annotation(RESOURCE_NAME))
         && *want != is
     {
-        found.push(format!("its resourceName is \"{}\", the network's is \"{want}\"", shortened(is.as_ref(), QUOTED)));
+        found.push(format!(
+            "its resourceName is \"{}\", the network's is \"{want}\"",
+            truncated(is.as_ref(), MAX_QUOTED)
+        ));
     }
     let Some(want) = expected(network, facts) else { return found };
     let text = nad.config.as_deref().unwrap_or_default();
     match (read(&want), read(text)) {
         (Some(mut want), Some(mut is)) => {
-            strip(&mut want, &[OF_RELEASE, OURS]);
-            strip(&mut is, &[OF_RELEASE]);
-            strip_own(&mut is, resource.as_deref());
+            strip(&mut want, &[VERSION_KEY, RESOURCE_NAME_KEY]);
+            strip(&mut is, &[VERSION_KEY]);
+            strip_added_name(&mut is, resource.as_deref());
             compare("", Some(&want), Some(&is), &mut found);
         }
         (Some(_), None) => found.push("its config cannot be read".to_owned()),
         (None, _) => {}
     }
-    found.truncate(MOST);
+    found.truncate(MAX_DIFFERENCES);
     found
 }
 
@@ -58,20 +61,20 @@ pub(crate) fn is_rendering(network: &Network<'_>, nad: &Nad<'_>, facts: &Facts) 
     let text = nad.config.as_deref().unwrap_or_default();
     let values = |text: &str| {
         let mut config = read(text)?;
-        strip(&mut config, &[OF_RELEASE, OURS]);
+        strip(&mut config, &[VERSION_KEY, RESOURCE_NAME_KEY]);
         Some(config)
     };
     want == text || values(&want).is_some_and(|want| Some(want) == values(text))
 }
 
-/// A config's values, where it is one that can be read at all.
+/// The values of a config, if it can be parsed.
 fn read(text: &str) -> Option<Value> {
     let document = Document::parse(text).ok()?;
     Config::of(&document)?;
     serde_json::from_str(text).ok()
 }
 
-/// Takes keys out of the config and of each plugin in it.
+/// Removes keys from the config and from each plugin.
 fn strip(config: &mut Value, keys: &[&str]) {
     for_each_plugin(config, &mut |plugin| {
         for key in keys {
@@ -80,11 +83,11 @@ fn strip(config: &mut Value, keys: &[&str]) {
     });
 }
 
-/// Takes out the resourceName that admission added. Any other says something else than the network.
-fn strip_own(config: &mut Value, resource: Option<&str>) {
+/// Removes the resourceName that admission added. Any other value differs from the network.
+fn strip_added_name(config: &mut Value, resource: Option<&str>) {
     for_each_plugin(config, &mut |plugin| {
-        if resource.is_none() || plugin.get(OURS).and_then(Value::as_str) == resource {
-            plugin.remove(OURS);
+        if resource.is_none() || plugin.get(RESOURCE_NAME_KEY).and_then(Value::as_str) == resource {
+            plugin.remove(RESOURCE_NAME_KEY);
         }
     });
 }
@@ -98,9 +101,9 @@ fn for_each_plugin(config: &mut Value, work: &mut dyn FnMut(&mut serde_json::Map
     }
 }
 
-/// Where two values differ, as deep as they are of one kind.
+/// Collects where two values differ, descending while both are of the same type.
 fn compare(pointer: &str, want: Option<&Value>, is: Option<&Value>, found: &mut Vec<String>) {
-    if found.len() >= MOST || want == is {
+    if found.len() >= MAX_DIFFERENCES || want == is {
         return;
     }
     match (want, is) {
@@ -124,12 +127,12 @@ fn compare(pointer: &str, want: Option<&Value>, is: Option<&Value>, found: &mut 
             found.push(format!("`{pointer}` is missing in its config, the network has {}", quoted(want)));
         }
         (None, Some(is)) => {
-            found.push(format!("`{pointer}` in its config is {}, and the network says nothing of it", quoted(is)));
+            found.push(format!("`{pointer}` in its config is {}, and the network does not set it", quoted(is)));
         }
         (None, None) => {}
     }
 }
 
 fn quoted(value: &Value) -> String {
-    shortened(value.to_string(), QUOTED)
+    truncated(value.to_string(), MAX_QUOTED)
 }

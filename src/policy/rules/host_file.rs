@@ -2,16 +2,16 @@
 
 use super::super::finding::Findings;
 use super::super::rule::rule;
-use crate::cni::{Object, Plugin};
+use crate::cni::{CniObject, Plugin};
 
 rule! { HOST_FILE = "sriov/host-file", Warn;
 "a path on the node that a plugin uses as root: a log file, a directory, a socket, a kubeconfig";
-"CNI plugins run on every node that has a pod of this network, as root and outside of the pod. Whoever may write the NAD then chooses a file \\
+"CNI plugins run as root, outside of the pod, on every node that runs a pod of this network. Whoever may write the NAD thereby chooses a file \\
 that is written, read or connected to there: `logFile` of sriov and multus, `log_file`, `configuration_path`, `kubernetes.kubeconfig` and the etcd keys \\
 of whereabouts, `dataDir` and `resolvConf` of host-local, `daemonSocketPath` of dhcp, `socket_file`, `configuration_path` and \\
 `runtimeConfig.CNIDeviceInfoFile` of ovs, `dataDir` of tuning, `kubeconfig` of ib-sriov, and the directories of multus, from one of which it runs programs." }
 
-/// A key that holds a path, within the object that holds it, and what is done with the path.
+/// The path of a key that contains a file path, and what the plugin does with that file.
 type Key = (&'static [&'static str], &'static str);
 
 /// The keys of each plugin that hold a path.
@@ -60,26 +60,26 @@ const IPAM: &[(&str, &[Key])] = &[
 
 /// The rule on one plugin and its IPAM section.
 pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
-    look(plugin.kind, PLUGINS, plugin.object, out);
-    // Multus looks for a network of that name, and takes what has a slash for a file or a directory.
+    check_keys(plugin.kind, PLUGINS, plugin.object, out);
+    // Multus treats a value with a slash as a file or directory, otherwise as the name of a network.
     if matches!(plugin.kind, "multus" | "multus-shim")
         && plugin.object.str_of("clusterNetwork").is_some_and(|network| network.contains('/'))
     {
-        key(plugin.kind, plugin.object, &(&["clusterNetwork"], "reads"), out);
+        check_key(plugin.kind, plugin.object, &(&["clusterNetwork"], "reads"), out);
     }
     if let Some((ipam, kind)) = plugin.ipam()
         && super::ipam::is_run(plugin).is_some()
     {
-        look(kind, IPAM, ipam, out);
+        check_keys(kind, IPAM, ipam, out);
     }
 }
 
-fn look(reader: &str, known: &[(&str, &[Key])], object: Object<'_>, out: &mut Findings<'_>) {
+fn check_keys(reader: &str, known: &[(&str, &[Key])], object: CniObject<'_>, out: &mut Findings<'_>) {
     let keys = known.iter().find(|(kind, _)| *kind == reader).map_or(&[] as &[_], |(_, keys)| keys);
-    keys.iter().for_each(|path| key(reader, object, path, out));
+    keys.iter().for_each(|path| check_key(reader, object, path, out));
 }
 
-fn key(reader: &str, object: Object<'_>, (path, does): &Key, out: &mut Findings<'_>) {
+fn check_key(reader: &str, object: CniObject<'_>, (path, does): &Key, out: &mut Findings<'_>) {
     let Some((last, outer)) = path.split_last() else { return };
     let Some(object) = outer.iter().try_fold(object, |object, key| object.object_of(key)) else { return };
     let Some(value) = object.value_of(last) else { return };
@@ -87,8 +87,8 @@ fn key(reader: &str, object: Object<'_>, (path, does): &Key, out: &mut Findings<
     let program = if reader == "sriov" { "sriov-cni" } else { reader };
     let message = format!("`{}` is {file:?}: {program} {does} that path on the node, as root", path.join("."));
     let help = match *last {
-        "logFile" | "log_file" => "leave it out, and the plugin logs to stderr, where the runtime collects it",
-        _ => "leave it out, and the plugin uses the path that the node's administrator chose",
+        "logFile" | "log_file" => "remove it; the plugin then logs to stderr, where the runtime collects it",
+        _ => "remove it; the plugin then uses the path that the node's administrator chose",
     };
     out.config(&HOST_FILE, value.span, message, help);
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_of_every_plugin() {
+    fn warns_about_every_path_of_every_plugin() {
         for (kind, keys) in PLUGINS {
             for key in *keys {
                 let (members, pointer) = members(key);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_that_counts() {
+    fn checks_the_path_the_plugin_uses() {
         for (members, want) in [
             (r#""logFile":"/var/log/sriov.log""#, &["sriov/host-file warn /logFile"] as &[_]),
             (r#""logFile":"""#, &[]),

@@ -1,4 +1,4 @@
-//! What ib-sriov-cni, the InfiniBand plugin, refuses.
+//! What ib-sriov-cni, the InfiniBand plugin, rejects.
 
 use super::super::finding::Findings;
 use super::super::rule::rule;
@@ -8,21 +8,19 @@ use crate::json::Value;
 
 rule! { DHCP = "ib-sriov/dhcp", Deny;
 "IPAM of type `dhcp`";
-"ib-sriov-cni sets the VF up, comes to the IPAM section and fails the pod (\"ipam type dhcp is not supported\"). Only with \
-`vfioPciMode` does it leave IPAM alone: there is no network interface to configure." }
+"ib-sriov-cni sets up the VF and then fails the pod at the IPAM section (\"ipam type dhcp is not supported\"). Only with `vfioPciMode` it skips IPAM, because there is no network interface to configure." }
 
 rule! { GUID = "ib-sriov/guid", Deny;
 "a GUID that is not eight bytes between colons, or all zeros";
-"ib-sriov-cni checks the form before it sets the GUID on the VF, and fails the pod. ib-kubernetes, or a pod with the `infinibandGUID` \
-capability, brings a GUID of its own, so there it is only warned of." }
+"ib-sriov-cni checks the format before it sets the GUID on the VF, and fails the pod. ib-kubernetes, or a pod with the `infinibandGUID` capability, provides its own GUID, so there this is only a warning." }
 
 rule! { LINK_STATE = "ib-sriov/link-state", Deny;
 "a `link_state` other than auto, enable and disable";
-"ib-sriov-cni compares the text as it stands, case included, and fails the pod (\"invalid link_state value\")." }
+"ib-sriov-cni compares the value case-sensitively and fails the pod (\"invalid link_state value\")." }
 
 rule! { RDMA_ISOLATION = "ib-sriov/rdma-isolation", Warn;
 "`rdmaIsolation` beside a chained `rdma` plugin";
-"Both move the RDMA device into the pod's network namespace, and the documentation of ib-sriov-cni forbids to use them together." }
+"Both move the RDMA device into the pod's network namespace; the documentation of ib-sriov-cni forbids using them together." }
 
 /// The rules on one `ib-sriov` plugin.
 pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
@@ -54,7 +52,7 @@ fn guid(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let Some(guid) = value.as_str().filter(|guid| !guid.is_empty() && !is_guid(guid)) else { return };
     let from_pod = object.is_true("ibKubernetesEnabled") || sriov::from_pod(plugin, "infinibandGUID");
     let pods = sriov::failing_pods(from_pod);
-    let message = format!("the GUID is {guid:?}: ib-sriov-cni refuses it and fails {pods}");
+    let message = format!("GUID {guid:?} is not valid: ib-sriov-cni rejects it and fails {pods}");
     let help = "write eight bytes in hexadecimal between colons, not all zero, as in \"02:00:00:00:00:00:00:01\"";
     let finding = out.config(&GUID, value.span, message, help);
     if from_pod {
@@ -85,7 +83,7 @@ mod tests {
     use crate::policy::rules::testing::found;
 
     #[test]
-    fn refusals() {
+    fn denies_what_ib_sriov_rejects() {
         for (members, want) in [
             (r#""ipam":{"type":"dhcp"}"#, &["ib-sriov/dhcp deny /ipam/type"] as &[&str]),
             (r#""ipam":{"type":"dhcp"},"vfioPciMode":false"#, &["ib-sriov/dhcp deny /ipam/type"]),

@@ -1,4 +1,4 @@
-//! Plugins that work on the interface another one made: where they may stand, and what they refuse.
+//! Plugins that change an interface created by another plugin: their position in the chain, and what they reject.
 
 use std::cell::LazyCell;
 
@@ -10,22 +10,19 @@ use crate::json::{Span, Value};
 
 rule! { CHAIN_ORDER = "meta/chain-order", Deny;
 "a plugin that needs the result of an earlier one, first in the chain or alone";
-"`tuning`, `vrf`, `sbr`, `bandwidth`, `rdma`, `portmap` and `firewall` change an interface that is already there. Without the result of \
-an earlier plugin they fail the pod (\"Required prevResult missing\", \"must be called as chained plugin\"), and `bandwidth` panics." }
+"`tuning`, `vrf`, `sbr`, `bandwidth`, `rdma`, `portmap` and `firewall` change an interface that already exists. Without the result of an earlier plugin they fail the pod (\"Required prevResult missing\", \"must be called as chained plugin\"), and `bandwidth` panics." }
 
 rule! { VRF = "meta/vrf", Deny;
-"a `vrf` plugin without a name that an interface can have, or under a CNI version it does not speak";
-"The plugin refuses an absent or empty `vrfname`. The name becomes an interface, for which the kernel takes 1 to 15 bytes without \
-blanks, `/` and `:`. It speaks CNI 0.3.1 and later; an absent `cniVersion` means 0.1.0." }
+"a `vrf` plugin without a valid interface name, or with an unsupported CNI version";
+"The plugin rejects an absent or empty `vrfname`. The name becomes an interface name, for which the kernel accepts 1 to 15 bytes without spaces, `/` and `:`. The plugin supports CNI 0.3.1 and later; an absent `cniVersion` means 0.1.0." }
 
 rule! { BANDWIDTH = "meta/bandwidth", Deny;
-"a `bandwidth` plugin that cannot work: a rate without a burst, behind a VF, or under a CNI version it does not speak";
+"a `bandwidth` plugin that cannot work: a rate without a burst, after a VF, or with an unsupported CNI version";
 "Rate and burst must both be set or both be 0, and a burst must stay below 4 GiB. Traffic is shaped on the host's end of a veth pair; a \
-VF has none, so behind `sriov` and `ib-sriov` every limit fails the pod. It speaks CNI 0.3.0 and later; an absent `cniVersion` means \
-0.1.0." }
+VF has none, so after `sriov` and `ib-sriov` every limit fails the pod. The plugin supports CNI 0.3.0 and later; an absent `cniVersion` means 0.1.0." }
 
 rule! { SBR = "meta/sbr", Deny;
-"an `sbr` plugin behind a VF without IPAM";
+"an `sbr` plugin after a VF without IPAM";
 "Routing by source needs the addresses of the interface, and the plugin fails the pod where the earlier result has none (\"No IP \
 addresses supplied\")." }
 
@@ -51,51 +48,55 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// What works on the result of another plugin, and adds neither interface nor address to it.
+/// Whether a plugin works on the result of another one without adding an interface or an address.
 fn is_meta(kind: &str) -> bool {
     matches!(kind, "tuning" | "vrf" | "sbr" | "bandwidth" | "rdma" | "portmap" | "firewall")
 }
 
 fn chain_order(config: &Config<'_>, out: &mut Findings<'_>) {
     let Some(first) = config.plugins.first().filter(|first| is_meta(first.kind)) else { return };
-    // Something without a type may stand before it, which is another rule's business.
+    // An element without a type may precede it; another rule reports that.
     let elements = config.root.get_exact("plugins").and_then(|list| list.value.elements()).unwrap_or_default();
     let is_first = !config.is_list || elements.first().is_some_and(|element| element.span == first.object.value.span);
-    // A result that is written into the config serves as well.
+    // A `prevResult` in the config is used as well.
     if !is_first || first.object.value_of("prevResult").is_some() {
         return;
     }
     let kind = first.kind;
     let (message, help) = if config.is_list {
         (
-            format!("`{kind}` is the first plugin of the chain and finds no interface to work on: every pod fails"),
-            "put the plugin that makes the interface before it",
+            format!(
+                "`{kind}` is the first plugin of the chain, but needs the interface of an earlier one: every pod fails"
+            ),
+            "put the plugin that creates the interface before it",
         )
     } else {
         (
-            format!("`{kind}` stands alone and finds no interface to work on: every pod that uses it fails"),
-            "write a list of `plugins`, the first of which makes the interface",
+            format!(
+                "`{kind}` is the only plugin, but needs the interface of an earlier one: every pod that uses it fails"
+            ),
+            "write a list of `plugins`, the first of which creates the interface",
         )
     };
     out.config(&CHAIN_ORDER, first.type_member.value.span, message, help);
 }
 
 fn vrf(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
-    let help = "name the VRF in `vrfname`, with at most 15 letters, digits, `-` or `_`";
+    let help = "set `vrfname`, at most 15 letters, digits, `-` or `_`";
     match plugin.object.value_of("vrfname") {
         None => {
-            let message = "`vrf` has no `vrfname`: the plugin refuses that and fails every pod";
+            let message = "`vrf` has no `vrfname`: the plugin rejects the config and fails every pod";
             out.config(&VRF, plugin.type_member.value.span, message, help);
         }
         Some(value) => {
             if let Some(name) = value.as_str().filter(|name| !is_interface_name(name)) {
-                let message = format!("`vrfname` is {name:?}, which no interface can be called: every pod fails");
+                let message = format!("`vrfname` is {name:?}, which is not a valid interface name: every pod fails");
                 out.config(&VRF, value.span, message, help);
             }
         }
     }
     if let Some((version, span)) = version.if_one_of(&["", "0.1.0", "0.2.0", "0.3.0"], plugin) {
-        let message = format!("`vrf` does not speak CNI version {version}: every pod that uses it fails");
+        let message = format!("`vrf` does not support CNI version {version}: every pod that uses it fails");
         out.config(&VRF, span, message, "set the `cniVersion` of the list to 0.3.1 or later");
     }
 }
@@ -160,29 +161,31 @@ fn bandwidth(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, version: &Version
         }
     }
     if limits && let Some(device) = device {
-        let message =
-            format!("`bandwidth` cannot limit what `{}` made: a VF has no veth peer, and every pod fails", device.kind);
+        let message = format!(
+            "`bandwidth` cannot limit the VF of `{}`: it has no veth peer on the host, and every pod fails",
+            device.kind
+        );
         let help = if device.kind == "sriov" {
-            "take it away, and set `max_tx_rate` of the `sriov` plugin, in Mbit/s"
+            "remove it, and set `max_tx_rate` of the `sriov` plugin, in Mbit/s"
         } else {
-            "take it away"
+            "remove it"
         };
         out.config(&BANDWIDTH, plugin.type_member.value.span, message, help);
     }
     if let Some((version, span)) = version.if_one_of(&["", "0.1.0", "0.2.0"], plugin) {
-        let message = format!("`bandwidth` does not speak CNI version {version}: every pod that uses it fails");
+        let message = format!("`bandwidth` does not support CNI version {version}: every pod that uses it fails");
         out.config(&BANDWIDTH, span, message, "set the `cniVersion` of the list to 0.3.0 or later");
     }
 }
 
 fn sbr(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, out: &mut Findings<'_>) {
     let Some(device) = device else { return };
-    // One whose type cannot be decoded is another rule's business.
+    // Another rule reports a type that cannot be decoded.
     let is_typed = |kind: &Value<'_>| kind.as_str() != Some("");
     if !device.object.object_of("ipam").and_then(|ipam| ipam.value_of("type")).is_some_and(is_typed) {
         let message =
-            format!("`sbr` stands behind `{}` without `ipam`: it finds no address, and every pod fails", device.kind);
-        let help = format!("give the `{}` plugin an `ipam`, or take `sbr` away", device.kind);
+            format!("`sbr` follows `{}` without `ipam`: it finds no address, and every pod fails", device.kind);
+        let help = format!("add `ipam` to the `{}` plugin, or remove `sbr`", device.kind);
         out.config(&SBR, plugin.type_member.value.span, message, help);
     }
 }
@@ -191,7 +194,7 @@ fn sbr(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, out: &mut Findings<'_>)
 mod tests {
     use crate::policy::rules::testing::found;
 
-    /// What is found in a chain of these plugins, under a version that all of them speak.
+    /// Findings for a chain of these plugins, with a CNI version that all of them support.
     fn chain(plugins: &str) -> Vec<String> {
         found(&format!(r#"{{"cniVersion":"1.0.0","name":"net","plugins":[{plugins}]}}"#))
     }

@@ -1,13 +1,13 @@
-//! What the `tuning` plugin refuses to set on the interface it is handed.
+//! What the `tuning` plugin rejects.
 
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::sriov;
-use crate::cni::{Object, Plugin};
+use crate::cni::{CniObject, Plugin};
 use crate::json::Span;
 
 rule! { TUNING = "meta/tuning", Deny;
-"a `tuning` plugin with a sysctl outside `net.`, or a MAC or MTU that no interface can have";
+"a `tuning` plugin with a sysctl outside `net.`, or an invalid MAC or MTU";
 "The plugin writes only below /proc/sys/net, which is the pod's own, and fails the pod for every other key (\"invalid net sysctl key\"). \
 It parses `mac` when a pod starts, and panics on sysctls in `args` where `sysctl` itself is absent." }
 
@@ -16,7 +16,7 @@ pub(super) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let arguments = plugin.object.object_of("args").and_then(|args| args.object_of("cni"));
     let argument = |key: &str| arguments.and_then(|arguments| arguments.value_of(key));
     let sysctl = plugin.object.object_of("sysctl");
-    let in_arguments = argument("sysctl").and_then(Object::of).filter(|map| !map.members.is_empty());
+    let in_arguments = argument("sysctl").and_then(CniObject::of).filter(|map| !map.members.is_empty());
     for member in [sysctl, in_arguments].iter().flatten().flat_map(|map| map.members) {
         check_sysctl(&member.key, member.key_span, out);
     }
@@ -24,10 +24,10 @@ pub(super) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         && plugin.object.value_of("sysctl").is_none()
     {
         let first = map.members.first().map_or("", |member| &member.key);
-        let message = format!("`args.cni.sysctl` sets {first:?} where `sysctl` is absent: the tuning plugin panics");
-        out.config(&TUNING, map.value.span, message, "add a `sysctl`, if only an empty one");
+        let message = format!("`args.cni.sysctl` sets {first:?} but `sysctl` is absent: the tuning plugin panics");
+        out.config(&TUNING, map.value.span, message, "add a `sysctl`, which may be empty");
     }
-    // What stands in the arguments counts before all the rest.
+    // Values in the arguments take precedence.
     if let Some(value) = argument("mac").or_else(|| sriov::configured_mac(plugin)) {
         sriov::mac(plugin, value, &TUNING, "the tuning plugin", out);
     }
@@ -35,22 +35,22 @@ pub(super) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         && let Some(value) = plugin.object.value_of("mtu")
         && let Some(mtu) = value.as_int().filter(|mtu| *mtu < 0)
     {
-        let message = format!("`mtu` is {mtu}: the kernel refuses it, and every pod that uses it fails");
+        let message = format!("`mtu` is {mtu}: the kernel rejects it, and every pod that uses it fails");
         out.config(&TUNING, value.span, message, "write the MTU in bytes");
     }
 }
 
 fn check_sysctl(key: &str, span: Span, out: &mut Findings<'_>) {
-    // To the plugin a dot is a slash, and several are one.
+    // The plugin treats a dot as a slash and merges repeated ones.
     let mut steps = key.split(['.', '/']).filter(|step| !step.is_empty());
     let first = steps.next().unwrap_or_default();
     if first == "net" && steps.next().is_some() {
         return;
     }
-    let message = format!("the sysctl {key:?} is not below `net.`: the tuning plugin refuses it and fails every pod");
-    let help = "set it in the pod's securityContext.sysctls, or use one that begins with `net.`";
+    let message = format!("the sysctl {key:?} is not below `net.`: the tuning plugin rejects it and fails every pod");
+    let help = "set it in the pod's securityContext.sysctls, or use one that starts with `net.`";
     let finding = out.config(&TUNING, span, message, help);
-    // The pod chooses the name of its interface.
+    // The pod chooses the interface name that replaces IFNAME.
     if first.contains("IFNAME") {
         finding.at_most_warn();
     }
@@ -61,7 +61,7 @@ mod tests {
     use crate::policy::rules::testing::found;
 
     #[test]
-    fn what_the_plugin_refuses() {
+    fn denies_what_tuning_rejects() {
         for (members, want) in [
             (r#""sysctl":{"net.ipv4.conf.IFNAME.arp_notify":"1","net/ipv4/ip_forward":"1"}"#, &[] as &[&str]),
             (r#""sysctl":{"net/../kernel/x":"1",".net..core.somaxconn":"500"}"#, &[]),

@@ -20,11 +20,11 @@ pub(crate) mod sriov;
 pub(crate) mod sriov_vlan;
 pub(crate) mod status;
 
-use super::file::Scope;
 use super::finding::Findings;
-use super::ratchet::{Judged, Ratchet};
-use super::resource_name::{self, Question};
-use super::{Facts, Finding, Rule, Subject, Wanted};
+use super::ratchet::{JudgedObject, Ratchet};
+use super::resource_name::{self, ResourceNameCheck};
+use super::scope::NamespaceScope;
+use super::{Facts, Finding, MissingFact, Rule, Subject};
 use crate::cni::{Config, Plugin};
 use crate::json::Document;
 use crate::resources::{Nad, Object};
@@ -119,20 +119,20 @@ pub fn find(id: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|rule| rule.id == id)
 }
 
-/// The rule whose id is closest to a word that is none.
+/// The rule whose id is closest to an unknown id.
 pub fn closest(id: &str) -> Option<&'static Rule> {
     super::similar::closest(id, RULES.iter().map(|rule| rule.id)).and_then(find)
 }
 
-/// What the rules find, what they would have to know, and what becomes of the ratchet.
-pub(crate) type Ran = (Vec<Finding>, Option<Wanted>, Ratchet);
+/// The findings, the fact that was missing, and the ratchet after the run.
+pub(crate) type RuleRun = (Vec<Finding>, Option<MissingFact>, Ratchet);
 
 /// Runs every rule that concerns the subject.
-pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>, ratchet: Ratchet) -> Ran {
+pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &NamespaceScope<'_>, ratchet: Ratchet) -> RuleRun {
     match subject.object {
         Object::Nad(nad) => run_nad(nad, subject, facts, scope, ratchet),
         Object::Network(network) => {
-            let mut out = Findings::new(Judged::Network(network), None, ratchet);
+            let mut out = Findings::new(JudgedObject::Network(network), None, ratchet);
             if network::is_foreign(network, facts, scope) == Some(true) {
                 network::check_foreign(network, subject, facts, scope, &mut out);
                 rendering::check_foreign(network, scope, facts, &mut out);
@@ -148,21 +148,27 @@ pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>, ratch
     }
 }
 
-fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_>, ratchet: Ratchet) -> Ran {
+fn run_nad(
+    nad: &Nad<'_>,
+    subject: &Subject<'_>,
+    facts: &Facts,
+    scope: &NamespaceScope<'_>,
+    ratchet: Ratchet,
+) -> RuleRun {
     let operator = subject.writer.is_some_and(|user| scope.policy.is_operator(user, facts));
     let text = nad.config.as_deref().unwrap_or_default();
     let document = Document::parse(text);
-    let mut out = Findings::new(Judged::Nad(nad), document.as_ref().ok(), ratchet);
+    let mut out = Findings::new(JudgedObject::Nad(nad), document.as_ref().ok(), ratchet);
     nad_config::check_object(nad, &mut out);
     match &document {
-        // Absent or empty: Multus looks for a file on the node, of which nothing is known.
+        // Absent or empty: Multus reads a file on the node, which nadmit cannot see.
         _ if text.is_empty() => {}
         Err(error) => nad_config::unreadable(text, *error, &mut out),
         Ok(document) => match Config::of(document) {
             None => nad_config::not_an_object(&document.root, &mut out),
             Some(config) => {
                 check_config(nad, &config, &mut out);
-                resource_name::check(&Question { nad, config: &config, facts, scope, operator }, &mut out);
+                resource_name::check(&ResourceNameCheck { nad, config: &config, facts, scope, operator }, &mut out);
             }
         },
     }
@@ -172,7 +178,7 @@ fn run_nad(nad: &Nad<'_>, subject: &Subject<'_>, facts: &Facts, scope: &Scope<'_
     out.into_parts_of(subject.is_final)
 }
 
-/// The rules that look at nothing but the config, so that a network's rendering gets them too.
+/// The rules that need only the config, so that they also run on a network's rendering.
 fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
     check_chain(nad, config, out);
     for other in &config.others {
@@ -207,7 +213,7 @@ fn check_plugin(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     host_file::check(plugin, out);
 }
 
-/// The rules on a config that was looked at as the config of another program already: what this one decodes besides.
+/// The rules on a config that was already judged for another program: only what this one decodes besides.
 fn check_as_other(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     nad_keys::check_own_types(plugin, out);
     check_plugin(nad, plugin, out);
@@ -215,17 +221,17 @@ fn check_as_other(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! For the rules' own tables: what is found in a config.
+    //! Helpers for the table tests of the rules.
 
     use super::*;
     use crate::policy::{Policy, judge};
 
-    /// `rule action pointer` of every finding in a config, judged in a NAD that has all the rest it needs.
+    /// `rule action pointer` of every finding in a config, judged in an otherwise complete NAD.
     pub(crate) fn found(config: &str) -> Vec<String> {
         found_in(config, &serde_json::json!({"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}))
     }
 
-    /// The same in a NAD whose pods are given no device.
+    /// The same for a NAD without a device.
     pub(crate) fn found_without_device(config: &str) -> Vec<String> {
         found_in(config, &serde_json::json!({}))
     }

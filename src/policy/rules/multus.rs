@@ -1,4 +1,4 @@
-//! Multus as a plugin: what runs are its delegates, which get every rule that a plugin gets, and no device.
+//! Multus as a plugin: it runs its delegates, which are judged like any plugin but get no device.
 
 use super::super::finding::Findings;
 use super::nad_config::{NO_PLUGIN, TOO_LARGE};
@@ -14,9 +14,9 @@ pub(super) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     for delegate in config.others.iter().filter(|other| !other.is_same_text(config)) {
         delegate.plugins.iter().for_each(|plugin| device(plugin, out));
     }
-    if let Some(delegate) = config.too_deep {
-        let message = "`multus` has delegates where they are not judged, inside of a delegate or beside another `type`: the config is denied";
-        out.config(&TOO_LARGE, delegate.value.span, message, "let the NAD name the plugin itself");
+    if let Some(delegate) = config.nested_delegate {
+        let message = "`multus` has delegates inside of a delegate or beside another `type`, which nadmit does not judge: the config is denied";
+        out.config(&TOO_LARGE, delegate.value.span, message, "name the plugin directly in the NAD");
     }
 }
 
@@ -27,7 +27,7 @@ fn delegates(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let list = plugin.object.value_of("delegates");
     let elements = list.and_then(|list| list.elements()).unwrap_or_default();
     let span = list.map_or(plugin.type_member.value.span, |list| list.span);
-    let help = "give `delegates` one object with a `type` for each plugin; or let the NAD name the plugin itself";
+    let help = "give `delegates` one object with a `type` for each plugin; or name the plugin directly in the NAD";
     if list.is_none_or(|list| list.elements().is_some_and(<[_]>::is_empty)) {
         let message = "`multus` has no `delegates`: there is no plugin to run, and every pod that uses it fails";
         out.config(&NO_PLUGIN, span, message, help);
@@ -38,7 +38,7 @@ fn delegates(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// A delegate is not given the pod's device: Multus adds it to the config of the NAD, where nobody looks for it.
+/// A delegate does not get the pod's device: Multus adds the device to the NAD's own config, where the delegate does not read it.
 fn device(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     if !matches!(plugin.kind, "sriov" | "ib-sriov") {
         return;
@@ -48,14 +48,19 @@ fn device(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
             let device = fixed.value.as_str().unwrap_or_default();
             let message =
                 format!("`deviceID` is fixed to {device}: every pod gets this one device, on whatever node it runs");
-            out.config(&STATIC_DEVICE, fixed.key_span, message, "let the NAD name the plugin itself, and a resource");
+            out.config(
+                &STATIC_DEVICE,
+                fixed.key_span,
+                message,
+                "name the plugin directly in the NAD, with a resourceName",
+            );
         }
         None => {
             let message = format!(
-                "`{}` is a delegate of `multus`, which is not given the pod's device: every pod that uses it fails",
+                "`{}` is a delegate of `multus`, which passes it no device: every pod that uses it fails",
                 plugin.kind
             );
-            let help = "let the NAD name the plugin itself";
+            let help = "name the plugin directly in the NAD";
             out.config(&MISSING, plugin.type_member.value.span, message, help);
         }
     }

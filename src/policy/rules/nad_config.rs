@@ -1,68 +1,62 @@
-//! What every reader of a NAD's config wants of it, whatever the plugin.
+//! Rules on a NAD's config that apply to every plugin.
 
 use super::super::finding::{ConfigPlace, Findings};
 use super::super::rule::rule;
 use crate::cni::readers::PLUGINS;
 use crate::cni::schema::Reading;
-use crate::cni::{Config, Object, fold, parse_version, same_key};
+use crate::cni::{CniObject, Config, fold, parse_version, same_key};
 use crate::json::{self, Kind, Member, Problem, Value, line_column};
 use crate::resources::Nad;
 
 rule! { NOT_JSON = "nad/config-not-json", Deny;
 "`spec.config` is not exactly one JSON object";
-"Multus decodes the text when a pod that uses the network starts; where that fails, the pod hangs in ContainerCreating with \
-\"failed to unmarshal Spec.Config\". `null` even makes Multus panic. An empty or absent config is another matter and legal: Multus then \
-looks for a file on the node." }
+"Multus decodes the text when a pod that uses the network starts; if that fails, the pod hangs in ContainerCreating with \
+\"failed to unmarshal Spec.Config\". `null` even makes Multus panic. An empty or absent config is legal: Multus then reads a file on the node." }
 
 rule! { TOO_LARGE = "nad/config-too-large", Deny;
 "a config over 1 MiB, nested deeper than 64 levels, or of more than 65,536 JSON values";
-"No network needs that much, and every reader on every node would have to work through it for every pod. nadmit stops reading there, so that no \
-config costs it more than a few MiB of memory. The same holds for a `multus` that delegates to another `multus`." }
+"No network needs that much, and every reader on every node would parse it for every pod. nadmit stops reading there, so that no config costs it more than a few MiB of memory. The same holds for a `multus` that delegates to another `multus`." }
 
 rule! { NO_PLUGIN = "nad/no-plugin", Deny;
 "no `type`, and no `plugins` list in which every element has one";
-"There is no program to run. Multus refuses such a config when a pod starts (\"delegate must have the 'type' or 'plugin' field\"), and an \
+"There is no program to run. Multus rejects such a config when a pod starts (\"delegate must have the 'type' or 'plugin' field\"), and an \
 empty list or a null in it makes Multus panic." }
 
 rule! { PLUGIN_TYPE = "nad/plugin-type", Deny;
 "a `type` or `ipam.type` that is not a string, or that has a `/` in it";
-"The type is the name of a program in the CNI directory of the node. The CNI library refuses a path, and the decoder anything that is not a \
-string." }
+"The type is the name of a program in the CNI directory of the node. The CNI library rejects a path, and the decoder rejects anything that is not a string." }
 
 rule! { PLUGINS_IGNORED = "nad/plugins-ignored", Warn;
 "`plugins` beside a top-level `type`";
-"A top-level `type` makes it a single config: Multus runs that one plugin and never looks at the list." }
+"A top-level `type` makes it a single config: Multus runs that one plugin and ignores the list." }
 
 rule! { CNI_VERSION = "nad/cni-version", Deny;
 "a `cniVersion` that no CNI library knows";
-"Every plugin compares the version with those it was built for and refuses one it does not know (\"incompatible CNI versions\"). In a list \
-only the list's own version counts: libcni writes it over each plugin's." }
+"Every plugin compares the version with those it supports and rejects an unknown one (\"incompatible CNI versions\"). In a list only the list's own version counts: libcni overwrites that of each plugin." }
 
 rule! { NETWORK_NAME = "nad/network-name", Deny;
-"a config `name` that the CNI library refuses";
-"The name becomes part of file names on the node. The CNI library accepts letters, digits, `_`, `.` and `-`, beginning with a letter or digit, \
-and refuses to add a pod to any other network." }
+"a config `name` that the CNI library rejects";
+"The name becomes part of file names on the node. The CNI library accepts letters, digits, `_`, `.` and `-`, starting with a letter or digit, and rejects any other name." }
 
 rule! { DOTTED_NAME = "nad/dotted-name", Warn;
 "a NAD name with a dot";
-"The short form of the pod annotation (`k8s.v1.cni.cncf.io/networks: a,b`) takes names without dots only; pods can reach this NAD by the JSON \
-form alone." }
+"The short form of the pod annotation (`k8s.v1.cni.cncf.io/networks: a,b`) accepts only names without dots; pods can use this NAD only through the JSON form." }
 
 rule! { SCHEMA = "nad/schema", Deny;
-"a field of a type the API server refuses";
+"a field of a type that the API server rejects";
 "The CRD has `spec.config` as a string: the JSON text itself, not a YAML structure. Annotations are strings too; quote numbers and booleans." }
 
 rule! { UNKNOWN_FIELD = "nad/unknown-field", Warn;
 "a field of `spec` that the CRD does not have";
-"The API server drops unknown fields when it stores the object, so what they say never reaches a node." }
+"The API server drops unknown fields when it stores the object, so they have no effect." }
 
 /// The versions the CNI library knows.
 const VERSIONS: &[&str] = &["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
-/// What can be said of a NAD without reading its config.
+/// The rules that do not need the config.
 pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
     for wrong in &nad.misshapen {
-        let message = format!("`{}` is {}: the API server refuses the object", dotted(&wrong.pointer), wrong.found);
+        let message = format!("`{}` is {}: the API server rejects the object", dotted(&wrong.pointer), wrong.found);
         out.object(&SCHEMA, wrong.pointer.clone(), message, wrong.help());
     }
     for key in &nad.unknown {
@@ -70,21 +64,21 @@ pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
         let help = if same_key(key, "config") {
             "write `config`, in lower case"
         } else {
-            "move it into the JSON text of `spec.config`, or leave it out"
+            "move it into the JSON text of `spec.config`, or remove it"
         };
         out.object(&UNKNOWN_FIELD, format!("/spec/{}", json::escape(key)), message, help).about_key();
     }
     if nad.meta.name.contains('.') {
         let message = format!(
-            "the name `{}` has a dot: the annotation `k8s.v1.cni.cncf.io/networks: {0}` on a pod is refused",
+            "the name `{}` has a dot: the annotation `k8s.v1.cni.cncf.io/networks: {0}` on a pod is rejected",
             nad.meta.name
         );
-        let help = "rename it, or let pods name it in the JSON form of the annotation: [{\"name\": \"…\"}]";
+        let help = "rename it, or use the JSON form of the annotation in pods: [{\"name\": \"…\"}]";
         out.object(&DOTTED_NAME, "/metadata/name", message, help);
     }
 }
 
-/// A pointer as people write paths: `metadata.annotations`.
+/// A JSON pointer in dotted form: `metadata.annotations`.
 pub(super) fn dotted(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/")
 }
@@ -99,20 +93,20 @@ pub(crate) fn unreadable(text: &str, error: json::Error, out: &mut Findings<'_>)
     let (line, column) = line_column(text, error.offset);
     let place = ConfigPlace { pointer: String::new(), span: error.offset..end, line, column };
     let message = match error.problem {
-        limit if limit.is_limit() => format!("the config is refused: {}", error.problem),
+        limit if limit.is_limit() => format!("the config is too large: {}", error.problem),
         _ => format!("the config is not JSON: {}; pods that use it hang in ContainerCreating", error.problem),
     };
     let help = match error.problem {
-        Problem::TrailingComma => "take the last comma away",
-        Problem::Trailing => "keep one JSON object and take away what follows it",
-        Problem::Blank => "write a JSON object, or leave `config` out to use a file on the node",
+        Problem::TrailingComma => "remove the last comma",
+        Problem::Trailing => "keep one JSON object and remove what follows it",
+        Problem::Blank => "write a JSON object, or remove `config` to use a file on the node",
         limit if limit.is_limit() => "make it smaller: a CNI config is a few hundred bytes",
-        _ => "mend the JSON there",
+        _ => "fix the JSON at this position",
     };
     out.text(rule, "/spec/config", place, message, help);
 }
 
-/// A config that is JSON but no object.
+/// A config that is JSON but not an object.
 pub(crate) fn not_an_object(root: &Value<'_>, out: &mut Findings<'_>) {
     let message =
         format!("the config is {}, not a JSON object; pods that use it hang in ContainerCreating", root.describe());
@@ -133,7 +127,7 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     name(config, out);
 }
 
-/// The top-level `type`; true if it is one that cannot be decoded, so that nothing can be said about the chain.
+/// The top-level `type`; true if it cannot be decoded, so that the chain cannot be judged.
 fn root_type(config: &Config<'_>, out: &mut Findings<'_>) -> bool {
     let Some(member) = config.root.get_string("type", config.reading) else { return false };
     plugin_type(&member.value, "type", out)
@@ -145,21 +139,21 @@ pub(super) fn plugin_type(value: &Value<'_>, what: &str, out: &mut Findings<'_>)
         Kind::Null => false,
         Kind::String(text) if text.contains('/') => {
             let message = format!(
-                "`{what}` is \"{text}\": the CNI library takes the name of a program, not a path, and fails every pod"
+                "`{what}` is \"{text}\": the CNI library accepts only a program name, not a path, and fails every pod"
             );
-            out.config(&PLUGIN_TYPE, value.span, message, "write the name of the program alone");
+            out.config(&PLUGIN_TYPE, value.span, message, "write only the program name");
             false
         }
         Kind::String(_) => false,
         _ => {
-            let message = format!("`{what}` is {}: its reader wants a string and fails every pod", value.describe());
+            let message = format!("`{what}` is {}: its reader expects a string and fails every pod", value.describe());
             out.config(&PLUGIN_TYPE, value.span, message, "write the name of a CNI plugin, in double quotes");
             true
         }
     }
 }
 
-/// The list of plugins, where there is no top-level type; and the list that is not looked at, where there is one.
+/// The list of plugins without a top-level type; and the ignored list beside one.
 fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
     let root = config.root;
     if !config.is_list {
@@ -170,29 +164,27 @@ fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
                 &PLUGINS_IGNORED,
                 plugins.key_span,
                 message,
-                "take the top-level `type` away, and put what belongs to it into the list",
+                "remove the top-level `type`, and move its settings into the list",
             );
         }
         return;
     }
-    // Multus folds all spellings into one list, libcni runs the exact one: both must hold plugins.
+    // Multus merges all spellings into one list, libcni runs the exact one: both must contain plugins.
     if let Some(other) = root.named("plugins").filter(|member| member.key != "plugins").last()
         && root.get_exact("plugins").is_some()
         && !begins_with_a_plugin(config)
     {
         let message = format!(
-            "`{}` stands beside `plugins`: Multus reads the two as one list that does not begin with a plugin, and every pod fails",
+            "`{}` is given beside `plugins`: Multus merges the two into one list whose first element is no plugin, and every pod fails",
             other.key
         );
-        out.config(&NO_PLUGIN, other.key_span, message, "keep `plugins` only");
+        out.config(&NO_PLUGIN, other.key_span, message, "keep only `plugins`");
     }
     let Some(plugins) = root.get_exact("plugins") else {
         match root.get("plugins") {
             Some(other) => {
-                let message = format!(
-                    "`{}` is not found by libcni, which looks for `plugins` in exactly this spelling; every pod fails",
-                    other.key
-                );
+                let message =
+                    format!("`{}` is not spelled `plugins`: libcni does not find it, and every pod fails", other.key);
                 out.config(&NO_PLUGIN, other.key_span, message, "write `plugins`");
             }
             None => {
@@ -226,12 +218,12 @@ fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
 /// Whether Multus finds a plugin with a type at the head of the list that all spellings of `plugins` make.
 fn begins_with_a_plugin(config: &Config<'_>) -> bool {
     let list = fold::field("plugins", &PLUGINS, config.root.members, config.reading);
-    let first = list.as_ref().and_then(|list| list.elements()?.first()).and_then(Object::of);
+    let first = list.as_ref().and_then(|list| list.elements()?.first()).and_then(CniObject::of);
     first.is_some_and(|first| first.str_of("type").is_some_and(|kind| !kind.is_empty()))
 }
 
 fn element_type(element: &Value<'_>, out: &mut Findings<'_>) {
-    let Some(object) = Object::of(element) else {
+    let Some(object) = CniObject::of(element) else {
         let message =
             format!("an element of `plugins` is {}, not an object: every pod that uses it fails", element.describe());
         out.config(&NO_PLUGIN, element.span, message, "write an object with a `type`");
@@ -251,15 +243,13 @@ fn element_type(element: &Value<'_>, out: &mut Findings<'_>) {
 fn version(config: &Config<'_>, out: &mut Findings<'_>) {
     let unreadable = |value: &&Value<'_>| value.as_str().is_some_and(|version| parse_version(version).is_none());
     let offered = config.root.get_exact("cniVersions").filter(|_| config.is_list);
-    // Beside `cniVersions` the one version is read as a number too.
+    // Beside `cniVersions`, libcni parses `cniVersion` as a version number too.
     let own = config.root.get_exact("cniVersion").map(|member| &member.value).filter(|own| own.as_str() != Some(""));
     let versions = offered.and_then(|member| member.value.elements()).unwrap_or_default().iter();
     if let Some(value) = versions.chain(own.filter(|_| offered.is_some())).find(unreadable) {
         let version = value.as_str().unwrap_or_default();
-        let message = format!(
-            "\"{version}\" is no version: libcni refuses a list with `cniVersions` that has it, and every pod fails"
-        );
-        out.config(&CNI_VERSION, value.span, message, format!("use some of {}", VERSIONS.join(", ")));
+        let message = format!("\"{version}\" is not a version: libcni rejects the list, and every pod fails");
+        out.config(&CNI_VERSION, value.span, message, format!("use versions of {}", VERSIONS.join(", ")));
         return;
     }
     let version = config.cni_version();
@@ -268,30 +258,24 @@ fn version(config: &Config<'_>, out: &mut Findings<'_>) {
     }
     let holds = |member: &&Member<'_>| member.value.as_str() == Some(version);
     let Some(member) = config.root.named("cniVersion").find(holds).or(offered) else { return };
-    let message = format!(
-        "cniVersion \"{version}\" is none that a CNI library knows; every plugin refuses it (\"incompatible CNI versions\")"
-    );
+    let message =
+        format!("cniVersion \"{version}\" is unknown; every plugin rejects it (\"incompatible CNI versions\")");
     out.config(&CNI_VERSION, member.value.span, message, format!("use one of {}", VERSIONS.join(", ")));
 }
 
 fn name(config: &Config<'_>, out: &mut Findings<'_>) {
-    // Without a name, the NAD's own is filled in, which the API server has checked.
+    // Without a name, the NAD's name is used, which the API server has validated.
     let Some(member) = config.root.get_exact("name") else { return };
     if member.value.is_null() && !config.is_list {
         let message = "the network name is null, and nothing is filled in for it: every pod that uses it fails (\"missing network name\")";
-        out.config(
-            &NETWORK_NAME,
-            member.value.span,
-            message,
-            "write a name, or leave it out, and the NAD's name is used",
-        );
+        out.config(&NETWORK_NAME, member.value.span, message, "write a name, or remove it to use the name of the NAD");
     }
     let Some(name) = member.value.as_str().filter(|name| !name.is_empty()) else { return };
     let good = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-');
     if !name.chars().all(good) || !name.starts_with(|first: char| first.is_ascii_alphanumeric()) {
         let message =
-            format!("the network name \"{name}\" is refused by the CNI library: every pod that uses it fails");
-        let help = "use letters, digits, `_`, `.` and `-`, beginning with a letter or digit; or leave it out, and the NAD's name is used";
+            format!("the network name \"{name}\" is rejected by the CNI library: every pod that uses it fails");
+        let help = "use letters, digits, `_`, `.` and `-`, starting with a letter or digit; or remove it to use the name of the NAD";
         out.config(&NETWORK_NAME, member.value.span, message, help);
     }
 }
@@ -315,9 +299,9 @@ mod tests {
         assert_eq!(found(&config(MAX_VALUES + 1)), ["nad/config-too-large deny "]);
     }
 
-    /// The operator's own write is never denied, so that the network must be.
+    /// The operator's own write is never denied, so the network must be.
     #[test]
-    fn several_texts_of_a_network_make_one_config() {
+    fn fragments_count_together_toward_the_size_limit() {
         let values = MAX_VALUES / 2 + 100;
         let json = serde_json::json!({
             "apiVersion": "sriovnetwork.openshift.io/v1",

@@ -1,99 +1,101 @@
-//! The networks themselves: what their author must know before the operator does.
+//! Rules on networks: mistakes that otherwise surface only in the operator.
 
-use super::super::file::{Scope, is_usual_namespace};
-use super::super::finding::{Findings, shortened};
+use super::super::file::is_default_operator_namespace;
+use super::super::finding::{Findings, truncated};
 use super::super::resource_name::is_name;
 use super::super::rule::rule;
+use super::super::scope::NamespaceScope;
 use super::super::similar::closest;
 use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, Subject};
 use super::last_namespace;
 use super::nad_device::named;
 use crate::json::escape;
-use crate::resources::{LAST_NAMESPACE, Network, NetworkKind, Object, crd};
+use crate::resources::{Network, NetworkKind, Object, crd};
 
 rule! { RESOURCE_NAME = "network/resource-name", Deny;
-"a `resourceName` that is empty, too long, already has a domain, or has wrong characters";
-"The operator puts its own domain in front and writes the result into the NAD. What comes out must be the name under which nodes offer the \
-devices; `openshift.io/` or `openshift.io/openshift.io/x` never is, and pods hang in ContainerCreating." }
+"a `resourceName` that is empty, too long, already has a domain, or has invalid characters";
+"The operator prepends its own domain and writes the result into the NAD. The result must be the name under which nodes offer the devices; `openshift.io/` or `openshift.io/openshift.io/x` never is, and pods hang in ContainerCreating." }
 
 rule! { TARGET_NAMESPACE = "network/target-namespace", Deny;
 "`networkNamespace` in a network that is not in the operator's namespace";
-"Only networks in the operator's own namespace may put their NAD elsewhere; the operator ignores all others with Ready=False. A warning where \
-the operator's namespace is not known." }
+"Only networks in the operator's own namespace may have their NAD in another one; the operator ignores all others with Ready=False. A warning if the operator's namespace is not known." }
 
 rule! { NAMESPACE_ABSENT = "network/namespace-absent", Warn;
 "a target namespace that is missing or terminating";
-"The operator makes no NAD until the namespace is there." }
+"The operator creates no NAD until the namespace exists." }
 
 rule! { CLAIMED = "network/claimed", Warn;
-"another network, or a hand-written NAD, already has the place of this network's NAD";
-"Two networks with one name and one target namespace render the same NAD: the second never becomes ready. A hand-written NAD of that name is \
-replaced. Only a warning, since a move creates the new network before the old one goes." }
+"another network or a hand-written NAD already has the name of this network's NAD";
+"Two networks with the same name and target namespace render the same NAD: the second never becomes ready. A hand-written NAD of that name is replaced. Only a warning, because moving a network creates the new one before the old one is deleted." }
 
 rule! { NO_POLICY = "network/no-policy", Warn;
 "no SriovNetworkNodePolicy offers the `resourceName`";
-"Without a policy of that resourceName no node offers the devices, and pods stay Pending for want of them." }
+"Without a policy with that resourceName no node offers the devices, and pods stay Pending." }
 
 rule! { MTU = "network/mtu", Deny;
 "an OVSNetwork with a negative `mtu`";
-"The CRD lets it pass, but the operator cannot decode it, and one such object stops its watch on all OVSNetworks." }
+"The CRD accepts it, but the operator cannot decode it, and one such object stops its watch on all OVSNetworks." }
 
 rule! { MOVES_TO_NOWHERE = "network/moves-to-nowhere", Warn;
 "`networkNamespace` changes to a namespace that does not exist";
-"The operator deletes the old NAD at once and makes the new one only when the namespace comes: until then pods have no network." }
+"The operator deletes the old NAD at once and creates the new one only when the namespace exists: until then pods have no network." }
 
 rule! { SCHEMA = "network/schema", Deny;
 "a value that the CRD does not allow";
-"The API server refuses the object. Whoever applies it hears so; whoever reviews it in a pull request hears it from here." }
+"The API server rejects the object. Whoever applies it sees the error; whoever reviews it in a pull request sees this finding." }
 
 rule! { UNKNOWN_FIELD = "network/unknown-field", Warn;
 "a field of `spec` that the CRD does not have";
 "The API server drops unknown fields when it stores the object, so the setting never reaches the NAD." }
 
-/// Whether a network is in the operator's namespace; `None` where nobody knows which one that is.
-pub(super) fn is_at_home(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>) -> Option<bool> {
+/// Whether a network is in the operator's namespace; `None` if that namespace is not known.
+pub(super) fn is_in_operator_namespace(
+    network: &Network<'_>,
+    facts: &Facts,
+    scope: &NamespaceScope<'_>,
+) -> Option<bool> {
     let here = network.meta.namespace.as_ref();
     let known = scope.policy.is_operator_namespace(here, facts);
     match known {
         Some(false) if here.is_empty() => None,
-        None => is_usual_namespace(here).then_some(true),
+        None => is_default_operator_namespace(here).then_some(true),
         known => known,
     }
 }
 
-/// Whether a network asks for its NAD in somebody else's namespace; `None` where that cannot be known.
-pub(super) fn is_foreign(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>) -> Option<bool> {
+/// Whether a network requests its NAD in another namespace without being in the operator's; `None` if that cannot be known.
+pub(super) fn is_foreign(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>) -> Option<bool> {
     if network.target_namespace() == network.meta.namespace {
         return Some(false);
     }
-    is_at_home(network, facts, scope).map(|is_at_home| !is_at_home)
+    is_in_operator_namespace(network, facts, scope).map(|is_in_operator_namespace| !is_in_operator_namespace)
 }
 
-/// The rules for a network that asks for its NAD in somebody else's namespace. The operator makes none, and the writer must learn nothing about
-/// that namespace.
+/// The rules for a network with a foreign target namespace. The operator creates no NAD for it, and its author must learn nothing
+/// about that namespace.
 pub(crate) fn check_foreign(
     network: &Network<'_>,
     subject: &Subject<'_>,
     facts: &Facts,
-    scope: &Scope<'_>,
+    scope: &NamespaceScope<'_>,
     out: &mut Findings<'_>,
 ) {
     target_namespace(network, facts, scope, out);
     last_namespace::forged(network, subject, facts, scope, out);
 }
 
-/// The rules that look at the network and at what is known around it.
+/// The rules on the network and on the known facts about the cluster.
 pub(crate) fn check(
     network: &Network<'_>,
     subject: &Subject<'_>,
     facts: &Facts,
-    scope: &Scope<'_>,
+    scope: &NamespaceScope<'_>,
     out: &mut Findings<'_>,
 ) {
     schema(network, out);
     resource_name(network, out);
     target_namespace(network, facts, scope, out);
-    // Where the network may turn out to be foreign, its writer learns nothing about the target either.
+    // If the target may be foreign, its author must learn nothing about it either.
     if subject.writer.is_none() || is_foreign(network, facts, scope) == Some(false) {
         namespace_state(network, subject, facts, out);
         claimed(network, facts, scope, out);
@@ -101,8 +103,8 @@ pub(crate) fn check(
     no_policy(network, facts, scope, out);
     if let (NetworkKind::Ovs, Some(mtu)) = (network.kind, network.integer("mtu").filter(|mtu| *mtu < 0)) {
         let message =
-            format!("mtu {mtu} cannot be decoded by the operator: its watch on every OVSNetwork of the cluster stops");
-        out.object(&MTU, "/spec/mtu", message, "write a positive number, or leave it out");
+            format!("the operator cannot decode mtu {mtu}: its watch on all OVSNetworks of the cluster stops");
+        out.object(&MTU, "/spec/mtu", message, "write a positive number, or remove it");
     }
     last_namespace::check(network, subject, facts, scope, out);
 }
@@ -110,29 +112,29 @@ pub(crate) fn check(
 fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
     for wrong in &network.misshapen {
         let message = format!(
-            "`{}` is {}: the API server refuses the object",
+            "`{}` is {}: the API server rejects the object",
             wrong.pointer.trim_start_matches('/').replace('/', "."),
             wrong.found
         );
         out.object(&SCHEMA, wrong.pointer.clone(), message, wrong.help());
     }
-    // Without any spec the CRD asks for nothing in it; the rule on resourceName does.
+    // Without a spec the CRD requires nothing in it; the rule on resourceName does.
     let has_spec = network.spec.keys().next().is_some();
-    for refusal in crd::refusals(network.kind, &network.spec) {
-        let is_absent = refusal.found == "nothing";
+    for violation in crd::violations(network.kind, &network.spec) {
+        let is_absent = violation.found == "nothing";
         if is_absent && !has_spec {
             continue;
         }
-        let path = refusal.path.trim_start_matches('/').replace('/', ".");
+        let path = violation.path.trim_start_matches('/').replace('/', ".");
         let (pointer, message) = if is_absent {
-            ("/spec".to_owned(), format!("`spec.{path}` is missing: the API server refuses the object"))
+            ("/spec".to_owned(), format!("`spec.{path}` is missing: the API server rejects the object"))
         } else {
             (
-                format!("/spec{}", refusal.path),
-                format!("`spec.{path}` is {}: the API server refuses the object", shortened(refusal.found, 40)),
+                format!("/spec{}", violation.path),
+                format!("`spec.{path}` is {}: the API server rejects the object", truncated(violation.found, 40)),
             )
         };
-        out.object(&SCHEMA, pointer, message, format!("write {}", refusal.wanted));
+        out.object(&SCHEMA, pointer, message, format!("write {}", violation.wanted));
     }
     let known = crd::fields(network.kind);
     for key in network.spec.keys().filter(|key| !known.iter().any(|field| field.name == *key)) {
@@ -144,7 +146,7 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
         );
         let help = match closest(key, names()).or_else(longer) {
             Some(close) => format!("did you mean `{close}`?"),
-            None => "leave it out".to_owned(),
+            None => "remove it".to_owned(),
         };
         out.object(&UNKNOWN_FIELD, format!("/spec/{}", escape(key)), message, help).about_key();
     }
@@ -153,25 +155,25 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
 fn resource_name(network: &Network<'_>, out: &mut Findings<'_>) {
     let has_spec = network.spec.keys().next().is_some();
     if has_spec && network.spec.text("resourceName").value().is_none() {
-        // Absent or no string: the schema's word.
+        // Absent or not a string: the schema rule reports it.
         return;
     }
     let name = network.text("resourceName");
     let problem = if name.is_empty() {
         "is empty"
     } else if name.contains('/') {
-        "has a domain already, and the operator puts its own in front"
+        "already has a domain, and the operator prepends its own"
     } else if name.len() > 63 {
         "is longer than 63 characters"
     } else if !is_name(&name) {
-        "has characters that a resource name cannot have"
+        "has characters that are invalid in a resource name"
     } else {
         return;
     };
     let pointer = if has_spec { "/spec/resourceName" } else { "/metadata/name" };
     let message = format!(
-        "resourceName \"{}\" {problem}: no node offers devices under what comes out, and pods hang",
-        shortened(name.as_ref(), 40)
+        "resourceName \"{}\" {problem}: no node offers the resulting resource, and pods hang",
+        truncated(name.as_ref(), 40)
     );
     let help = match name.rsplit_once('/') {
         Some((_, own)) if is_name(own) => format!("write `{own}`, the name in the SriovNetworkNodePolicy"),
@@ -181,30 +183,26 @@ fn resource_name(network: &Network<'_>, out: &mut Findings<'_>) {
     out.object(&RESOURCE_NAME, pointer, message, help);
 }
 
-fn target_namespace(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>, out: &mut Findings<'_>) {
+fn target_namespace(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {
     let target = network.text("networkNamespace");
     let here = network.meta.namespace.as_ref();
     let known = scope.policy.is_operator_namespace(here, facts);
-    if target.is_empty() || known.unwrap_or_else(|| is_usual_namespace(here)) {
+    if target.is_empty() || known.unwrap_or_else(|| is_default_operator_namespace(here)) {
         return;
     }
-    let place = if here.is_empty() {
-        "whatever namespace this is applied in".to_owned()
-    } else {
-        format!("namespace `{here}`")
-    };
+    let place =
+        if here.is_empty() { "the namespace it is applied in".to_owned() } else { format!("namespace `{here}`") };
     match known {
         Some(_) if !here.is_empty() => {
             let message = format!(
-                "networkNamespace `{target}` is refused by the operator, because the network is in {place}, not in the operator's; no NAD is made"
+                "networkNamespace `{target}` is ignored by the operator, because the network is in {place}, not in the operator's namespace; no NAD is created"
             );
-            let help = "move the network to the operator's namespace, or leave networkNamespace out and create the network where the NAD should be";
+            let help = "move the network to the operator's namespace, or remove networkNamespace and create the network in the target namespace";
             out.object(&TARGET_NAMESPACE, "/spec/networkNamespace", message, help);
         }
         _ => {
-            let message = format!("networkNamespace `{target}` works only if {place} is the operator's own");
-            let help =
-                "make sure that it is; --operator-namespace or the policy's operator.namespace says which one it is";
+            let message = format!("networkNamespace `{target}` works only if {place} is the operator's namespace");
+            let help = "set operator.namespace in the policy, or pass --operator-namespace";
             out.object(&TARGET_NAMESPACE, "/spec/networkNamespace", message, help).at_most_warn();
         }
     }
@@ -223,18 +221,18 @@ fn namespace_state(network: &Network<'_>, subject: &Subject<'_>, facts: &Facts, 
     };
     if let (Some(before), Lookup::Absent) = (before.filter(|before| *before != target), &facts.target_namespace) {
         let message = format!(
-            "the NAD moves from namespace `{before}` to `{target}`, which does not exist: until it does, there is no NAD at all"
+            "the NAD moves from namespace `{before}` to `{target}`, which does not exist: until it does, there is no NAD"
         );
         out.object(&MOVES_TO_NOWHERE, "/spec/networkNamespace", message, format!("create namespace `{target}` first"));
         return;
     }
     let pointer =
         if network.text("networkNamespace").is_empty() { "/metadata/namespace" } else { "/spec/networkNamespace" };
-    let message = format!("namespace `{target}` {state}: the operator makes no NAD until it is there");
+    let message = format!("namespace `{target}` {state}: the operator creates no NAD until it exists");
     out.object(&NAMESPACE_ABSENT, pointer, message, format!("create namespace `{target}`"));
 }
 
-fn claimed(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>, out: &mut Findings<'_>) {
+fn claimed(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {
     let id = network.id();
     let place = format!("{}/{}", network.target_namespace(), network.meta.name);
     let place = place.trim_start_matches('/');
@@ -242,8 +240,8 @@ fn claimed(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>, out: &mut Fi
     let renders = |other: &&NetworkFact| other.id != id && scope.policy.may_render(other, &target, facts);
     if let Some(other) = facts.networks_here.iter().find(renders) {
         let who = named(&other.id, &id.namespace, facts, out);
-        let message = format!("{who} renders the NAD {place} too: whichever comes second never gets its own");
-        out.object(&CLAIMED, "/metadata/name", message, "give one of them another name or another target namespace");
+        let message = format!("{who} also renders the NAD {place}: the second network never gets its NAD");
+        out.object(&CLAIMED, "/metadata/name", message, "rename one of them, or change its target namespace");
         return;
     }
     let Lookup::Found(nad) = &facts.nad_here else { return };
@@ -252,28 +250,26 @@ fn claimed(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>, out: &mut Fi
         Some(owner) => {
             let owner = named(owner, &id.namespace, facts, out);
             format!(
-                "the NAD {place} belongs to {owner}: the operator leaves it alone, and this network never gets its own"
+                "the NAD {place} belongs to {owner}: the operator does not touch it, and this network never gets its NAD"
             )
         }
-        // Older operators do not write whose it is, but where they rendered it to.
-        None if network.meta.annotation(LAST_NAMESPACE).is_some_and(|last| last == network.target_namespace()) => {
-            return;
-        }
-        // Once both are stored, what differs is a drift.
+        // Older operators do not set the owner-ref, but last-network-namespace.
+        None if network.is_rendered_to_target() => return,
+        // Once both are stored, differences are reported as drift.
         None if facts.stored.is_some() => return,
-        None => format!("a hand-written NAD {place} is there: the operator will replace it with this network's"),
+        None => format!("a hand-written NAD {place} exists: the operator will replace it"),
     };
-    out.object(&CLAIMED, "/metadata/name", message, "give one of them another name");
+    out.object(&CLAIMED, "/metadata/name", message, "rename one of them");
 }
 
-fn no_policy(network: &Network<'_>, facts: &Facts, scope: &Scope<'_>, out: &mut Findings<'_>) {
+fn no_policy(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {
     let Some(offered) = &facts.offered else { return };
     let name = network.text("resourceName");
     if name.is_empty() || offered.iter().any(|known| *known == name) {
         return;
     }
     let message = format!("no SriovNetworkNodePolicy offers `{name}`: pods that use this network stay Pending");
-    // The operator's own namespace is where the node policies are.
+    // Node policies are in the operator's own namespace.
     let close = closest(&name, offered.iter().map(String::as_str)).filter(|_| {
         scope.policy.is_operator_namespace(&network.meta.namespace, facts) == Some(true)
             || out.may_name(Reference::NodePolicies, &network.meta.namespace, facts)

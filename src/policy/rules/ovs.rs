@@ -1,34 +1,31 @@
-//! What ovs-cni, and the OVS database behind it, make of a port.
+//! What ovs-cni and the OVS database accept for a port.
 
 use super::super::finding::Findings;
 use super::super::rule::rule;
-use crate::cni::{Object, Plugin};
+use crate::cni::{CniObject, Plugin};
 use crate::json::Value;
 use crate::resources::{Nad, RESOURCE_NAME};
 
 rule! { VLAN = "ovs/vlan", Deny;
 "a `vlan` above 4095";
-"ovs-cni passes the number on as it is; the column `tag` of the OVS database holds 0 to 4095, and the transaction that adds the pod's \
-port fails." }
+"ovs-cni passes the number on unchecked; the column `tag` of the OVS database allows 0 to 4095, and the transaction that adds the pod's port fails." }
 
 rule! { TRUNK = "ovs/trunk", Deny;
-"a `trunk` that ovs-cni or the OVS database refuses";
-"An entry is a range (`minID` and `maxID`, both above 0) or one `id`. ovs-cni refuses a range that runs backwards, ids above 4096 and a \
-list that yields no VLAN at all, and panics on null; the database refuses every id above 4095. An entry that yields nothing beside \
-others that do is ignored without a word, which is only warned of." }
+"a `trunk` that ovs-cni or the OVS database rejects";
+"An entry is a range (`minID` and `maxID`, both above 0) or one `id`. ovs-cni rejects a range that runs backwards, ids above 4096 and a list without any VLAN, and panics on null; the database rejects every id above 4095. An entry without a VLAN beside others is silently ignored, which is only a warning." }
 
 rule! { OFPORT = "ovs/ofport", Deny;
 "an `ofport_request` above 65279";
-"The OVS database holds 1 to 65279 there and refuses the port; 0 means none is asked for." }
+"The OVS database allows 1 to 65279 and rejects the port otherwise; 0 requests no port number." }
 
 rule! { BRIDGE = "ovs/bridge", Warn;
 "neither a `bridge` nor a device";
 "ovs-cni takes the bridge from the config, from its own file on the node, from the pod's `OvnPort`, or from the uplink of the device. \
-With none of these the pod fails (\"failed to get bridge name\"), and the first and the last can be seen here." }
+Without any of these the pod fails (\"failed to get bridge name\"); nadmit can check the first and the last." }
 
 rule! { VLAN_IGNORED = "ovs/vlan-ignored", Warn;
 "a `vlan` beside a `trunk` with entries";
-"A trunk port has no tag of its own: ovs-cni looks at `vlan` only where `trunk` is empty." }
+"A trunk port has no tag: ovs-cni uses `vlan` only if `trunk` is empty." }
 
 /// The largest VLAN id the database holds.
 const LARGEST: i64 = 4095;
@@ -53,42 +50,42 @@ fn vlan(plugin: &Plugin<'_>, trunk: &[Value<'_>], out: &mut Findings<'_>) {
         out.config(&VLAN_IGNORED, value.span, message, "keep one of the two");
     } else if id > LARGEST {
         let message =
-            format!("`vlan` is {id}: the OVS database takes 0 to {LARGEST}, and every pod that uses it fails");
+            format!("`vlan` is {id}: the OVS database allows 0 to {LARGEST}, and every pod that uses it fails");
         out.config(&VLAN, value.span, message, "write a VLAN id from 1 to 4094");
     }
 }
 
-/// What one entry of the trunk comes to.
-enum Entry {
+/// The result of one trunk entry.
+enum TrunkEntry {
     /// Some VLANs.
     Vlans,
-    /// Nothing, which ovs-cni does not mind while another entry yields something.
+    /// No VLAN, which ovs-cni accepts while another entry has one.
     Nothing,
-    /// A value of a type that cannot be decoded: another rule's business.
+    /// A value that cannot be decoded; another rule reports it.
     Unreadable,
-    /// A refusal.
+    /// ovs-cni or the database rejects it.
     Refused(String),
 }
 
 fn check_trunk(trunk: &Value<'_>, entries: &[Value<'_>], out: &mut Findings<'_>) {
     let help = "give each entry an `id`, or a `minID` and a `maxID` from 1 to 4094";
     let verdicts: Vec<_> = entries.iter().map(|entry| (entry, read(entry))).collect();
-    let nothing = verdicts.iter().all(|(_, verdict)| matches!(verdict, Entry::Nothing));
+    let nothing = verdicts.iter().all(|(_, verdict)| matches!(verdict, TrunkEntry::Nothing));
     if nothing {
-        let message = format!("`trunk` has {}, and no VLAN comes of it: every pod that uses it fails", count(entries));
+        let message = format!("`trunk` {} contains no VLAN: every pod that uses it fails", count(entries));
         out.config(&TRUNK, trunk.span, message, help);
         return;
     }
     for (entry, verdict) in verdicts {
         match verdict {
-            Entry::Refused(why) => {
+            TrunkEntry::Refused(why) => {
                 out.config(&TRUNK, entry.span, format!("a `trunk` entry {why}: every pod that uses it fails"), help);
             }
-            Entry::Nothing => {
-                let message = format!("a `trunk` entry {} yields no VLAN and is ignored", members(entry));
+            TrunkEntry::Nothing => {
+                let message = format!("`trunk` entry {} contains no VLAN and is ignored", members(entry));
                 out.config(&TRUNK, entry.span, message, help).at_most_warn();
             }
-            Entry::Vlans | Entry::Unreadable => {}
+            TrunkEntry::Vlans | TrunkEntry::Unreadable => {}
         }
     }
 }
@@ -99,47 +96,47 @@ fn count(entries: &[Value<'_>]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// An entry as far as ovs-cni looks at it: `{minID: 1, maxID: 5}`.
+/// An entry with the keys that ovs-cni reads: `{minID: 1, maxID: 5}`.
 fn members(entry: &Value<'_>) -> String {
-    let ids = Object::of(entry).map(|object| {
+    let ids = CniObject::of(entry).map(|object| {
         let known = ["minID", "maxID", "id"].into_iter();
         known.filter_map(|key| object.int_of(key).map(|id| format!("{key}: {id}"))).collect::<Vec<_>>().join(", ")
     });
     format!("{{{}}}", ids.unwrap_or_default())
 }
 
-fn read(entry: &Value<'_>) -> Entry {
+fn read(entry: &Value<'_>) -> TrunkEntry {
     if entry.is_null() {
-        return Entry::Refused("is null, on which ovs-cni panics".to_owned());
+        return TrunkEntry::Refused("is null, on which ovs-cni panics".to_owned());
     }
-    let Some(object) = Object::of(entry) else { return Entry::Unreadable };
+    let Some(object) = CniObject::of(entry) else { return TrunkEntry::Unreadable };
     let keys = ["minID", "maxID", "id"];
     if keys.into_iter().any(|key| object.value_of(key).is_some() && object.int_of(key).is_none_or(|id| id < 0)) {
-        return Entry::Unreadable;
+        return TrunkEntry::Unreadable;
     }
     let (min, max, id) = (object.int_of("minID"), object.int_of("maxID"), object.int_of("id"));
     let from = min.unwrap_or(0);
     let range = from > 0 && max.is_some_and(|max| max > 0);
-    // ovs-cni itself stops at 4096; what it lets through in between stops at the database.
+    // ovs-cni rejects ids above 4096; the database rejects 4096.
     for (key, id, limit) in
         [("minID", min, LARGEST + 1), ("maxID", max, if range { LARGEST } else { LARGEST + 1 }), ("id", id, LARGEST)]
     {
         if let Some(id) = id.filter(|id| *id > limit) {
-            return Entry::Refused(format!("has `{key}` {id}, above {LARGEST}"));
+            return TrunkEntry::Refused(format!("has `{key}` {id}, above {LARGEST}"));
         }
     }
     match max {
-        Some(max) if max < from => Entry::Refused(format!("runs backwards, from `minID` {from} to `maxID` {max}")),
-        _ if range || id.is_some() => Entry::Vlans,
-        _ => Entry::Nothing,
+        Some(max) if max < from => TrunkEntry::Refused(format!("runs backwards, from `minID` {from} to `maxID` {max}")),
+        _ if range || id.is_some() => TrunkEntry::Vlans,
+        _ => TrunkEntry::Nothing,
     }
 }
 
 fn ofport(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let Some(value) = plugin.object.value_of("ofport_request") else { return };
     if let Some(port) = value.as_int().filter(|port| *port > 65279) {
-        let message = format!("`ofport_request` is {port}: the OVS database takes 1 to 65279, and every pod fails");
-        out.config(&OFPORT, value.span, message, "write a port number from 1 to 65279, or leave it out");
+        let message = format!("`ofport_request` is {port}: the OVS database allows 1 to 65279, and every pod fails");
+        out.config(&OFPORT, value.span, message, "write a port number from 1 to 65279, or remove it");
     }
 }
 
@@ -147,7 +144,7 @@ fn bridge(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let given = |key: &str| plugin.object.value_of(key).is_some_and(|value| value.as_str() != Some(""));
     let annotated = nad.meta.annotation(RESOURCE_NAME).is_some_and(|name| !name.is_empty());
     if !given("bridge") && !given("deviceID") && !annotated {
-        let message = "neither `bridge` nor a device is given: a file on the node or the pod must name the bridge, or the pod fails";
+        let message = "neither `bridge` nor a device is set: a file on the node or the pod must name the bridge, or the pod fails";
         let help = format!("add `bridge`, or the annotation {RESOURCE_NAME} for hardware offload");
         out.config(&BRIDGE, plugin.type_member.value.span, message, help);
     }

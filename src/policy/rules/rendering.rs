@@ -1,37 +1,33 @@
-//! What the operator makes of a network: the template it fills, and the NAD that comes out.
+//! Rules on the NAD that the operator renders from a network.
 
-use super::super::file::Scope;
 use super::super::finding::{ConfigPlace, Findings};
-use super::super::ratchet::{Judged, Ratchet};
-use super::super::resource_name::{self, Question};
+use super::super::ratchet::{JudgedObject, Ratchet};
+use super::super::resource_name::{self, ResourceNameCheck};
 use super::super::rule::rule;
+use super::super::scope::NamespaceScope;
 use super::super::{Action, Facts, Finding};
 use super::check_config;
 use super::nad_config::dotted;
 use super::nad_device::{MALFORMED, MISSING};
 use super::network::SCHEMA;
-use crate::cni::{Config, Object as CniObject, same_key};
+use crate::cni::{CniObject, Config, same_key};
 use crate::json::{Document, Error, Kind, Member, Value, line_column};
-use crate::resources::{Fault, Nad, Network, Object, Rendered, offset_of_ink, render};
+use crate::resources::{Nad, Network, Object, RenderFault, Rendered, offset_of_nonblank, render};
 
 rule! { FRAGMENT = "network/fragment", Deny;
-"`ipam`, `capabilities` or `metaPlugins` that do not form JSON in their place";
-"The operator pastes the text into the config. Where the result is not JSON it makes no NAD, sets no condition and retries for ever: only its log \
-tells. A text that leaves its place and still gives JSON works by luck, and gets a warning." }
+"`ipam`, `capabilities` or `metaPlugins` that are not valid JSON";
+"The operator pastes the text into the config. If the result is not JSON it creates no NAD, sets no condition and retries indefinitely; only its log shows it. A text that closes its own value and still gives JSON works only by chance, and is a warning." }
 
 rule! { RENDER_UNSAFE = "network/render-unsafe", Deny;
-"text that leaves its place in the operator's template";
-"The operator pastes names and texts into a YAML template without escaping. A line break or a quote in the wrong place changes the object that it \
-then creates with its own rights: other annotations, other labels, another object. Decided by filling the template and reading the result, \
-not by looking for characters." }
+"text that injects into the operator's template";
+"The operator pastes names and texts into a YAML template without escaping. A line break or a quote in the wrong place changes the object that it then creates with its own rights: other annotations, other labels, another object. nadmit decides this by filling the template and parsing the result, not by searching for characters." }
 
 rule! { AMBIGUOUS_NAME = "network/ambiguous-name", Deny;
 "a name or namespace that YAML reads as a number, a boolean or null";
-"The operator pastes the name into YAML without quotes. `123` or `on` then is no text any more, the NAD is never made, and nothing but the \
-operator's log says so." }
+"The operator pastes the name into YAML without quotes. `123` or `on` is then no string any more, the NAD is never created, and only the operator's log shows it." }
 
-/// The prefix in a rendering where nobody knows it; no rule looks at it there.
-pub(super) const USUAL_PREFIX: &str = "openshift.io";
+/// The prefix used in a rendering if it is not known; no rule reads it then.
+pub(super) const DEFAULT_PREFIX: &str = "openshift.io";
 
 /// The fields whose text the author chooses, and whether the template puts quotes around them.
 const TEXTS: &[(&str, bool)] = &[
@@ -45,16 +41,16 @@ const TEXTS: &[(&str, bool)] = &[
     ("interfaceType", true),
 ];
 
-/// Renders the network and judges what comes out.
-pub(crate) fn check(network: &Network<'_>, scope: &Scope<'_>, facts: &Facts, out: &mut Findings<'_>) {
+/// Renders the network and judges the result.
+pub(crate) fn check(network: &Network<'_>, scope: &NamespaceScope<'_>, facts: &Facts, out: &mut Findings<'_>) {
     let prefix = scope.prefix(facts);
-    let prefix = prefix.as_ref().map_or(USUAL_PREFIX, |prefix| prefix.value);
+    let prefix = prefix.as_ref().map_or(DEFAULT_PREFIX, |prefix| prefix.value);
     let rendered = render(network, prefix);
-    let broken = texts_in_place(network, &rendered, out);
+    let broken = check_fragments(network, &rendered, out);
     match &rendered.fault {
         None => {}
-        // The text that breaks it was named already.
-        Some(Fault::NotJson(_)) if broken => {}
+        // The text that breaks it was already reported.
+        Some(RenderFault::NotJson(_)) if broken => {}
         Some(fault) => faulty(network, prefix, fault, out),
     }
     let Some(json) = &rendered.nad else { return };
@@ -64,52 +60,55 @@ pub(crate) fn check(network: &Network<'_>, scope: &Scope<'_>, facts: &Facts, out
     for finding in judge_nad(&nad, scope, out) {
         let (pointer, place) = origin(network, &rendered, &finding);
         if !(schema_denies && out.covers(&SCHEMA, &pointer)) {
-            out.moved(finding, pointer, place);
+            out.add_relocated(finding, pointer, place);
         }
     }
 }
 
-/// The same for a network whose NAD would go to somebody else's namespace: whether its texts stay in their places, and no more.
-pub(crate) fn check_foreign(network: &Network<'_>, scope: &Scope<'_>, facts: &Facts, out: &mut Findings<'_>) {
-    let mut all = Findings::new(Judged::Network(network), None, Ratchet::Off);
+/// The same for a network with a foreign target namespace: only template injection is checked.
+pub(crate) fn check_foreign(network: &Network<'_>, scope: &NamespaceScope<'_>, facts: &Facts, out: &mut Findings<'_>) {
+    let mut all = Findings::new(JudgedObject::Network(network), None, Ratchet::Off);
     check(network, scope, facts, &mut all);
     for finding in all.into_parts().0.into_iter().filter(|finding| finding.rule == &RENDER_UNSAFE) {
         let (pointer, place) = (finding.pointer.clone(), finding.config.clone());
-        out.moved(finding, pointer, place);
+        out.add_relocated(finding, pointer, place);
     }
 }
 
 /// The findings in the rendered NAD itself.
-fn judge_nad(nad: &Nad<'_>, scope: &Scope<'_>, out: &mut Findings<'_>) -> Vec<Finding> {
+fn judge_nad(nad: &Nad<'_>, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) -> Vec<Finding> {
     let text = nad.config.as_deref().unwrap_or_default();
     let parsed = Document::parse(text);
     let mut found = out.of_rendered(nad, parsed.as_ref().ok(), |out| {
         super::nad_config::check_object(nad, out);
         match &parsed {
-            // Whatever cannot be read is never taken for good.
+            // What cannot be parsed is never accepted.
             Err(error) => super::nad_config::unreadable(text, *error, out),
             Ok(document) => {
                 let Some(config) = Config::of(document) else { return };
                 check_config(nad, &config, out);
                 let facts = Facts::default();
-                resource_name::check(&Question { nad, config: &config, facts: &facts, scope, operator: true }, out);
+                resource_name::check(
+                    &ResourceNameCheck { nad, config: &config, facts: &facts, scope, operator: true },
+                    out,
+                );
             }
         }
     });
-    // What the NAD lacks is added when the operator writes it, and on the name itself the network has a rule of its own.
+    // A missing name is added when the operator writes the NAD, and the network has its own rule on the name.
     found.retain(|finding| finding.rule != &MISSING && finding.rule != &MALFORMED);
     found
 }
 
-/// Each text of the author's must be one value in its place. True if one is not.
-fn texts_in_place(network: &Network<'_>, rendered: &Rendered, out: &mut Findings<'_>) -> bool {
+/// Each text of the author must be one value at its position. True if one is not.
+fn check_fragments(network: &Network<'_>, rendered: &Rendered, out: &mut Findings<'_>) -> bool {
     let mut found = false;
     for (field, quoted) in TEXTS {
         let text = network.text(field);
-        if text.is_empty() || rendered.fault.as_ref().is_some_and(|fault| !matches!(fault, Fault::NotJson(_))) {
+        if text.is_empty() || rendered.fault.as_ref().is_some_and(|fault| !matches!(fault, RenderFault::NotJson(_))) {
             continue;
         }
-        let Err((error, offset)) = in_place(field, &text, *quoted) else { continue };
+        let Err((error, offset)) = single_value(field, &text, *quoted) else { continue };
         // A field that this kind of network does not have is not rendered.
         if !crate::resources::crd::fields(network.kind).iter().any(|known| known.name == *field) {
             continue;
@@ -120,25 +119,23 @@ fn texts_in_place(network: &Network<'_>, rendered: &Rendered, out: &mut Findings
         let pointer = format!("/spec/{field}");
         let works = rendered.fault.is_none();
         if *quoted || (works && changes_others(network, rendered, field)) {
-            let message = format!(
-                "`{field}` leaves its place in the operator's template ({}) and changes what others say",
-                error.problem
-            );
-            let help = if *quoted { "take the quotes and backslashes out of it" } else { "write one JSON value" };
+            let message =
+                format!("`{field}` injects into the operator's template ({}) and changes other fields", error.problem);
+            let help = if *quoted { "remove quotes and backslashes" } else { "write one JSON value" };
             out.text(&RENDER_UNSAFE, pointer, place, message, help);
         } else if works {
             let message = format!(
-                "`{field}` is more than one JSON value ({}): it adds keys to the config, which works by luck",
+                "`{field}` is more than one JSON value ({}): it adds keys to the config, which works only by chance",
                 error.problem
             );
             out.text(&FRAGMENT, pointer, place, message, "write one JSON value").at_most_warn();
         } else {
             let message = format!(
-                "`{field}` does not form JSON: {}; the operator makes no NAD, and only its log says so",
+                "`{field}` is not valid JSON: {}; the operator creates no NAD, and only its log shows it",
                 error.problem
             );
             let help = match *field {
-                "metaPlugins" => "write one or more JSON objects with commas between them",
+                "metaPlugins" => "write one or more JSON objects separated by commas",
                 _ => "write one JSON object",
             };
             out.text(&FRAGMENT, pointer, place, message, help);
@@ -147,8 +144,8 @@ fn texts_in_place(network: &Network<'_>, rendered: &Rendered, out: &mut Findings
     found
 }
 
-/// Whether what the template itself says is said otherwise because of one field: another `type`, another name. A key in any spelling that Go
-/// takes for the template's counts, wherever a reader may find it: which of several wins, readers disagree on.
+/// Whether one field changes a value that the template sets itself: another `type`, another name. A key in any spelling that Go
+/// matches counts, because readers disagree on which of several wins.
 fn changes_others(network: &Network<'_>, rendered: &Rendered, field: &str) -> bool {
     let without = render(&network.without(field), "");
     let (Ok(with), Ok(without)) = (Document::parse(&rendered.config), Document::parse(&without.config)) else {
@@ -167,7 +164,7 @@ fn changes_others(network: &Network<'_>, rendered: &Rendered, field: &str) -> bo
     })
 }
 
-/// Whether two values say the same, wherever they stand and however they are indented.
+/// Whether two values are equal, regardless of position and indentation.
 fn is_same(one: &Value<'_>, other: &Value<'_>) -> bool {
     match (&one.kind, &other.kind) {
         (Kind::Null, Kind::Null) => true,
@@ -186,21 +183,21 @@ fn is_same(one: &Value<'_>, other: &Value<'_>) -> bool {
     }
 }
 
-/// The objects in which the template says something: the config, and in a list the first plugin.
+/// The objects that the template writes: the config, and in a list the first plugin.
 fn levels<'d>(config: &Config<'d>) -> impl Iterator<Item = CniObject<'d>> + use<'d> {
     let list = config.root.get_exact("plugins").filter(|_| config.is_list);
     let first = list.and_then(|list| list.value.elements()?.first()).and_then(CniObject::of);
     std::iter::once(config.root).chain(first)
 }
 
-/// Whether a text is one JSON value where the template puts it; else the error and its place in the text.
-fn in_place(field: &str, text: &str, quoted: bool) -> Result<(), (Error, usize)> {
+/// Whether a text is one JSON value at its position in the template; otherwise the error and its offset in the text.
+fn single_value(field: &str, text: &str, quoted: bool) -> Result<(), (Error, usize)> {
     let (open, close) = match field {
         _ if quoted => ("\"", "\""),
         "metaPlugins" => ("[", "]"),
         _ => ("", ""),
     };
-    // The operator squeezes `ipam`; and YAML folds line breaks away, even inside JSON strings.
+    // The operator removes all spaces from `ipam`, and YAML folds line breaks even inside JSON strings.
     let squeezed: String =
         if field == "ipam" { text.split_whitespace().collect() } else { text.replace(['\n', '\r', '\u{85}'], " ") };
     let whole = format!("{open}{squeezed}{close}");
@@ -208,47 +205,46 @@ fn in_place(field: &str, text: &str, quoted: bool) -> Result<(), (Error, usize)>
     parsed.map_err(|error| {
         let before = whole.get(open.len()..error.offset).unwrap_or_default();
         let ink = before.chars().filter(|character| !character.is_whitespace()).count();
-        (error, offset_of_ink(text, ink))
+        (error, offset_of_nonblank(text, ink))
     })
 }
 
-/// A rendering that is not the NAD that was meant.
-fn faulty(network: &Network<'_>, prefix: &str, fault: &Fault, out: &mut Findings<'_>) {
-    if let Fault::NotText(what, found) = fault {
+/// Reports a rendering that is not the intended NAD.
+fn faulty(network: &Network<'_>, prefix: &str, fault: &RenderFault, out: &mut Findings<'_>) {
+    if let RenderFault::NotText(what, found) = fault {
         let in_spec = *what == "namespace" && !network.text("networkNamespace").is_empty();
         let pointer = if in_spec { "/spec/networkNamespace".to_owned() } else { format!("/metadata/{what}") };
         let text = if *what == "name" { network.meta.name.clone() } else { network.target_namespace() };
         let message = format!(
-            "the operator's template reads the {what} `{text}` as {found}, not as text: the NAD is never made, and only its log says so"
+            "the operator's template reads the {what} `{text}` as {found}, not as a string: the NAD is never created, and only the operator's log shows it"
         );
         out.object(
             &AMBIGUOUS_NAME,
             pointer,
             message,
-            "use a name that begins with a letter and is no word for yes, no or nothing",
+            "use a name that starts with a letter and is not a YAML word for yes, no or null",
         );
         return;
     }
     let what = match fault {
-        Fault::NotYaml(problem) => format!("it is not YAML any more ({problem})"),
-        Fault::Documents(number) => format!("it becomes {number} objects"),
-        Fault::Differs(pointer) => format!("`{}` of the NAD becomes something else", dotted(pointer)),
-        Fault::NotJson(error) => format!("the config is not JSON any more ({error})"),
-        Fault::NotText(..) => return,
+        RenderFault::NotYaml(problem) => format!("the result is not YAML ({problem})"),
+        RenderFault::Documents(number) => format!("the result is {number} objects"),
+        RenderFault::Differs(pointer) => format!("`{}` of the NAD changes", dotted(pointer)),
+        RenderFault::NotJson(error) => format!("the config is not JSON ({error})"),
+        RenderFault::NotText(..) => return,
     };
-    // The culprit is the field without which the rest renders well.
+    // The culprit is the field without which the network renders correctly.
     let fields = ["resourceName", "networkNamespace"].into_iter().chain(TEXTS.iter().map(|(field, _)| *field));
     let culprit = fields.filter(|field| !network.text(field).is_empty()).find(|field| {
         let fault = render(&network.without(field), prefix).fault;
-        fault.is_none_or(|fault| matches!(fault, Fault::NotText(..)))
+        fault.is_none_or(|fault| matches!(fault, RenderFault::NotText(..)))
     });
     let (pointer, name) = culprit.map_or(("/spec".to_owned(), "spec"), |field| (format!("/spec/{field}"), field));
-    let message =
-        format!("`{name}` leaves its place in the operator's template: {what}, made with the operator's rights");
-    out.object(&RENDER_UNSAFE, pointer, message, "take line breaks, quotes and `---` lines out of it");
+    let message = format!("`{name}` breaks the operator's template: {what}, created with the operator's rights");
+    out.object(&RENDER_UNSAFE, pointer, message, "remove line breaks, quotes and `---` lines");
 }
 
-/// Where in the network a finding about its rendering belongs.
+/// Maps a finding in the rendering to the field of the network.
 fn origin(network: &Network<'_>, rendered: &Rendered, finding: &Finding) -> (String, Option<ConfigPlace>) {
     let Some(place) = &finding.config else { return (finding.pointer.clone(), None) };
     let Some((field, ink)) = rendered.origin(place.span.start) else { return ("/spec".to_owned(), None) };
@@ -260,9 +256,9 @@ fn origin(network: &Network<'_>, rendered: &Rendered, finding: &Finding) -> (Str
         return (pointer, None);
     }
     let text = network.text(field);
-    let start = offset_of_ink(&text, ink);
+    let start = offset_of_nonblank(&text, ink);
     let last = rendered.origin(place.span.end.saturating_sub(1).max(place.span.start));
-    let end = last.filter(|(other, _)| *other == field).map_or(start, |(_, ink)| offset_of_ink(&text, ink)) + 1;
+    let end = last.filter(|(other, _)| *other == field).map_or(start, |(_, ink)| offset_of_nonblank(&text, ink)) + 1;
     let (line, column) = line_column(&text, start);
     let inner = inner_pointer(&place.pointer, field);
     (pointer, Some(ConfigPlace { pointer: inner, span: start..end.min(text.len()), line, column }))
@@ -300,9 +296,9 @@ mod tests {
         verdict.findings.iter().any(|finding| finding.rule == rule && finding.action == Action::Deny)
     }
 
-    /// What a text may not say, in all the spellings in which a Go program reads it.
+    /// Injections in every spelling that a Go program accepts.
     #[test]
-    fn the_template_is_contradicted_in_no_spelling() {
+    fn detects_injection_in_every_spelling() {
         let list = |text: &str| json!({ "metaPlugins": text });
         for (spec, want) in [
             (json!({ "ipam": r#"{"type":"static"},"Type":"bridge","bridge":"br0""# }), true),
@@ -322,11 +318,11 @@ mod tests {
             (list(r#"{"type":"tuning"}],"cniversion":"0.3.1","x":[{}"#), true),
             (json!({ "metaPlugins": r#"{"type":"tuning"}"#, "ipam": r#"{},"Name":"other""# }), true),
             (json!({ "metaPlugins": r#"{"type":"tuning"}"#, "ipam": r#"{},"tYpe":"bridge""# }), true),
-            // A blank in a text is a part of it.
+            // A space in a text is part of it.
             (json!({ "capabilities": r#"{"mac":true},"spoofchk":"o n""#, "spoofChk": "on" }), true),
-            // Two texts that do it together.
+            // Two texts that inject together.
             (json!({ "capabilities": r#"{},"Type":"bridge""#, "ipam": r#"{},"Type":"bridge""# }), true),
-            // What the template does not say, or says too, is no contradiction.
+            // Keys that the template does not set, or sets to the same value, are no injection.
             (json!({ "ipam": r#"{},"mtu":9000"# }), false),
             (json!({ "ipam": r#"{},"TYPE":"sriov""# }), false),
             (json!({ "ipam": r#"{"type":"static","Type":"dhcp"}"# }), false),
@@ -337,9 +333,9 @@ mod tests {
         }
     }
 
-    /// The operator indents the config, four blanks for each level: a small text must not become one that nobody judges.
+    /// The operator indents the config with four spaces per level: a small text must not become one that is too large to judge.
     #[test]
-    fn indentation_hides_nothing() {
+    fn indentation_cannot_hide_a_large_config() {
         let deep = format!("{}{}{}", "[".repeat(55), ["0"; 6000].join(","), "]".repeat(55));
         for ipam in [
             format!(r#"{{"type":"host-local","subnet":"nonsense","x":{deep}}}"#),
@@ -349,9 +345,9 @@ mod tests {
         }
     }
 
-    /// In the bare places of the template everything is YAML, and YAML can grow.
+    /// Unquoted positions of the template accept any YAML, which can expand.
     #[test]
-    fn yaml_in_bare_places_is_unsafe_and_does_not_grow() {
+    fn yaml_in_unquoted_fields_is_denied_without_expansion() {
         let mut bomb = "[&a [x,x,x,x,x,x,x,x]".to_owned();
         for (name, of) in [("b", "a"), ("c", "b"), ("d", "c"), ("e", "d"), ("f", "e"), ("g", "f"), ("h", "g")] {
             bomb += &format!(",&{name} [*{of},*{of},*{of},*{of},*{of},*{of},*{of},*{of}]");

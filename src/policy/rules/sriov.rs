@@ -1,4 +1,4 @@
-//! What sriov-cni makes of its settings for a virtual function, the VLAN aside.
+//! Rules on the settings of sriov-cni for a virtual function, except the VLAN.
 
 use super::super::Rule;
 use super::super::finding::Findings;
@@ -8,33 +8,30 @@ use crate::cni::mac::Mac;
 use crate::json::{Kind, Value};
 
 rule! { MAC = "sriov/mac", Deny;
-"a `mac` that does not parse, or that no interface can have";
-"sriov-cni parses the address when a pod starts and fails the pod where it cannot (\"failed to parse MAC address\"). Drivers refuse a \
-multicast address or one of zeros for an interface, and Ethernet has room for six bytes. A pod that brings its own address does not \
+"an invalid `mac`";
+"sriov-cni parses the address when a pod starts and fails the pod if it cannot (\"failed to parse MAC address\"). Drivers reject a multicast or all-zero address for an interface, and Ethernet addresses have six bytes. A pod that brings its own address does not \
 use this one, so with the `mac` capability it is only warned of." }
 
 rule! { TX_RATE = "sriov/tx-rate", Deny;
 "a transmit rate below 0, or a minimum above the maximum";
-"The rates go to the kernel in Mbit/s, cut to 32 bits without a look: -1 becomes 4294967295. The kernel refuses a minimum above a \
-maximum that is not 0; 0 means no limit." }
+"The rates go to the kernel in Mbit/s, truncated to 32 bits unchecked: -1 becomes 4294967295. The kernel rejects a minimum above a maximum that is not 0; 0 means no limit." }
 
 rule! { ON_OFF = "sriov/on-off", Deny;
-"`spoofchk` or `trust` that reads like on and is not exactly `on`";
+"`spoofchk` or `trust` that looks like on but is not exactly `on`";
 "sriov-cni does not check the value: `on` switches the setting on, and every other text, `true` and `ON` included, switches it **off**. \
-A `spoofchk` that was meant to protect the network is then gone, and nothing says so. Odd values that do not read like on are only \
-warned of." }
+A `spoofchk` that was meant to protect the network is then silently off. Other values that do not look like on are only a warning." }
 
 rule! { LINK_STATE = "sriov/link-state", Deny;
 "a `link_state` other than auto, enable and disable";
-"sriov-cni compares the text as it stands, case included, and fails the pod (\"invalid link_state value\")." }
+"sriov-cni compares the value case-sensitively and fails the pod (\"invalid link_state value\")." }
 
 rule! { LOG_LEVEL = "sriov/log-level", Warn;
 "a `logLevel` that sriov-cni does not know";
-"It knows panic, error, warning, info and debug, in any case, and takes info for all the rest." }
+"It knows panic, error, warning, info and debug, in any case, and uses info for everything else." }
 
 rule! { NO_EFFECT = "sriov/no-effect", Warn;
 "`mtu`, `master` or `vfid`, which sriov-cni overwrites";
-"The keys are read, and then set from the VF that the pod was given. The MTU of a VF is that of the device, or what a chained \
+"The keys are decoded, and then overwritten from the VF that the pod was given. The MTU of a VF is that of the device, or what a chained \
 `tuning` plugin makes of it." }
 
 /// The rules on one `sriov` plugin.
@@ -51,7 +48,7 @@ pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     no_effect(plugin, out);
 }
 
-/// The address a plugin sets on the pod's interface: a `runtimeConfig` in the config counts before `mac`.
+/// The address a plugin sets on the pod's interface: a `runtimeConfig` in the config takes precedence over `mac`.
 pub(super) fn configured_mac<'d>(plugin: &Plugin<'d>) -> Option<&'d Value<'d>> {
     let runtime = plugin.object.object_of("runtimeConfig").and_then(|runtime| runtime.value_of("mac"));
     runtime.filter(|value| value.as_str() != Some("")).or_else(|| plugin.object.value_of("mac"))
@@ -73,23 +70,23 @@ pub(super) fn mac(plugin: &Plugin<'_>, value: &Value<'_>, rule: &'static Rule, r
         }
         Some(mac) if mac.bare => "only builds with a recent Go release can parse it without separators",
         Some(mac) if mac.bytes != 6 => "an Ethernet address has six bytes",
-        Some(mac) if mac.multicast => "it is a multicast address, which drivers refuse for an interface",
-        Some(mac) if mac.zero => "drivers refuse an address of zeros for an interface",
+        Some(mac) if mac.multicast => "it is a multicast address, which drivers reject for an interface",
+        Some(mac) if mac.zero => "drivers reject an all-zero address for an interface",
         Some(_) => return,
     };
     out.config(rule, value.span, format!("`mac` is {text:?}: {doubt}"), help).at_most_warn();
 }
 
-/// Whether pods may bring a value of their own, which then counts instead of the one in the config.
+/// Whether pods may provide their own value, which then replaces the one in the config.
 pub(super) fn from_pod(plugin: &Plugin<'_>, capability: &str) -> bool {
-    // They are a map to every reader, so that each has one spelling.
+    // Every reader decodes capabilities as a map, so each has exactly one spelling.
     let declared = plugin.object.object_of("capabilities").and_then(|all| all.get_exact(capability));
     declared.is_some_and(|member| member.value.kind == Kind::Bool(true))
 }
 
-/// Whom a value in the config fails.
+/// Which pods an invalid value in the config affects.
 pub(super) fn failing_pods(from_pod: bool) -> &'static str {
-    if from_pod { "every pod that brings none of its own" } else { "every pod that uses it" }
+    if from_pod { "every pod that does not provide its own" } else { "every pod that uses it" }
 }
 
 fn tx_rate(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
@@ -105,7 +102,7 @@ fn tx_rate(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
             *rate = Some((fits, value));
         } else {
             let message =
-                format!("`{key}` is {given}: cut to 32 bits, the kernel is asked for {} Mbit/s", given as u32);
+                format!("`{key}` is {given}: truncated to 32 bits, the kernel is asked for {} Mbit/s", given as u32);
             out.config(&TX_RATE, value.span, message, "write the rate in Mbit/s").at_most_warn();
         }
     }
@@ -114,7 +111,7 @@ fn tx_rate(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         && max > 0
     {
         let message =
-            format!("`min_tx_rate` is {min} and `max_tx_rate` {max}: the kernel refuses it, and every pod fails");
+            format!("`min_tx_rate` is {min} and `max_tx_rate` {max}: the kernel rejects it, and every pod fails");
         out.config(&TX_RATE, value.span, message, "write a minimum that is not above the maximum");
     }
 }
@@ -123,7 +120,7 @@ fn on_off(plugin: &Plugin<'_>, key: &str, effect: &str, out: &mut Findings<'_>) 
     let Some(value) = plugin.object.value_of(key) else { return };
     let Some(text) = value.as_str().filter(|text| !matches!(*text, "" | "on" | "off")) else { return };
     let message =
-        format!("`{key}` is {text:?}: sriov-cni takes everything but \"on\" for off and switches {effect} off");
+        format!("`{key}` is {text:?}: sriov-cni treats every value but \"on\" as off and switches {effect} off");
     if reads_like_on(text) {
         out.config(&ON_OFF, value.span, message, "write \"on\"");
     } else {
@@ -160,14 +157,14 @@ fn log_level(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
 
 fn no_effect(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let object = plugin.object;
-    // What is written like a default asks for nothing.
+    // A default value requests nothing.
     let mtu = object.int_of("mtu").filter(|mtu| *mtu != 0).map(|mtu| mtu.to_string());
     let master = object.str_of("master").filter(|master| !master.is_empty()).map(|master| format!("{master:?}"));
     let vfid = object.int_of("vfid").map(|vfid| vfid.to_string());
     let because = [
         ("mtu", mtu, "the MTU is that of the VF", "set it on the device, or chain the `tuning` plugin with this `mtu`"),
-        ("master", master, "the device is the one the pod was given", "take it away"),
-        ("vfid", vfid, "the VF is the one the pod was given", "take it away"),
+        ("master", master, "the device is the one the pod was given", "remove it"),
+        ("vfid", vfid, "the VF is the one the pod was given", "remove it"),
     ];
     for (key, given, instead, help) in because {
         if let (Some(given), Some(member)) = (given, object.get(key)) {
@@ -181,7 +178,7 @@ fn no_effect(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
 mod tests {
     use crate::policy::rules::testing::found;
 
-    /// What is found in an `sriov` config with these members.
+    /// Findings for an `sriov` config with these members.
     fn sriov(members: &str) -> Vec<String> {
         found(&format!(r#"{{"cniVersion":"1.0.0","type":"sriov",{members}}}"#))
     }
@@ -269,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_the_rest() {
+    fn link_state_log_level_and_ignored_keys() {
         for (members, want) in [
             (r#""link_state":"auto""#, &[] as &[&str]),
             (r#""link_state":"enable""#, &[]),

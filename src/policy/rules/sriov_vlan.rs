@@ -6,17 +6,16 @@ use crate::cni::Plugin;
 
 rule! { VLAN = "sriov/vlan", Deny;
 "a `vlan` outside 0 to 4094";
-"sriov-cni checks the id before it touches the VF and fails the pod (\"vlan id … invalid: value must be in the range 0-4094\"). 0 means \
+"sriov-cni checks the id before it configures the VF and fails the pod (\"vlan id … invalid: value must be in the range 0-4094\"). 0 means \
 no VLAN." }
 
 rule! { QOS = "sriov/vlan-qos", Deny;
 "a `vlanQoS` outside 0 to 7, without a `vlan`, or not 0 on VLAN 0";
-"The priority is part of the VLAN tag, so sriov-cni refuses one where there is no tag to put it in: beside an absent `vlan` it refuses \
-even 0, beside `vlan` 0 everything else." }
+"The priority is part of the VLAN tag, so sriov-cni rejects it without a tag: without `vlan` even 0, with `vlan` 0 every other value." }
 
 rule! { PROTO = "sriov/vlan-proto", Deny;
 "a `vlanProto` other than 802.1q and 802.1ad, without a `vlan`, or 802.1ad on VLAN 0";
-"sriov-cni knows these two protocols, in any case, and only beside a `vlan`. An outer tag (802.1ad) needs an id that is not 0." }
+"sriov-cni knows these two protocols, in any case, and only with a `vlan`. An outer tag (802.1ad) needs an id other than 0." }
 
 /// The three rules.
 pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
@@ -28,7 +27,7 @@ pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     if let (Vlan::Id(id), Some(value)) = (vlan, value)
         && !(0..=4094).contains(&id)
     {
-        let message = format!("`vlan` is {id}: sriov-cni takes 0 to 4094 and fails every pod that uses it");
+        let message = format!("`vlan` is {id}: sriov-cni allows 0 to 4094 and fails every pod that uses it");
         out.config(&VLAN, value.span, message, "write a VLAN id from 1 to 4094, or 0 for none");
     }
     qos(plugin, vlan, out);
@@ -39,7 +38,7 @@ pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
 #[derive(Clone, Copy)]
 enum Vlan {
     Absent,
-    /// Of a type it cannot decode: another rule's business.
+    /// A value it cannot decode; another rule reports it.
     Unreadable,
     Id(i64),
 }
@@ -49,15 +48,15 @@ fn qos(plugin: &Plugin<'_>, vlan: Vlan, out: &mut Findings<'_>) {
     let Some(qos) = value.as_int() else { return };
     let (message, help) = match vlan {
         Vlan::Absent => (
-            format!("`vlanQoS` is {qos} without a `vlan`: sriov-cni refuses it and fails every pod that uses it"),
-            "add `vlan`, or take `vlanQoS` away",
+            format!("`vlanQoS` is {qos} without a `vlan`: sriov-cni rejects it and fails every pod that uses it"),
+            "add `vlan`, or remove `vlanQoS`",
         ),
         _ if !(0..=7).contains(&qos) => (
-            format!("`vlanQoS` is {qos}: sriov-cni takes 0 to 7 and fails every pod that uses it"),
+            format!("`vlanQoS` is {qos}: sriov-cni allows 0 to 7 and fails every pod that uses it"),
             "write a priority from 0 to 7",
         ),
         Vlan::Id(0) if qos != 0 => (
-            format!("`vlanQoS` is {qos} on `vlan` 0: sriov-cni refuses a priority without a VLAN and fails every pod"),
+            format!("`vlanQoS` is {qos} on `vlan` 0: sriov-cni rejects a priority without a VLAN and fails every pod"),
             "set `vlan` to the id the priority is for, or `vlanQoS` to 0",
         ),
         _ => return,
@@ -71,16 +70,16 @@ fn proto(plugin: &Plugin<'_>, vlan: Vlan, out: &mut Findings<'_>) {
     let outer = proto.eq_ignore_ascii_case("802.1ad");
     let (message, help) = match vlan {
         Vlan::Absent => (
-            format!("`vlanProto` is {proto:?} without a `vlan`: sriov-cni refuses it and fails every pod that uses it"),
-            "add `vlan`, or take `vlanProto` away",
+            format!("`vlanProto` is {proto:?} without a `vlan`: sriov-cni rejects it and fails every pod that uses it"),
+            "add `vlan`, or remove `vlanProto`",
         ),
         _ if !outer && !proto.eq_ignore_ascii_case("802.1q") => (
             format!("`vlanProto` is {proto:?}: sriov-cni knows 802.1q and 802.1ad and fails every pod that uses it"),
-            "write \"802.1q\" or \"802.1ad\", or leave it out for 802.1q",
+            "write \"802.1q\" or \"802.1ad\", or remove it for 802.1q",
         ),
         Vlan::Id(0) if outer => (
             format!(
-                "`vlanProto` is {proto:?} on `vlan` 0: sriov-cni refuses an outer tag without an id and fails every pod"
+                "`vlanProto` is {proto:?} on `vlan` 0: sriov-cni rejects an outer tag without an id and fails every pod"
             ),
             "set `vlan` to the id of the outer tag, or `vlanProto` to \"802.1q\"",
         ),
@@ -93,8 +92,8 @@ fn proto(plugin: &Plugin<'_>, vlan: Vlan, out: &mut Findings<'_>) {
 mod tests {
     use crate::policy::rules::testing::found;
 
-    /// Every combination of what can stand in the three keys: the first error sriov-cni meets, and what is found.
-    /// sriov-cni stops at its first error, so more may be found than it says, but never without it.
+    /// Every combination of values of the three keys: the first error of sriov-cni, and the findings. sriov-cni stops at its
+    /// first error, so there may be more findings than it reports, but never none when it fails.
     #[test]
     fn agrees_with_sriov_cni_on_every_combination() {
         let vlans = [None, Some(-1), Some(0), Some(1), Some(4094), Some(4095)];
@@ -118,7 +117,7 @@ mod tests {
         }
     }
 
-    /// The key sriov-cni complains of first, in the order in which it looks.
+    /// The key that sriov-cni rejects first, in the order of its checks.
     fn refuses(vlan: Option<i64>, qos: Option<i64>, proto: Option<&str>) -> Option<&'static str> {
         let proto = proto.map(str::to_lowercase);
         let Some(vlan) = vlan else {
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn points_at_the_key_and_says_it_once() {
+    fn reports_each_mistake_once_at_its_key() {
         for (config, want) in [
             (r#"{"type":"sriov","vlan":4095}"#, &["sriov/vlan deny /vlan"] as &[_]),
             (r#"{"type":"sriov","vlan":4095.0}"#, &["sriov/vlan deny /vlan"]),
@@ -143,7 +142,7 @@ mod tests {
             (r#"{"type":"sriov","vlan":null,"vlanQoS":null,"vlanProto":null}"#, &[]),
             (r#"{"type":"sriov","vlan":0,"vlanQoS":0,"vlanProto":"802.1Q"}"#, &[]),
             (r#"{"type":"sriov","vlanProto":"nonsense"}"#, &["sriov/vlan-proto deny /vlanProto"]),
-            // A type that cannot be decoded is said by another rule, and nothing is made of it here.
+            // Another rule reports a type that cannot be decoded; nothing is reported here.
             (r#"{"type":"sriov","vlan":"100","vlanQoS":3}"#, &["nad/field-type deny /vlan"]),
             (
                 r#"{"type":"sriov","vlan":"100","vlanQoS":8}"#,

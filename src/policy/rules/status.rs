@@ -1,52 +1,41 @@
-//! Writes to a status. What each of them shows is found out in `policy::status`; here it is told.
+//! Rules on status writes. `policy::status` classifies the write; this module reports it.
 
 use crate::policy::finding::Findings;
 use crate::policy::rule::rule;
-use crate::policy::status::{Evidence, Regress};
-use crate::policy::{Class, STATED};
+use crate::policy::status::{Evidence, GenerationIssue};
+use crate::policy::{Class, PRECONDITION_PREFIX};
 
 rule!(STALE = "status/stale", Deny;
     "a status that was computed from an older version of the object";
-    "The object has been written since the writer read it. Its status would erase what another writer, or another reconcile of the \
-     same one, decided in the meantime. The API server refuses it too; the answer is 409 Conflict, so that every client's \
-     retry-on-conflict reads again and decides again.");
+    "The object has been written since the writer read it. The status would erase what another writer, or another reconcile of the same one, decided in the meantime. The API server rejects it too; the response is 409 Conflict, so that a client's retry-on-conflict reads and decides again.");
 
 rule!(CONTRADICTED = "status/contradicted", Deny;
     "a status write whose stated precondition does not hold";
     "A patch or a server-side apply may state in the annotation if-resource-version.nadmit.io/MANAGER which resourceVersion the writer \
-     read. It is not the one that is stored: somebody wrote in between. The answer is 409 Conflict, as a PUT would get it. The \
-     annotation is never stored, as a status write changes no metadata.");
+     read. It is not the stored one: somebody wrote in between. The response is 409 Conflict, as for a PUT. The annotation is never stored, because a status write changes no metadata.");
 
 rule!(REGRESSED = "status/regressed", Deny;
     "an `observedGeneration` that goes back, in the status or in a condition";
     "The status says that it was computed from an older spec than the status it replaces: a slow reconcile ends after a faster one. \
-     Whoever waits for the newer generation would see its result disappear. What equals the object's own generation is never \
-     refused, nor what corrects a number that ran ahead. Where the write states the version it read, this only warns.");
+     Whoever waits for the newer generation would see its result disappear. A value equal to the object's own generation is never denied, nor one that corrects a number that was too high. If the write states the version it read, this is only a warning.");
 
 rule!(UNVERSIONED = "status/unversioned", Deny;
     "a status written by PUT without a resourceVersion";
-    "Such a write overwrites whatever is there. For custom resources the API server refuses it too. The answer is 422, because trying \
-     again changes nothing: the writer must send the object that it read.");
+    "Such a write overwrites whatever is stored. For custom resources the API server rejects it too. The response is 422, because a retry changes nothing: the writer must send the object that it read.");
 
 rule!(TAKEOVER = "status/takeover", Audit;
     "a server-side apply that changes a field which another field manager set";
-    "Without force the API server would have refused it as a conflict; with force the other manager is not told, loses the field, \
-     and most likely writes it back. Refused where the policy makes the resource strict, except for the users that it \
-     lists as owners, each with its field manager: a manager's name alone is the client's choice.");
+    "Without force the API server would have rejected it as a conflict; with force the other manager loses the field without being informed, and most likely writes it back. Denied if the policy makes the resource strict, except for the users listed as owners, each with its field manager: a manager name alone is the client's choice.");
 
 rule!(UNPROVEN = "status/unproven", Audit;
-    "a status write that shows in no way that it was computed from the object it overwrites";
-    "A merge patch or a JSON patch without a precondition is applied to whatever is there: two reconcilers that read the same object both \
-     write, and the second erases what the first decided. To admission it looks exactly like a PUT that the API server compares, so \
-     it is only recorded, and refused where the policy makes the resource strict. There, a server-side apply that changes a \
-     value its own manager had set is unproven too: two reconciles of one controller are one manager.");
+    "a status write that does not prove it was computed from the object it overwrites";
+    "A merge patch or a JSON patch without a precondition is applied to whatever is stored: two reconcilers that read the same object both write, and the second erases what the first decided. At admission it looks exactly like a PUT that the API server compares, so it is only recorded, and denied if the policy makes the resource strict. There, a server-side apply that changes a value of its own manager is unproven too: two reconciles of one controller are one manager.");
 
 rule!(AHEAD = "status/ahead", Warn;
     "an `observedGeneration` that is larger than the object's generation";
-    "Nobody can have seen a spec that is not there yet. A restore or a copy from another cluster writes this; whoever waits for a \
-     generation takes the status for current when it is not.");
+    "No writer can have seen a spec that does not exist yet. A restore or a copy from another cluster writes this; whoever waits for a generation then treats an outdated status as current.");
 
-/// Tells what a write of that class has against it.
+/// Reports the findings for a write of that class.
 pub(crate) fn check(class: Class, evidence: &Evidence, out: &mut Findings<'_>) {
     let Evidence { sent, stored, .. } = evidence;
     let manager = if evidence.manager.is_empty() { "MANAGER" } else { &evidence.manager };
@@ -75,11 +64,11 @@ pub(crate) fn check(class: Class, evidence: &Evidence, out: &mut Findings<'_>) {
         Class::Takeover => {
             let (pointer, field, owner) = place(evidence);
             let message = format!(
-                "server-side apply with force by `{manager}` takes {field}{owner}, which is not told and loses what it decided"
+                "server-side apply with force by `{manager}` takes {field}{owner}, which loses its value without being informed"
             );
             let help = format!(
-                "apply without force and let the conflict be a reason to read again, or state what was read: \
-                 the annotation {STATED}{manager} with the object's resourceVersion, in what is applied"
+                "apply without force and read again on conflict, or state what was read: \
+                 the annotation {PRECONDITION_PREFIX}{manager} with the object's resourceVersion, in what is applied"
             );
             out.object(&TAKEOVER, pointer, message, help);
         }
@@ -87,36 +76,36 @@ pub(crate) fn check(class: Class, evidence: &Evidence, out: &mut Findings<'_>) {
             let (pointer, field, owner) = place(evidence);
             let message = if evidence.is_apply {
                 format!(
-                    "server-side apply by `{manager}` changes {field}, and nothing shows that it read the value it replaces: \
+                    "server-side apply by `{manager}` changes {field}, without proof that it read the value it replaces: \
                      another reconcile under the same manager may just have set it"
                 )
             } else {
                 format!(
-                    "nothing shows that the writer read what it overwrites ({field}{owner}): a patch without a precondition erases \
+                    "there is no proof that the writer read what it overwrites ({field}{owner}): a patch without a precondition erases \
                      what others wrote since"
                 )
             };
             let help = format!(
-                "state what was read: the annotation {STATED}{manager} with the object's resourceVersion, in the patch; or \
+                "state what was read: the annotation {PRECONDITION_PREFIX}{manager} with the object's resourceVersion, in the patch; or \
                  write by PUT (client.Status().Update) as a user who may not patch the status"
             );
             out.object(&UNPROVEN, pointer, message, help);
         }
         Class::Regressed | Class::Guarded | Class::ServerLag | Class::Unchanged | Class::OwnedApply => {}
     }
-    for Regress { pointer, words, old, new } in &evidence.back {
+    for GenerationIssue { pointer, words, old, new } in &evidence.back {
         let old = old.unwrap_or_default();
         let message = format!(
             "`{words}` goes back from {old} to {new}: the status of an older spec would replace that of a newer one"
         );
         let help = "read the object again, and reconcile the generation that it has now";
         let finding = out.object(&REGRESSED, pointer.clone(), message, help);
-        // It knows what it overwrites: reading again would tell it nothing new.
+        // The writer knows what it overwrites; reading again would not help.
         if class == Class::Guarded {
             finding.at_most_warn();
         }
     }
-    for Regress { pointer, words, new, .. } in &evidence.ahead {
+    for GenerationIssue { pointer, words, new, .. } in &evidence.ahead {
         let message = format!(
             "`{words}` is {new}, which the object's generation has not reached: it is not from this object's spec"
         );
@@ -125,7 +114,7 @@ pub(crate) fn check(class: Class, evidence: &Evidence, out: &mut Findings<'_>) {
     }
 }
 
-/// The field that a finding is about: as a pointer, in words, and whose it was.
+/// The field a finding is about: its pointer, its name, and its previous owner.
 fn place(evidence: &Evidence) -> (String, String, String) {
     let Some(field) = &evidence.field else { return ("/status".to_owned(), "`status`".to_owned(), String::new()) };
     let more = match field.more {

@@ -1,23 +1,23 @@
 //! Which fields of a status a write changes.
 //!
-//! Both objects come from one encoder of the API server, so that equal texts are equal values. Below a value that is
-//! equal nothing is looked at; what differs is followed as far down as anybody owns a part of it.
+//! Both objects come from the same encoder of the API server, so equal texts are equal values. Equal values are not descended
+//! into; changes are followed as far down as any manager owns a part.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::fields::{Owned, Step};
-use crate::json::Reader;
-use crate::resources::raw::Fields;
+use super::fields::{FieldStep, Owned};
+use crate::json::JsonReader;
+use crate::resources::raw::RawFields;
 
-/// How many ways to tell the items of one list apart are tried. A list has one; hostile texts may have thousands.
-const MOST_KEYS: usize = 4;
-/// How many members may tell an item.
-const MOST_KEY_FIELDS: usize = 8;
+/// How many key sets are tried to identify the items of one list. A list has one; hostile texts may have thousands.
+const MAX_KEY_SETS: usize = 4;
+/// How many members may identify an item.
+const MAX_KEY_FIELDS: usize = 8;
 
 /// A field whose value is not what it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct FieldChange {
     /// Its place in the tree of what is owned.
     pub(super) node: u32,
     /// Whether it had a value before.
@@ -27,19 +27,19 @@ pub(crate) struct Change {
 }
 
 /// All of them, in the order of the fields' owners.
-pub(crate) type Changes = Vec<Change>;
+pub(crate) type FieldChanges = Vec<FieldChange>;
 
-/// Compares two statuses along everything that somebody owns.
-pub(super) fn changes<'a>(owned: &Owned<'a>, old: Option<&'a str>, new: Option<&'a str>) -> Changes {
+/// Compares two statuses along all owned fields.
+pub(super) fn changes<'a>(owned: &Owned<'a>, old: Option<&'a str>, new: Option<&'a str>) -> FieldChanges {
     let mut changes = Vec::new();
     follow(owned, Owned::STATUS, old, new, &mut changes);
     changes
 }
 
-/// The tree is no deeper than it was read, so that this ends soon.
-fn follow<'a>(owned: &Owned<'a>, at: u32, old: Option<&'a str>, new: Option<&'a str>, changes: &mut Changes) {
+/// The depth is bounded, because the tree was read with a limit.
+fn follow<'a>(owned: &Owned<'a>, at: u32, old: Option<&'a str>, new: Option<&'a str>, changes: &mut FieldChanges) {
     let Some(node) = owned.node(at).filter(|_| old != new) else { return };
-    let change = Change { node: at, was_there: old.is_some(), is_there: new.is_some() };
+    let change = FieldChange { node: at, was_there: old.is_some(), is_there: new.is_some() };
     let comes_or_goes = change.was_there != change.is_there;
     if !node.whole.is_empty() || comes_or_goes && !node.itself.is_empty() {
         changes.push(change);
@@ -64,7 +64,7 @@ enum Inside<'a> {
 #[derive(Default)]
 struct List<'a> {
     items: Vec<&'a str>,
-    /// The items by what tells them apart, for each way of doing so.
+    /// The items by their keys, for each key set.
     by_keys: Vec<(Vec<String>, HashMap<String, &'a str>)>,
     /// The items by their values.
     by_value: Option<HashMap<String, &'a str>>,
@@ -77,8 +77,8 @@ impl<'a> Inside<'a> {
             Some(b'{') => Self::Object(members(value)),
             Some(b'[') => {
                 let mut list = List::default();
-                // What the server wrote can be read; a part of anything else is as good as nothing.
-                let _ = Reader::whole(value, |reader| {
+                // The API server's output can be parsed; anything else counts as absent.
+                let _ = JsonReader::whole(value, |reader| {
                     reader.elements(|reader| {
                         list.items.push(reader.skip()?);
                         Ok(())
@@ -90,12 +90,12 @@ impl<'a> Inside<'a> {
         }
     }
 
-    fn get(&mut self, step: Step<'_>) -> Option<&'a str> {
+    fn get(&mut self, step: FieldStep<'_>) -> Option<&'a str> {
         match (self, step) {
-            (Self::Object(members), Step::Field(name)) => members.get(name).copied(),
-            (Self::List(list), Step::Item(keys)) => list.with_keys(keys),
-            (Self::List(list), Step::Value(value)) => list.with_value(value),
-            (Self::List(list), Step::Index(index)) => list.items.get(index).copied(),
+            (Self::Object(members), FieldStep::Field(name)) => members.get(name).copied(),
+            (Self::List(list), FieldStep::Item(keys)) => list.with_keys(keys),
+            (Self::List(list), FieldStep::Value(value)) => list.with_value(value),
+            (Self::List(list), FieldStep::Index(index)) => list.items.get(index).copied(),
             _ => None,
         }
     }
@@ -104,7 +104,7 @@ impl<'a> Inside<'a> {
 /// The members of an object that are not null, which counts as absent.
 fn members(value: &str) -> HashMap<Cow<'_, str>, &str> {
     let mut members = HashMap::new();
-    let _ = Reader::whole(value, |reader| {
+    let _ = JsonReader::whole(value, |reader| {
         reader.members(|reader, key, _| {
             let raw = reader.skip()?;
             if raw == "null" {
@@ -120,9 +120,9 @@ fn members(value: &str) -> HashMap<Cow<'_, str>, &str> {
 
 impl<'a> List<'a> {
     fn with_keys(&mut self, keys: &str) -> Option<&'a str> {
-        let keys = Fields::parse(keys).ok()?;
+        let keys = RawFields::parse(keys).ok()?;
         let mut names: Vec<String> = keys.keys().map(str::to_owned).collect();
-        if names.is_empty() || names.len() > MOST_KEY_FIELDS {
+        if names.is_empty() || names.len() > MAX_KEY_FIELDS {
             return None;
         }
         names.sort();
@@ -130,10 +130,11 @@ impl<'a> List<'a> {
         if let Some((_, items)) = self.by_keys.iter().find(|(known, _)| *known == names) {
             return items.get(&wanted).copied();
         }
-        if self.by_keys.len() >= MOST_KEYS {
+        if self.by_keys.len() >= MAX_KEY_SETS {
             return None;
         }
-        let items = self.items.iter().filter_map(|item| Some((identity(&Fields::parse(item).ok()?, &names)?, *item)));
+        let items =
+            self.items.iter().filter_map(|item| Some((identity(&RawFields::parse(item).ok()?, &names)?, *item)));
         let items: HashMap<_, _> = items.collect();
         let found = items.get(&wanted).copied();
         self.by_keys.push((names, items));
@@ -147,8 +148,8 @@ impl<'a> List<'a> {
     }
 }
 
-/// What tells an item from the others: the values of these members.
-fn identity(fields: &Fields<'_>, names: &[String]) -> Option<String> {
+/// The identity of an item: the values of these members.
+fn identity(fields: &RawFields<'_>, names: &[String]) -> Option<String> {
     let mut identity = String::new();
     for name in names {
         identity += &plain(fields.raw(name)?);
@@ -157,9 +158,9 @@ fn identity(fields: &Fields<'_>, names: &[String]) -> Option<String> {
     Some(identity)
 }
 
-/// A value in a form in which equal ones look alike: two encoders may escape different letters of a string.
+/// A normalized value: two encoders may escape different characters of a string.
 fn plain(raw: &str) -> String {
-    match Reader::whole(raw, Reader::text) {
+    match JsonReader::whole(raw, JsonReader::text) {
         Ok(Some(text)) => format!("\"{text}"),
         _ => raw.to_owned(),
     }
@@ -174,7 +175,7 @@ mod tests {
         let fields = format!(r#"{{"f:status":{fields}}}"#);
         let mut owned = Owned::default();
         owned.add(&fields, 0, Side::New).unwrap();
-        let word = |change: &Change| {
+        let word = |change: &FieldChange| {
             let sign = match (change.was_there, change.is_there) {
                 (true, true) => '~',
                 (true, false) => '-',
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_found_where_they_are_owned() {
+    fn finds_changes_along_owned_fields() {
         let conditions = r#"{"f:conditions":{"k:{\"type\":\"A\"}":{".":{},"f:type":{},"f:status":{}},"k:{\"type\":\"B\"}":{".":{},"f:type":{},"f:status":{}}}}"#;
         let list = |items: &str| format!(r#"{{"conditions":[{items}]}}"#);
         let (a, b) = (r#"{"type":"A","status":"x"}"#, r#"{"type":"B","status":"x"}"#);
@@ -220,9 +221,9 @@ mod tests {
         assert_eq!(told(r#"{".":{},"f:a":{}}"#, None, Some(r#"{"a":1}"#)), ["+status", "+status.a"]);
     }
 
-    /// Texts that have nothing to do with each other: whatever is said of them, it is said soon.
+    /// Unrelated texts must be compared in bounded time.
     #[test]
-    fn hostile_lists_take_no_longer_than_long_ones() {
+    fn hostile_lists_are_compared_in_bounded_time() {
         let each = |make: &dyn Fn(usize) -> String| (0..10_000).map(make).collect::<Vec<_>>().join(",");
         let items = each(&|n| format!(r#"{{"k{n}":{n},"type":"{n}"}}"#));
         let (old, new) = (format!(r#"{{"a":[{items}]}}"#), format!(r#"{{"a":[{items},{{"type":"x"}}]}}"#));

@@ -1,5 +1,4 @@
-//! FieldsV1: sets of fields as a tree. All managers' sets, old and new, are put into one tree, so that each level of the status is
-//! looked at once, however many managers there are.
+//! FieldsV1: sets of fields as a tree. All managers' sets, old and new, are put into one tree, so that each level of the status is compared once, however many managers there are.
 //!
 //! A member of the tree is a field (`f:name`), an item of a list that is a map (`k:{"type":"Ready"}`), a value of a list that is
 //! a set (`v:"x"`) or a place in a list (`i:0`); `.` is the thing itself, apart from what is in it.
@@ -7,18 +6,18 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::json::{Error, Problem, Reader, escape};
-use crate::resources::raw::Fields;
+use crate::json::{Error, JsonReader, Problem, escape};
+use crate::resources::raw::RawFields;
 
 /// The deepest nesting that is read; each level costs a stack frame.
 const MAX_DEPTH: usize = 64;
 
-/// Whose list a field stands in.
+/// Which object's managedFields a field comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// That of the object as it is stored.
+    /// The stored object.
     Old,
-    /// That of the object as it is written.
+    /// The object in the request.
     New,
 }
 
@@ -44,19 +43,19 @@ impl Owners {
 
 /// A place in the tree.
 #[derive(Debug, Default)]
-pub(super) struct Node<'a> {
+pub(super) struct FieldNode<'a> {
     parent: u32,
     key: Cow<'a, str>,
     pub(super) children: Vec<u32>,
-    /// Who owns it with all that is in it.
+    /// Owners of the field with everything in it.
     pub(super) whole: Owners,
-    /// Who owns that it is there.
+    /// Owners of the existence of the field.
     pub(super) itself: Owners,
 }
 
-/// How one gets from a place to the one below it.
+/// A step from a node to a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step<'k> {
+pub(super) enum FieldStep<'k> {
     /// To a member of an object.
     Field(&'k str),
     /// To the item of a list whose members have these values, given as JSON.
@@ -65,19 +64,19 @@ pub(super) enum Step<'k> {
     Value(&'k str),
     /// To a place in a list.
     Index(usize),
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
-impl Node<'_> {
+impl FieldNode<'_> {
     /// The step that leads here.
-    pub(super) fn step(&self) -> Step<'_> {
+    pub(super) fn step(&self) -> FieldStep<'_> {
         match self.key.split_once(':') {
-            Some(("f", name)) => Step::Field(name),
-            Some(("k", keys)) => Step::Item(keys),
-            Some(("v", value)) => Step::Value(value),
-            Some(("i", index)) => index.parse().map_or(Step::Unknown, Step::Index),
-            _ => Step::Unknown,
+            Some(("f", name)) => FieldStep::Field(name),
+            Some(("k", keys)) => FieldStep::Item(keys),
+            Some(("v", value)) => FieldStep::Value(value),
+            Some(("i", index)) => index.parse().map_or(FieldStep::Unknown, FieldStep::Index),
+            _ => FieldStep::Unknown,
         }
     }
 }
@@ -86,13 +85,13 @@ impl Node<'_> {
 #[derive(Debug)]
 pub(super) struct Owned<'a> {
     /// The first one is the status itself.
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<FieldNode<'a>>,
     index: HashMap<(u32, Cow<'a, str>), u32>,
 }
 
 impl Default for Owned<'_> {
     fn default() -> Self {
-        Self { nodes: vec![Node { key: "f:status".into(), ..Node::default() }], index: HashMap::new() }
+        Self { nodes: vec![FieldNode { key: "f:status".into(), ..FieldNode::default() }], index: HashMap::new() }
     }
 }
 
@@ -105,7 +104,7 @@ impl<'a> Owned<'a> {
         if !fields.starts_with('{') {
             return Ok(());
         }
-        Reader::whole(fields, |reader| {
+        JsonReader::whole(fields, |reader| {
             reader.members(|reader, key, _| match key.as_ref() {
                 "f:status" => self.read(reader, Self::STATUS, MAX_DEPTH, (entry, side)),
                 _ => reader.skip().map(drop),
@@ -113,7 +112,7 @@ impl<'a> Owned<'a> {
         })
     }
 
-    fn read(&mut self, reader: &mut Reader<'a>, at: u32, levels: usize, owner: (u32, Side)) -> Result<(), Error> {
+    fn read(&mut self, reader: &mut JsonReader<'a>, at: u32, levels: usize, owner: (u32, Side)) -> Result<(), Error> {
         if reader.peek() != Some(b'{') {
             return reader.skip().map(drop);
         }
@@ -139,7 +138,7 @@ impl<'a> Owned<'a> {
     fn owners(
         &mut self,
         at: u32,
-        which: impl for<'n> Fn(&'n mut Node<'a>) -> &'n mut Owners,
+        which: impl for<'n> Fn(&'n mut FieldNode<'a>) -> &'n mut Owners,
         (entry, side): (u32, Side),
     ) {
         if let Some(node) = self.nodes.get_mut(at as usize) {
@@ -151,7 +150,7 @@ impl<'a> Owned<'a> {
         let next = self.nodes.len() as u32;
         let child = *self.index.entry((parent, key.clone())).or_insert(next);
         if child == next {
-            self.nodes.push(Node { parent, key, ..Node::default() });
+            self.nodes.push(FieldNode { parent, key, ..FieldNode::default() });
             if let Some(node) = self.nodes.get_mut(parent as usize) {
                 node.children.push(child);
             }
@@ -160,12 +159,12 @@ impl<'a> Owned<'a> {
     }
 
     /// A place of the tree.
-    pub(super) fn node(&self, at: u32) -> Option<&Node<'a>> {
+    pub(super) fn node(&self, at: u32) -> Option<&FieldNode<'a>> {
         self.nodes.get(at as usize)
     }
 
-    /// The places that lead to one, from the status on.
-    fn way(&self, at: u32) -> Vec<&Node<'a>> {
+    /// The ancestors of a node, starting at the status.
+    fn ancestors(&self, at: u32) -> Vec<&FieldNode<'a>> {
         let mut way = Vec::new();
         let mut here = at;
         while let Some(node) = self.node(here) {
@@ -179,27 +178,27 @@ impl<'a> Owned<'a> {
         way
     }
 
-    /// A place in words: `status.conditions[type=Ready].reason`.
+    /// A node as readable text: `status.conditions[type=Ready].reason`.
     pub(super) fn words(&self, at: u32) -> String {
         let mut words = String::new();
-        for node in self.way(at) {
+        for node in self.ancestors(at) {
             match node.step() {
-                Step::Field(name) if words.is_empty() => words.push_str(name),
-                Step::Field(name) => words.extend([".", name]),
-                Step::Item(keys) => words.extend(["[", &keys_in_words(keys), "]"]),
-                Step::Value(value) => words.extend(["[", value, "]"]),
-                Step::Index(index) => words += &format!("[{index}]"),
-                Step::Unknown => words.extend(["[", &node.key, "]"]),
+                FieldStep::Field(name) if words.is_empty() => words.push_str(name),
+                FieldStep::Field(name) => words.extend([".", name]),
+                FieldStep::Item(keys) => words.extend(["[", &keys_in_words(keys), "]"]),
+                FieldStep::Value(value) => words.extend(["[", value, "]"]),
+                FieldStep::Index(index) => words += &format!("[{index}]"),
+                FieldStep::Unknown => words.extend(["[", &node.key, "]"]),
             }
         }
         words
     }
 
-    /// A place as a JSON pointer, which ends where a list begins: it is known which item, but not where it stands.
+    /// A node as a JSON pointer, which ends at a list: the item is known, but not its index.
     pub(super) fn pointer(&self, at: u32) -> String {
         let mut pointer = String::new();
-        for node in self.way(at) {
-            let Step::Field(name) = node.step() else { break };
+        for node in self.ancestors(at) {
+            let FieldStep::Field(name) = node.step() else { break };
             pointer.extend(["/", &escape(name)]);
         }
         pointer
@@ -207,7 +206,7 @@ impl<'a> Owned<'a> {
 }
 
 fn keys_in_words(keys: &str) -> String {
-    let Ok(fields) = Fields::parse(keys) else { return keys.to_owned() };
+    let Ok(fields) = RawFields::parse(keys) else { return keys.to_owned() };
     let word = |key: &str| {
         let text = fields.text(key).value();
         format!("{key}={}", text.as_deref().or(fields.raw(key)).unwrap_or("null"))
@@ -220,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_told_in_words_and_as_pointers() {
+    fn formats_paths_as_text_and_pointers() {
         let fields = r#"{"f:metadata":{"f:annotations":{"f:a":{}}},"f:status":{".":{},"f:a/b":{},"f:conditions":{
             "k:{\"type\":\"Ready\",\"port\":80}":{".":{},"f:reason":{}}},"f:names":{"v:\"x\"":{},"i:3":{},"q":{}}}}"#;
         let mut owned = Owned::default();
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_kept_apart() {
+    fn owners_of_fields_are_distinct() {
         let mut owned = Owned::default();
         owned.add(r#"{"f:status":{"f:a":{}}}"#, 0, Side::Old).unwrap();
         owned.add(r#"{"f:status":{".":{},"f:a":{}}}"#, 1, Side::New).unwrap();
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_texts_are_no_trouble() {
+    fn tolerates_malformed_fields_v1() {
         for fields in ["5", "null", "[]", r#"{"f:status":5}"#, r#"{"f:status":{"f:a":[]}}"#, "{}"] {
             assert!(Owned::default().add(fields, 0, Side::Old).is_ok(), "{fields}");
         }

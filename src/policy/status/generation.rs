@@ -1,18 +1,18 @@
-//! Which generation of its spec a status says it was computed from.
+//! The generation a status claims to be computed from.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::resources::raw::Fields;
+use crate::resources::raw::RawFields;
 
 const OBSERVED: &str = "observedGeneration";
 
-/// An `observedGeneration` that does not go forward as it should.
+/// An `observedGeneration` that goes back or is too high.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Regress {
-    /// Where it stands, as a JSON pointer.
+pub(crate) struct GenerationIssue {
+    /// Its JSON pointer.
     pub(crate) pointer: String,
-    /// Where it stands, in words.
+    /// Its path as readable text.
     pub(crate) words: String,
     /// What it was; `None` where it was not there.
     pub(crate) old: Option<i64>,
@@ -20,11 +20,11 @@ pub(crate) struct Regress {
     pub(crate) new: i64,
 }
 
-/// Those that changed: first the ones that go back, then the ones that run ahead of the object's own generation. What equals the
-/// object's generation is right, whatever stood there before.
-pub(super) fn compare(old: Option<&str>, new: Option<&str>, generation: Option<i64>) -> [Vec<Regress>; 2] {
+/// The changed ones: first those that go back, then those above the object's own generation. A value equal to the object's
+/// generation is correct, whatever was there before.
+pub(super) fn compare(old: Option<&str>, new: Option<&str>, generation: Option<i64>) -> [Vec<GenerationIssue>; 2] {
     let (mut back, mut ahead) = (Vec::new(), Vec::new());
-    // Most statuses have none, and long ones need not be taken apart to know it.
+    // Most statuses have none; this avoids parsing long ones.
     let new = new.filter(|text| text.contains(OBSERVED));
     let (Some(new), Some(generation)) = (new, generation) else { return [back, ahead] };
     let before: HashMap<_, _> = observed(old).into_iter().map(|found| (found.of, found.value)).collect();
@@ -35,7 +35,7 @@ pub(super) fn compare(old: Option<&str>, new: Option<&str>, generation: Option<i
         let old = before.get(&found.of).copied();
         let regress = || {
             let (pointer, words) = found.place();
-            Regress { pointer, words, old, new: found.value }
+            GenerationIssue { pointer, words, old, new: found.value }
         };
         if found.value > generation && old != Some(found.value) {
             ahead.push(regress());
@@ -46,14 +46,14 @@ pub(super) fn compare(old: Option<&str>, new: Option<&str>, generation: Option<i
     [back, ahead]
 }
 
-struct Observed<'a> {
+struct ObservedGeneration<'a> {
     /// The type of the condition that has it; `None` for the status itself.
     of: Option<Cow<'a, str>>,
     index: usize,
     value: i64,
 }
 
-impl Observed<'_> {
+impl ObservedGeneration<'_> {
     fn place(&self) -> (String, String) {
         match &self.of {
             None => (format!("/status/{OBSERVED}"), format!("status.{OBSERVED}")),
@@ -65,13 +65,13 @@ impl Observed<'_> {
     }
 }
 
-fn observed(status: Option<&str>) -> Vec<Observed<'_>> {
-    let Some(fields) = status.and_then(|text| Fields::parse(text).ok()) else { return Vec::new() };
-    let whole = fields.integer(OBSERVED).value().map(|value| Observed { of: None, index: 0, value });
+fn observed(status: Option<&str>) -> Vec<ObservedGeneration<'_>> {
+    let Some(fields) = status.and_then(|text| RawFields::parse(text).ok()) else { return Vec::new() };
+    let whole = fields.integer(OBSERVED).value().map(|value| ObservedGeneration { of: None, index: 0, value });
     let conditions = fields.objects("conditions").value().unwrap_or_default();
     let each = conditions.iter().enumerate().filter_map(|(index, condition)| {
         let (of, value) = (condition.text("type").value()?, condition.integer(OBSERVED).value()?);
-        Some(Observed { of: Some(of), index, value })
+        Some(ObservedGeneration { of: Some(of), index, value })
     });
     whole.into_iter().chain(each).collect()
 }
@@ -81,14 +81,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_goes_back_regresses() {
+    fn only_decreasing_generations_regress() {
         let at = |value: i64| format!(r#"{{"observedGeneration":{value}}}"#);
         for (old, new, generation, back, ahead) in [
             (at(4), at(5), 5, 0, 0),
             (at(5), at(5), 5, 0, 0),
             (at(5), at(4), 5, 1, 0),
             (at(4), at(3), 5, 1, 0),
-            // One that ran ahead must be able to come back.
+            // One that was too high must be correctable.
             (at(9), at(5), 5, 0, 0),
             (at(9), at(4), 5, 0, 0),
             (at(5), at(6), 5, 0, 1),
@@ -123,7 +123,7 @@ mod tests {
         let old = r#"{"conditions":[{"type":"A","observedGeneration":5},{"type":"B","observedGeneration":3}]}"#;
         let new = r#"{"conditions":[{"type":"B","observedGeneration":5},{"type":"A","observedGeneration":4},{"type":"C","observedGeneration":1}]}"#;
         let [back, ahead] = compare(Some(old), Some(new), Some(5));
-        let want = Regress {
+        let want = GenerationIssue {
             pointer: "/status/conditions/1/observedGeneration".to_owned(),
             words: "status.conditions[type=A].observedGeneration".to_owned(),
             old: Some(5),

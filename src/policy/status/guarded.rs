@@ -11,7 +11,7 @@ use super::super::Policy;
 use super::super::file::matches_any;
 use crate::resources::NETWORK_GROUP;
 
-/// The operator's field manager. It takes its fields back by force after somebody edited them.
+/// The operator's field manager. It restores its fields by force after somebody edited them.
 const OPERATOR: &str = "sriov-network-operator";
 /// The operator's kinds that have a status of their own.
 const SRIOV: [&str; 7] = [
@@ -24,7 +24,7 @@ const SRIOV: [&str; 7] = [
     "sriovoperatorconfigs",
 ];
 
-/// Whose statuses are guarded against writers that overwrite each other.
+/// Resources whose status is guarded against writers that overwrite each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct GuardedStatus {
@@ -37,45 +37,46 @@ pub struct GuardedStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Guarded {
-    /// Whether every write must show that it was computed from what it overwrites: what `status/takeover` and
-    /// `status/unproven` find is refused, unless `rules` says otherwise.
+    /// Whether every write must prove that it was computed from what it overwrites: findings of `status/takeover` and
+    /// `status/unproven` are denied, unless `rules` says otherwise.
     pub strict: bool,
-    /// Who may take fields from others by server-side apply, also where this is strict.
+    /// Who may take fields from other managers by server-side apply, even if this is strict.
     pub owners: Vec<Owner>,
 }
 
-/// A writer that may take fields from others: a user, and the field manager it writes as. A manager's name alone is the client's choice.
+/// A writer that may take fields from other managers: a user, and the field manager it writes as. A manager name alone is the
+/// client's choice.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schemars(with = "Spelled")]
+#[schemars(with = "OwnerForm")]
 pub struct Owner {
     /// The field manager.
     pub manager: String,
-    /// The user's name, as the API server has it: `system:serviceaccount:apps:planner`. A `*` at the end stands for any rest. Left out, the
-    /// SR-IOV network operator's user.
+    /// The user name as the API server knows it: `system:serviceaccount:apps:planner`. A trailing `*` matches any suffix. By
+    /// default, the SR-IOV network operator's user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }
 
-/// How a policy file may write an owner.
+/// The forms of an owner in a policy file.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "for the schema")]
-enum Spelled {
+enum OwnerForm {
     /// A field manager, of the SR-IOV network operator's user.
     Manager(String),
     /// A field manager of a user.
-    Both(OfUser),
+    Both(UserOwner),
 }
 
 /// A field manager of a user.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct OfUser {
+struct UserOwner {
     /// The field manager.
     manager: String,
-    /// The user's name, as the API server has it: `system:serviceaccount:apps:planner`. A `*` at the end stands for any rest. Left out, the
-    /// SR-IOV network operator's user.
+    /// The user name as the API server knows it: `system:serviceaccount:apps:planner`. A trailing `*` matches any suffix. By
+    /// default, the SR-IOV network operator's user.
     #[serde(default)]
     user: Option<String>,
 }
@@ -95,7 +96,7 @@ impl<'de> Deserialize<'de> for Owner {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Owner, A::Error> {
-                let OfUser { manager, user } = OfUser::deserialize(MapAccessDeserializer::new(map))?;
+                let UserOwner { manager, user } = UserOwner::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(Owner { manager, user })
             }
         }
@@ -151,12 +152,12 @@ impl GuardedStatus {
         let is_group = |text: &str| text.split('.').all(is_name);
         self.resources.keys().find_map(|key| {
             let problem = match key.split_once('/') {
-                None => "write group/resource, for instance example.com/plans",
+                None => "write group/resource, for example example.com/plans",
                 Some((_, resource)) if resource.contains('/') => {
                     "write group/resource, without version and without /status"
                 }
                 Some((group, resource)) if !is_group(group) || !is_name(resource) => {
-                    "write group/resource, the resource in the plural, as in an address of the API server"
+                    "write group/resource, the resource in the plural, as in an API path"
                 }
                 Some(_) => return None,
             };
@@ -166,20 +167,20 @@ impl GuardedStatus {
 }
 
 impl Policy {
-    /// What is allowed and yet will hardly be meant, for whoever wrote the policy.
+    /// Valid settings that are probably mistakes.
     pub fn warnings(&self) -> Vec<String> {
         let key = format!("{NETWORK_GROUP}/sriovnetworknodestates");
         let is_strict = self.status.resources.get(&key).is_some_and(|guarded| guarded.strict);
         let warning = format!(
             "`status.resources` makes `{key}` strict: the operator's node daemon writes that status with an unconditional merge patch, \
-             which is refused then, and nodes are not configured any more; exempt its user, or leave it out"
+             which is then denied, and nodes are no longer configured; exempt its user, or remove the entry"
         );
         let mut warnings: Vec<String> = is_strict.then_some(warning).into_iter().collect();
         for (key, guarded) in &self.status.resources {
             let nobody = guarded.owners.iter().filter(|owner| owner.user.is_none() && owner.manager != OPERATOR);
             warnings.extend(nobody.map(|Owner { manager, .. }| {
                 format!(
-                    "`status.resources` lists the owner `{manager}` of `{key}` without a user: any client can call itself so, and only the \
+                    "`status.resources` lists the owner `{manager}` of `{key}` without a user: any client can use that name, and only the \
                      SR-IOV network operator's user is accepted; write `{{user: …, manager: {manager}}}`"
                 )
             }));
@@ -237,7 +238,7 @@ mod tests {
             ("[{user: jo*, manager: planner}]", "joe", false, true),
             ("[{user: jo, manager: other}]", "jo", false, false),
             ("[{user: jo, manager: planner}]", "operator", true, false),
-            // Files that were written for a manager alone are read, and trust nobody but the operator.
+            // Files with a manager only are accepted, and trust only the operator.
             ("[planner]", "jo", false, false),
             ("[planner]", "operator", true, true),
             ("[{manager: planner}]", "operator", true, true),

@@ -1,20 +1,20 @@
-//! From a write to its class, and from that to a verdict.
+//! Classifies a status write and judges it.
 
 use std::cmp::Ordering;
 
 use json_patch::Patch;
 
-use super::STATED;
-use super::changed::{Change, changes};
+use super::PRECONDITION_PREFIX;
+use super::changed::{FieldChange, changes};
 use super::fields::Owners;
-use super::generation::{self, Regress};
-use super::managers::{Entry, Managers};
-use super::object::Seen;
+use super::generation::{self, GenerationIssue};
+use super::managers::{ManagedFieldsEntry, Managers};
+use super::object::StatusObject;
 use super::version::compare;
-use super::writer::Writer;
+use super::writer::StatusWriter;
 use crate::policy::finding::Findings;
-use crate::policy::judge::{About, excuse, hold_back};
-use crate::policy::ratchet::{Judged, Ratchet};
+use crate::policy::judge::{ExcuseContext, apply_audit_mode, excuse};
+use crate::policy::ratchet::{JudgedObject, Ratchet};
 use crate::policy::rules::status as rules;
 use crate::policy::{Action, Facts, Policy, Rule, Verdict};
 
@@ -41,28 +41,28 @@ pub struct StatusWrite<'a> {
     pub old: &'a str,
 }
 
-/// What a write shows about what it was computed from.
+/// What a write proves about what it was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// It was computed from an older version.
     Stale,
-    /// It was computed from a newer version than the one the API server offers: the server will look again.
+    /// It was computed from a newer version than the API server has cached: the server will read again.
     ServerLag,
-    /// It does not say what it was computed from, and is not even a patch.
+    /// A PUT without a resourceVersion.
     Unversioned,
-    /// It says that it was computed from an older spec.
+    /// It was computed from an older spec, by its observedGeneration.
     Regressed,
-    /// It states the version that is stored.
+    /// It states the stored version.
     Guarded,
-    /// It states another one.
+    /// It states another version.
     Contradicted,
     /// It changes nothing.
     Unchanged,
-    /// A server-side apply of fields that are the writer's own, or nobody's.
+    /// A server-side apply of fields owned by the writer or by no manager.
     OwnedApply,
-    /// A server-side apply of somebody else's fields.
+    /// A server-side apply of fields of another manager.
     Takeover,
-    /// Nothing.
+    /// It proves nothing.
     Unproven,
 }
 
@@ -81,7 +81,7 @@ impl Class {
         Self::Unproven,
     ];
 
-    /// As annotations, metrics and logs spell it.
+    /// The name in annotations, metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stale => "stale",
@@ -98,18 +98,18 @@ impl Class {
     }
 }
 
-/// What comes of a write to a status.
+/// The result of judging a status write.
 #[derive(Clone, Debug)]
 pub struct StatusVerdict {
     /// What was found; nothing is ever repaired.
     pub verdict: Verdict,
-    /// What the write shows.
+    /// The class of the write.
     pub class: Class,
     /// Who writes.
-    pub writer: Writer,
+    pub writer: StatusWriter,
 }
 
-/// What a class is concluded from, for the rules to tell.
+/// The evidence for a class, for the messages of the rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     /// The version that was sent.
@@ -118,12 +118,12 @@ pub(crate) struct Evidence {
     pub(crate) stored: String,
     /// The annotation that states another version, and that version.
     pub(crate) stated: Option<(String, String)>,
-    /// What goes back.
-    pub(crate) back: Vec<Regress>,
-    /// What runs ahead.
-    pub(crate) ahead: Vec<Regress>,
+    /// Generations that go back.
+    pub(crate) back: Vec<GenerationIssue>,
+    /// Generations that are too high.
+    pub(crate) ahead: Vec<GenerationIssue>,
     /// The first field that counts, and how many more there are.
-    pub(crate) field: Option<Field>,
+    pub(crate) field: Option<ChangedField>,
     /// Whether it is a server-side apply.
     pub(crate) is_apply: bool,
     /// The writer's field manager, where it is known.
@@ -132,10 +132,10 @@ pub(crate) struct Evidence {
 
 /// A field that a write changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
+pub(crate) struct ChangedField {
     /// Where, as a JSON pointer.
     pub(crate) pointer: String,
-    /// Where, in words.
+    /// Its path as readable text.
     pub(crate) words: String,
     /// Another manager that owned it.
     pub(crate) owner: Option<String>,
@@ -143,12 +143,12 @@ pub(crate) struct Field {
     pub(crate) more: usize,
 }
 
-/// Judges a write to a status; `None` where the policy does not guard that resource, or there is nothing that can be read.
+/// Judges a status write; `None` if the policy does not guard that resource, or nothing can be read.
 pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> Option<StatusVerdict> {
     let guarded = policy.status.of(write.group, write.resource)?;
-    let (new, old) = (Seen::read(write.object).ok()?, Seen::read(write.old).ok()?);
+    let (new, old) = (StatusObject::read(write.object).ok()?, StatusObject::read(write.old).ok()?);
     let (class, evidence) = classify(write, &new, &old, guarded.strict);
-    let mut out = Findings::new(Judged::Status, None, Ratchet::Off);
+    let mut out = Findings::new(JudgedObject::Status, None, Ratchet::Off);
     rules::check(class, &evidence, &mut out);
     let (mut findings, wanted, _) = out.into_parts();
     let scope = policy.scope(write.namespace);
@@ -161,26 +161,26 @@ pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> 
         finding.action = scope.action(finding.rule).unwrap_or(default).min(finding.ceiling);
     }
     findings.retain(|finding| finding.action != Action::Off);
-    let about = About {
+    let about = ExcuseContext {
         kind: write.kind,
         namespace: write.namespace,
         name: write.name,
-        // What is sent as metadata in a status write is not stored, and proves nothing.
+        // Metadata in a status write is not stored and proves nothing.
         is_deleting: old.deleting,
         writer: Some(write.user),
-        // It can try again; to write in another way it would have to be another program, and a refusal can wedge it.
-        spares_operator: &|finding| is_operators && !is_cured_by_retry(finding.rule),
+        // The operator can retry, but it cannot change how it writes, and a denial can block it.
+        exempts_operator: &|finding| is_operators && !is_fixed_by_retry(finding.rule),
     };
     excuse(&mut findings, &about, facts, policy);
     let mode = scope.mode();
-    hold_back(mode, &mut findings);
+    apply_audit_mode(mode, &mut findings);
     let (patch, would_patch) = (Patch::default(), Patch::default());
     let verdict = Verdict { mode, findings, patch, would_patch, wanted, is_operators };
-    Some(StatusVerdict { verdict, class, writer: Writer { manager: evidence.manager } })
+    Some(StatusVerdict { verdict, class, writer: StatusWriter { manager: evidence.manager } })
 }
 
-/// Whether a writer that reads again, decides again and writes again has done what is needed.
-pub(crate) fn is_cured_by_retry(rule: &Rule) -> bool {
+/// Whether a retry after reading again is enough.
+pub(crate) fn is_fixed_by_retry(rule: &Rule) -> bool {
     [&rules::STALE, &rules::CONTRADICTED, &rules::REGRESSED].contains(&rule)
 }
 
@@ -188,7 +188,12 @@ fn is_refused_where_strict(rule: &Rule) -> bool {
     [&rules::TAKEOVER, &rules::UNPROVEN].contains(&rule)
 }
 
-fn classify(write: &StatusWrite<'_>, new: &Seen<'_>, old: &Seen<'_>, is_strict: bool) -> (Class, Evidence) {
+fn classify(
+    write: &StatusWrite<'_>,
+    new: &StatusObject<'_>,
+    old: &StatusObject<'_>,
+    is_strict: bool,
+) -> (Class, Evidence) {
     let mut evidence = Evidence {
         sent: new.version.to_string(),
         stored: old.version.to_string(),
@@ -201,17 +206,17 @@ fn classify(write: &StatusWrite<'_>, new: &Seen<'_>, old: &Seen<'_>, is_strict: 
     match compare(&new.version, &old.version) {
         Some(Ordering::Equal) => {}
         Some(Ordering::Less) => return (Class::Stale, evidence),
-        // Whatever was sent and differs, the server compares by itself.
+        // The API server itself compares a resourceVersion that was sent.
         Some(Ordering::Greater) | None => return (Class::ServerLag, evidence),
     }
-    // Metadata in a status write is never stored; what is stored was not stated by this write.
+    // Metadata in a status write is never stored, so a stored annotation was not stated by this write.
     let mut stated = new.stated.iter().filter(|statement| !old.stated.contains(statement)).peekable();
     let is_stated = stated.peek().is_some();
     let wrong = stated.find(|(_, value)| compare(value, &old.version) != Some(Ordering::Equal));
     if evidence.manager.is_empty()
         && let Some((key, _)) = new.stated.first()
     {
-        evidence.manager = key.strip_prefix(STATED).unwrap_or_default().to_owned();
+        evidence.manager = key.strip_prefix(PRECONDITION_PREFIX).unwrap_or_default().to_owned();
     }
     if let Some((key, value)) = wrong {
         evidence.stated = Some((key.to_string(), value.to_string()));
@@ -225,40 +230,40 @@ fn classify(write: &StatusWrite<'_>, new: &Seen<'_>, old: &Seen<'_>, is_strict: 
     (if evidence.back.is_empty() { class } else { Class::Regressed }, evidence)
 }
 
-/// What the owners of the changed fields tell, before and after.
-fn by_ownership(new: &Seen<'_>, old: &Seen<'_>, is_strict: bool, evidence: &mut Evidence) -> Class {
+/// Classifies by the owners of the changed fields before and after.
+fn by_ownership(new: &StatusObject<'_>, old: &StatusObject<'_>, is_strict: bool, evidence: &mut Evidence) -> Class {
     if new.status == old.status {
         return Class::Unchanged;
     }
-    // Lists that cannot be read prove nothing.
+    // managedFields that cannot be parsed prove nothing.
     let Ok(managers) = Managers::read(old.managed, new.managed) else { return Class::Unproven };
     let changes = changes(&managers.owned, old.status, new.status);
     let (applied, updated) = writers(&managers, &changes);
     if let Some(entry) = applied.or(updated) {
         evidence.manager = entry.manager.to_string();
     }
-    let others = |change: &Change| {
+    let others = |change: &FieldChange| {
         let entries =
             owners(&managers, change).flat_map(|owners| &owners.old).filter_map(|entry| managers.entry(*entry));
         entries.map(|entry| entry.manager.as_ref()).find(|manager| *manager != evidence.manager).map(str::to_owned)
     };
-    let field = |change: &Change, more: usize| Field {
+    let field = |change: &FieldChange, more: usize| ChangedField {
         pointer: managers.owned.pointer(change.node),
         words: managers.owned.words(change.node),
         owner: others(change),
         more,
     };
-    let first = |counts: &dyn Fn(&Change) -> bool| {
+    let first = |counts: &dyn Fn(&FieldChange) -> bool| {
         let mut those = changes.iter().filter(|change| counts(change));
         those.next().map(|change| field(change, those.count()))
     };
-    // A patch or a PUT makes every field that it changes the writer's, by an entry `Update`.
+    // A patch or a PUT makes the writer the owner of every changed field, with an `Update` entry.
     let is_apply = applied.is_some() && updated.is_none();
     let taken = first(&|change| is_apply && others(change).is_some());
     let changed = first(&|change| change.was_there && owners(&managers, change).next().is_some());
     let (class, field) = match (taken, changed) {
         (Some(taken), _) => (Class::Takeover, Some(taken)),
-        // Two reconciles of one controller are one manager: what it changes may be what its other half just wrote.
+        // Two reconciles of one controller are one manager: the value it changes may have just been written by the other one.
         (None, Some(changed)) if is_apply && is_strict => (Class::Unproven, Some(changed)),
         (None, _) if is_apply => (Class::OwnedApply, None),
         (None, changed) => (Class::Unproven, changed.or_else(|| first(&|_| true))),
@@ -268,7 +273,10 @@ fn by_ownership(new: &Seen<'_>, old: &Seen<'_>, is_strict: bool, evidence: &mut 
 }
 
 /// The entries that own, after the write, what it changed: one by server-side apply, and one by anything else.
-fn writers<'m, 'a>(managers: &'m Managers<'a>, changes: &[Change]) -> (Option<&'m Entry<'a>>, Option<&'m Entry<'a>>) {
+fn writers<'m, 'a>(
+    managers: &'m Managers<'a>,
+    changes: &[FieldChange],
+) -> (Option<&'m ManagedFieldsEntry<'a>>, Option<&'m ManagedFieldsEntry<'a>>) {
     let (mut applied, mut updated) = (None, None);
     for change in changes.iter().filter(|change| change.is_there) {
         for entry in owners(managers, change).flat_map(|owners| &owners.new).filter_map(|entry| managers.entry(*entry))
@@ -279,11 +287,11 @@ fn writers<'m, 'a>(managers: &'m Managers<'a>, changes: &[Change]) -> (Option<&'
     (applied, updated)
 }
 
-/// Who owns a field that changed. That something is there at all is changed only by what brings it or takes it away.
-fn owners<'m>(managers: &'m Managers<'_>, change: &Change) -> impl Iterator<Item = &'m Owners> {
+/// Owners of a changed field. Its existence changes only when it is added or removed.
+fn owners<'m>(managers: &'m Managers<'_>, change: &FieldChange) -> impl Iterator<Item = &'m Owners> {
     let comes_or_goes = change.was_there != change.is_there;
     let node = managers.owned.node(change.node);
-    let of = move |node: &'m super::fields::Node<'_>| [Some(&node.whole), comes_or_goes.then_some(&node.itself)];
+    let of = move |node: &'m super::fields::FieldNode<'_>| [Some(&node.whole), comes_or_goes.then_some(&node.itself)];
     node.into_iter().flat_map(of).flatten()
 }
 
@@ -293,7 +301,7 @@ mod tests {
 
     /// Ten thousand managers, each of which owns every field, and one of whom takes one over.
     #[test]
-    fn many_managers_are_many_and_no_more() {
+    fn many_managers_are_judged_in_bounded_size() {
         let managers: String = (0..10_000)
             .map(|number| {
                 format!(

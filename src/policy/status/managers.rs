@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use super::fields::{Owned, Side};
-use crate::json::{Error, Reader};
+use crate::json::{Error, JsonReader};
 
 /// One entry of `managedFields`. The `Update` and the `Apply` entry of one manager are one owner, known by its name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Entry<'a> {
+pub(super) struct ManagedFieldsEntry<'a> {
     /// The field manager's name.
     pub(super) manager: Cow<'a, str>,
     /// Whether its fields were set by server-side apply.
@@ -18,8 +18,8 @@ pub(super) struct Entry<'a> {
 /// Who owns what of a status, before the write and after it.
 #[derive(Debug, Default)]
 pub(super) struct Managers<'a> {
-    entries: Vec<Entry<'a>>,
-    /// All fields that anybody owns.
+    entries: Vec<ManagedFieldsEntry<'a>>,
+    /// All owned fields.
     pub(super) owned: Owned<'a>,
 }
 
@@ -29,9 +29,9 @@ impl<'a> Managers<'a> {
         let mut managers = Self::default();
         for (side, list) in [(Side::Old, old), (Side::New, new)] {
             let Some(list) = list.filter(|list| list.starts_with('[')) else { continue };
-            Reader::whole(list, |reader| {
+            JsonReader::whole(list, |reader| {
                 reader.elements(|reader| {
-                    let entry = Entry::read(reader)?;
+                    let entry = ManagedFieldsEntry::read(reader)?;
                     let number = managers.entries.len() as u32;
                     if let Some(fields) = entry.fields {
                         managers.owned.add(fields, number, side)?;
@@ -45,13 +45,13 @@ impl<'a> Managers<'a> {
     }
 
     /// The entry of that number.
-    pub(super) fn entry(&self, number: u32) -> Option<&Entry<'a>> {
+    pub(super) fn entry(&self, number: u32) -> Option<&ManagedFieldsEntry<'a>> {
         self.entries.get(number as usize)
     }
 }
 
-impl<'a> Entry<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
+impl<'a> ManagedFieldsEntry<'a> {
+    fn read(reader: &mut JsonReader<'a>) -> Result<Self, Error> {
         let mut entry = Self::default();
         if reader.peek() != Some(b'{') {
             return reader.skip().map(|_| entry);

@@ -1,11 +1,11 @@
-//! Writes to a status: whether a write shows that it was computed from the object it overwrites.
+//! Status writes: whether a write proves that it was computed from the object it overwrites.
 //!
 //! ```text
-//!  object, oldObject ─► what they say of themselves ─► what changed, and whose it was ─► class ─► findings
+//!  object, oldObject ─► parsed parts ─► changed fields and their owners ─► class ─► findings
 //! ```
 //!
-//! Any kind of object may be guarded, so nothing here knows a schema. What the fields are, and which list is a map, is told by
-//! `managedFields`, which the API server has brought up to date by the time it asks.
+//! Any kind of object may be guarded, so this module knows no schema. `managedFields`, which the API server has updated before
+//! admission, tells which fields exist and which lists are maps.
 
 mod changed;
 mod fields;
@@ -19,11 +19,11 @@ mod writer;
 
 pub use guarded::{Guarded, GuardedStatus, Owner};
 pub use judge::{Class, StatusVerdict, StatusWrite, judge_status};
-pub use writer::{Writer, WriterKind};
+pub use writer::{StatusWriter, WriterKind};
 
-pub(super) use generation::Regress;
+pub(super) use generation::GenerationIssue;
 pub(super) use judge::Evidence;
-pub(crate) use judge::is_cured_by_retry;
+pub(crate) use judge::is_fixed_by_retry;
 
-/// The annotation in which a writer states which version it read: this, and behind it the name of its field manager.
-pub const STATED: &str = "if-resource-version.nadmit.io/";
+/// The prefix of the annotation in which a writer states the resourceVersion it read, followed by the name of its field manager.
+pub const PRECONDITION_PREFIX: &str = "if-resource-version.nadmit.io/";

@@ -1,8 +1,8 @@
-//! Resource versions, as far as they can be compared.
+//! Comparing resource versions.
 
 use std::cmp::Ordering;
 
-/// Which of two versions is the older one. Both are decimal numbers of any length nearly always; other texts can only be equal.
+/// Which of two versions is older. Nearly always both are decimal numbers of any length; other texts can only be equal.
 pub(super) fn compare(one: &str, other: &str) -> Option<Ordering> {
     if one == other {
         return Some(Ordering::Equal);

@@ -1,28 +1,28 @@
-//! Who writes a status, as far as field managers tell.
+//! The writer of a status, by its field manager.
 
 /// The field manager that makes a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Writer {
-    /// Its name; empty where neither the request nor the changed fields tell it.
+pub struct StatusWriter {
+    /// Its name; empty if neither the request nor the changed fields reveal it.
     pub manager: String,
 }
 
-/// The kinds of field managers that are told apart where a name would be one of too many.
+/// Kinds of field managers, for metrics that need a closed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriterKind {
     /// The SR-IOV network operator.
     Operator,
     /// Its daemon on the nodes.
     Daemon,
-    /// Somebody at a terminal.
+    /// A person using kubectl.
     Kubectl,
     /// Another controller.
     Other,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
-impl Writer {
+impl StatusWriter {
     /// What kind of manager it is.
     pub fn kind(&self) -> WriterKind {
         match self.manager.as_str() {

@@ -11,33 +11,33 @@ fn rotation() -> Rotation {
     Rotation::new("nadmit", "nadmit", Lifetimes::default())
 }
 
-fn at(stored: &Stored, now: i64) -> Situation<'_> {
-    Situation { stored: Some(stored), held: None, registered: None, steady: LONG, now }
+fn at(stored: &StoredCertificates, now: i64) -> CertificateState<'_> {
+    CertificateState { stored: Some(stored), held: None, registered: None, steady: LONG, now }
 }
 
-fn nothing(now: i64) -> Situation<'static> {
-    Situation { stored: None, held: None, registered: None, steady: LONG, now }
+fn nothing(now: i64) -> CertificateState<'static> {
+    CertificateState { stored: None, held: None, registered: None, steady: LONG, now }
 }
 
-fn made(now: i64) -> Stored {
-    rotation().take(Step::MakeAll, &nothing(now)).unwrap().unwrap()
+fn made(now: i64) -> StoredCertificates {
+    rotation().take(RotationStep::MakeAll, &nothing(now)).unwrap().unwrap()
 }
 
 /// Takes the step that is due, which must be that one.
-fn next(situation: &Situation<'_>, want: Step) -> Stored {
-    let (step, flaws) = rotation().decide(situation);
+fn next(state: &CertificateState<'_>, want: RotationStep) -> StoredCertificates {
+    let (step, flaws) = rotation().decide(state);
     assert_eq!((step, flaws), (want, Vec::new()));
-    rotation().take(step, situation).unwrap().unwrap()
+    rotation().take(step, state).unwrap().unwrap()
 }
 
-fn step(situation: &Situation<'_>) -> Step {
-    rotation().decide(situation).0
+fn step(state: &CertificateState<'_>) -> RotationStep {
+    rotation().decide(state).0
 }
 
 /// Whether a client that has only that bundle is content.
-fn is_content(bundle: &str, served: &Stored, now: i64) -> bool {
-    let shown = Stored { bundle: bundle.to_owned(), ..served.clone() };
-    Chain::read(&shown, &rotation().names, now).leaf.is_some()
+fn is_content(bundle: &str, served: &StoredCertificates, now: i64) -> bool {
+    let shown = StoredCertificates { bundle: bundle.to_owned(), ..served.clone() };
+    CertificateChain::read(&shown, &rotation().names, now).leaf.is_some()
 }
 
 fn size(bundle: &str) -> usize {
@@ -45,12 +45,12 @@ fn size(bundle: &str) -> usize {
 }
 
 #[test]
-fn what_is_made_is_good_at_once_and_kept() {
-    assert_eq!(step(&nothing(NOW)), Step::MakeAll);
+fn new_certificates_are_valid_and_kept() {
+    assert_eq!(step(&nothing(NOW)), RotationStep::MakeAll);
     let stored = made(NOW);
     // Clocks may be an hour apart, either way.
     for now in [NOW - HOUR, NOW, NOW + HOUR, NOW + 59 * DAY] {
-        assert_eq!(rotation().decide(&at(&stored, now)), (Step::Keep, Vec::new()), "{}", now - NOW);
+        assert_eq!(rotation().decide(&at(&stored, now)), (RotationStep::Keep, Vec::new()), "{}", now - NOW);
         assert!(is_content(&stored.bundle, &stored, now));
     }
     assert_eq!(rotation().bundle(&at(&stored, NOW)).as_ref(), Some(&stored.bundle));
@@ -63,29 +63,29 @@ fn what_is_made_is_good_at_once_and_kept() {
 fn a_leaf_is_renewed_by_the_same_ca_at_two_thirds_of_its_life() {
     let stored = made(NOW);
     let due = NOW + 60 * DAY;
-    assert_eq!(step(&at(&stored, due - 1)), Step::Keep);
-    let renewed = next(&at(&stored, due), Step::RenewLeaf);
+    assert_eq!(step(&at(&stored, due - 1)), RotationStep::Keep);
+    let renewed = next(&at(&stored, due), RotationStep::RenewLeaf);
     assert_eq!((&renewed.bundle, &renewed.ca_key), (&stored.bundle, &stored.ca_key));
     assert_ne!((&renewed.chain, &renewed.key), (&stored.chain, &stored.key));
     assert!(is_content(&stored.bundle, &renewed, due));
-    assert_eq!(step(&at(&renewed, due)), Step::Keep);
+    assert_eq!(step(&at(&renewed, due)), RotationStep::Keep);
     // The one before is good for another month: a replica that looks late fails nobody.
     assert!(is_content(&renewed.bundle, &stored, due + 29 * DAY));
 }
 
 /// The whole way of a rotation, and what each kind of caller thinks of each kind of replica at each step.
 #[test]
-fn a_ca_is_rotated_without_a_moment_in_which_a_caller_is_refused() {
+fn ca_rotation_never_rejects_a_caller() {
     let first = made(NOW);
     let due = NOW + 365 * DAY / 3 * 2;
-    let leaf = rotation().take(Step::RenewLeaf, &at(&first, due - DAY)).unwrap().unwrap();
-    let joined = next(&at(&leaf, due), Step::AddAuthority(Base::Stored));
+    let leaf = rotation().take(RotationStep::RenewLeaf, &at(&first, due - DAY)).unwrap().unwrap();
+    let joined = next(&at(&leaf, due), RotationStep::AddAuthority(Base::StoredCertificates));
     assert_eq!(size(&joined.bundle), 2);
     assert_eq!((&joined.chain, &joined.key), (&leaf.chain, &leaf.key));
     assert!(is_content(&first.bundle, &joined, due) && is_content(&joined.bundle, &leaf, due));
 
     // Not before callers know it, and have for a while; nor before that can be known.
-    let told = |registered, steady| Situation { registered, steady, ..at(&joined, due) };
+    let told = |registered, steady| CertificateState { registered, steady, ..at(&joined, due) };
     for (registered, steady) in [
         (Some(first.bundle.as_str()), LONG),
         (Some(""), LONG),
@@ -93,32 +93,32 @@ fn a_ca_is_rotated_without_a_moment_in_which_a_caller_is_refused() {
         (Some(joined.bundle.as_str()), Duration::from_secs(59)),
         (None, Duration::from_secs(59)),
     ] {
-        assert_eq!(step(&told(registered, steady)), Step::Keep);
+        assert_eq!(step(&told(registered, steady)), RotationStep::Keep);
     }
-    assert_eq!(step(&told(None, LONG)), Step::SwitchLeaf);
-    let switched = next(&told(Some(&joined.bundle), LONG), Step::SwitchLeaf);
+    assert_eq!(step(&told(None, LONG)), RotationStep::SwitchLeaf);
+    let switched = next(&told(Some(&joined.bundle), LONG), RotationStep::SwitchLeaf);
     assert_eq!((&switched.bundle, &switched.ca_key), (&joined.bundle, &joined.ca_key));
     assert!(!is_content(&first.bundle, &switched, due) && is_content(&joined.bundle, &switched, due));
 
     // Not before all replicas have the new one.
     let steady = Duration::from_secs(59);
-    assert_eq!(step(&Situation { steady, ..at(&switched, due) }), Step::Keep);
-    let alone = next(&at(&switched, due), Step::DropOld);
+    assert_eq!(step(&CertificateState { steady, ..at(&switched, due) }), RotationStep::Keep);
+    let alone = next(&at(&switched, due), RotationStep::DropOld);
     assert_eq!(size(&alone.bundle), 1);
     assert!(is_content(&alone.bundle, &switched, due) && !is_content(&alone.bundle, &leaf, due));
-    assert_eq!(step(&at(&alone, due)), Step::Keep);
-    assert_eq!(step(&at(&alone, due + DAY)), Step::Keep);
+    assert_eq!(step(&at(&alone, due)), RotationStep::Keep);
+    assert_eq!(step(&at(&alone, due + DAY)), RotationStep::Keep);
 }
 
 #[test]
-fn whatever_is_broken_is_replaced_by_what_still_works() {
+fn broken_secrets_are_replaced_from_what_still_works() {
     let (good, other) = (made(NOW), made(NOW));
-    let broken = |change: fn(&mut Stored, Stored)| {
+    let broken = |change: fn(&mut StoredCertificates, StoredCertificates)| {
         let mut stored = good.clone();
         change(&mut stored, other.clone());
         stored
     };
-    let (anew, held) = (Step::MakeAll, Step::AddAuthority(Base::Held));
+    let (anew, held) = (RotationStep::MakeAll, RotationStep::AddAuthority(Base::Held));
     // Without, and with, a replica that still has the good one.
     for (what, stored, alone, beside) in [
         ("no bundle", broken(|it, _| it.bundle.clear()), anew, held),
@@ -128,80 +128,86 @@ fn whatever_is_broken_is_replaced_by_what_still_works() {
         (
             "no CA key",
             broken(|it, _| it.ca_key.clear()),
-            Step::AddAuthority(Base::Stored),
-            Step::AddAuthority(Base::Stored),
+            RotationStep::AddAuthority(Base::StoredCertificates),
+            RotationStep::AddAuthority(Base::StoredCertificates),
         ),
         (
             "another CA key",
             broken(|it, other| it.ca_key = other.ca_key),
-            Step::AddAuthority(Base::Stored),
-            Step::AddAuthority(Base::Stored),
+            RotationStep::AddAuthority(Base::StoredCertificates),
+            RotationStep::AddAuthority(Base::StoredCertificates),
         ),
-        ("no leaf", broken(|it, _| it.chain.clear()), Step::RenewLeaf, Step::RenewLeaf),
-        ("another leaf", broken(|it, other| it.chain = other.chain), Step::RenewLeaf, Step::RenewLeaf),
+        ("no leaf", broken(|it, _| it.chain.clear()), RotationStep::RenewLeaf, RotationStep::RenewLeaf),
+        ("another leaf", broken(|it, other| it.chain = other.chain), RotationStep::RenewLeaf, RotationStep::RenewLeaf),
         (
             "another pair",
             broken(|it, other| (it.chain, it.key) = (other.chain, other.key)),
-            Step::RenewLeaf,
-            Step::RenewLeaf,
+            RotationStep::RenewLeaf,
+            RotationStep::RenewLeaf,
         ),
-        ("two leaves", broken(|it, other| it.chain += &other.chain), Step::RenewLeaf, Step::RenewLeaf),
-        ("no key", broken(|it, _| it.key.clear()), Step::RenewLeaf, Step::RenewLeaf),
+        ("two leaves", broken(|it, other| it.chain += &other.chain), RotationStep::RenewLeaf, RotationStep::RenewLeaf),
+        ("no key", broken(|it, _| it.key.clear()), RotationStep::RenewLeaf, RotationStep::RenewLeaf),
         (
             "nonsense",
             broken(|it, _| {
-                *it = Stored { bundle: "x".into(), ca_key: "y".into(), chain: "z".into(), key: "\0".into() }
+                *it = StoredCertificates { bundle: "x".into(), ca_key: "y".into(), chain: "z".into(), key: "\0".into() }
             }),
             anew,
             held,
         ),
-        ("another CA too", broken(|it, other| it.bundle += &other.bundle), Step::DropOld, Step::DropOld),
+        (
+            "another CA too",
+            broken(|it, other| it.bundle += &other.bundle),
+            RotationStep::DropOld,
+            RotationStep::DropOld,
+        ),
     ] {
         let alone_now = at(&stored, NOW);
-        let beside_now = Situation { held: Some(&good), registered: Some(&good.bundle), ..alone_now };
-        for (situation, want) in [(alone_now, alone), (beside_now, beside)] {
-            let (step, flaws) = rotation().decide(&situation);
+        let beside_now = CertificateState { held: Some(&good), registered: Some(&good.bundle), ..alone_now };
+        for (state, want) in [(alone_now, alone), (beside_now, beside)] {
+            let (step, flaws) = rotation().decide(&state);
             assert_eq!(step, want, "{what}");
-            assert_eq!(flaws.is_empty(), step == Step::DropOld, "{what}: {flaws:?}");
+            assert_eq!(flaws.is_empty(), step == RotationStep::DropOld, "{what}: {flaws:?}");
             // One step, and callers are content with what is kept.
-            let mended = rotation().take(step, &situation).unwrap().unwrap();
-            assert!(is_content(&mended.bundle, &mended, NOW), "{what}");
+            let fixed = rotation().take(step, &state).unwrap().unwrap();
+            assert!(is_content(&fixed.bundle, &fixed, NOW), "{what}");
             assert_eq!(
-                rotation().decide(&Situation { stored: Some(&mended), steady: Duration::ZERO, ..situation }),
-                (Step::Keep, Vec::new()),
+                rotation().decide(&CertificateState { stored: Some(&fixed), steady: Duration::ZERO, ..state }),
+                (RotationStep::Keep, Vec::new()),
                 "{what}"
             );
         }
         // Those who call meanwhile are served what they trust.
         let served = rotation().serve(&beside_now).unwrap();
         assert!(is_content(&good.bundle, served, NOW), "{what}");
-        let mended = rotation().take(beside, &beside_now).unwrap().unwrap();
-        let served = rotation().serve(&Situation { stored: Some(&mended), ..beside_now }).unwrap();
-        assert!(is_content(&good.bundle, served, NOW), "{what}: after it was mended");
+        let fixed = rotation().take(beside, &beside_now).unwrap().unwrap();
+        let served = rotation().serve(&CertificateState { stored: Some(&fixed), ..beside_now }).unwrap();
+        assert!(is_content(&good.bundle, served, NOW), "{what}: after it was fixed");
     }
 }
 
 #[test]
-fn the_deleted_comes_back_with_another_ca_and_the_old_certificate() {
+fn deleted_secret_is_restored_with_a_new_ca() {
     let good = made(NOW);
-    let situation = Situation { held: Some(&good), ..nothing(NOW) };
-    let back = next(&situation, Step::AddAuthority(Base::Held));
+    let state = CertificateState { held: Some(&good), ..nothing(NOW) };
+    let back = next(&state, RotationStep::AddAuthority(Base::Held));
     assert_eq!((size(&back.bundle), &back.chain), (2, &good.chain));
     assert_ne!(back.ca_key, good.ca_key);
     // What a replica holds that is of no use any more is no base.
-    assert_eq!(step(&Situation { now: NOW + 91 * DAY, ..situation }), Step::MakeAll);
+    assert_eq!(step(&CertificateState { now: NOW + 91 * DAY, ..state }), RotationStep::MakeAll);
 }
 
 /// Made by another replica that knew nothing, while callers know only what this one has.
 #[test]
-fn a_stranger_is_not_served_before_callers_know_it() {
+fn untrusted_ca_is_not_served_early() {
     let (held, stored) = (made(NOW), made(NOW));
-    let served = |registered, held| rotation().serve(&Situation { held, registered, ..at(&stored, NOW) }).cloned();
+    let served =
+        |registered, held| rotation().serve(&CertificateState { held, registered, ..at(&stored, NOW) }).cloned();
     assert!(served(Some(held.bundle.as_str()), Some(&held)) == Some(held.clone()));
     assert!(served(Some(stored.bundle.as_str()), Some(&held)) == Some(stored.clone()));
     assert!(served(None, Some(&held)) == Some(stored.clone()));
     assert!(served(Some(held.bundle.as_str()), None) == Some(stored.clone()));
-    assert!(rotation().serve(&Situation { held: Some(&held), ..nothing(NOW) }) == Some(&held));
+    assert!(rotation().serve(&CertificateState { held: Some(&held), ..nothing(NOW) }) == Some(&held));
     assert!(rotation().serve(&nothing(NOW)).is_none());
 }
 
@@ -210,64 +216,71 @@ fn what_is_expired_or_not_valid_yet_is_replaced() {
     let stored = made(NOW);
     for (now, want) in [
         // Leaf and CA.
-        (NOW - HOUR - 1, Step::MakeAll),
-        (NOW + 366 * DAY, Step::MakeAll),
+        (NOW - HOUR - 1, RotationStep::MakeAll),
+        (NOW + 366 * DAY, RotationStep::MakeAll),
         // The leaf alone.
-        (NOW + 91 * DAY, Step::RenewLeaf),
+        (NOW + 91 * DAY, RotationStep::RenewLeaf),
     ] {
-        let situation = at(&stored, now);
-        let (step, flaws) = rotation().decide(&situation);
+        let state = at(&stored, now);
+        let (step, flaws) = rotation().decide(&state);
         assert_eq!(step, want);
         assert!(!flaws.is_empty());
-        let mended = rotation().take(step, &situation).unwrap().unwrap();
-        assert_eq!(rotation().decide(&at(&mended, now)), (Step::Keep, Vec::new()));
+        let fixed = rotation().take(step, &state).unwrap().unwrap();
+        assert_eq!(rotation().decide(&at(&fixed, now)), (RotationStep::Keep, Vec::new()));
     }
     // A leaf ends with its CA at the latest.
-    let late = rotation().take(Step::RenewLeaf, &at(&stored, NOW + 360 * DAY)).unwrap().unwrap();
-    assert!(Chain::read(&late, &rotation().names, NOW + 365 * DAY).leaf.is_some());
+    let late = rotation().take(RotationStep::RenewLeaf, &at(&stored, NOW + 360 * DAY)).unwrap().unwrap();
+    assert!(CertificateChain::read(&late, &rotation().names, NOW + 365 * DAY).leaf.is_some());
     assert!(late.material(None).serve().unwrap().expires <= NOW + 365 * DAY);
 }
 
 /// Replicas whose clocks are an hour apart take turns: it settles, and nobody finds anything wrong with what another made.
 #[test]
-fn clocks_that_differ_start_no_war() {
+fn clock_skew_does_not_cause_a_write_loop() {
     for offsets in [[0, HOUR], [0, -HOUR], [HOUR, 0], [-HOUR, 0]] {
-        let mut stored: Option<Stored> = None;
+        let mut stored: Option<StoredCertificates> = None;
         let mut steps = Vec::new();
         for day in 0..400 {
             for turn in 0..8 {
                 let offset = offsets[turn % 2];
                 let now = NOW + i64::from(day) * DAY + offset;
-                let situation = Situation { stored: stored.as_ref(), ..nothing(now) };
-                let (step, flaws) = rotation().decide(&situation);
+                let state = CertificateState { stored: stored.as_ref(), ..nothing(now) };
+                let (step, flaws) = rotation().decide(&state);
                 assert_eq!(flaws, Vec::<&str>::new());
-                if let Some(next) = rotation().take(step, &situation).unwrap() {
+                if let Some(next) = rotation().take(step, &state).unwrap() {
                     steps.push(step);
                     stored = Some(next);
                 }
             }
         }
         // Once everything, a leaf each sixty days, and one rotation.
-        assert_eq!(steps.iter().filter(|step| **step == Step::MakeAll).count(), 1, "{steps:?}");
+        assert_eq!(steps.iter().filter(|step| **step == RotationStep::MakeAll).count(), 1, "{steps:?}");
         assert!(steps.len() <= 12, "{steps:?}");
-        assert!(steps.ends_with(&[Step::RenewLeaf, Step::RenewLeaf]) && steps.contains(&Step::DropOld), "{steps:?}");
+        assert!(
+            steps.ends_with(&[RotationStep::RenewLeaf, RotationStep::RenewLeaf])
+                && steps.contains(&RotationStep::DropOld),
+            "{steps:?}"
+        );
     }
 }
 
 #[test]
-fn no_two_are_alike() {
+fn certificates_are_unique() {
     let keys: BTreeSet<_> = (0..3).map(|_| made(NOW)).flat_map(|made| [made.ca_key, made.key]).collect();
     assert_eq!(keys.len(), 6);
 }
 
 #[test]
-fn lives_of_seconds_are_rotated_at_two_thirds_too() {
+fn short_lifetimes_rotate_at_two_thirds() {
     let [ca, leaf, settle] = [15, 12, 1].map(Duration::from_secs);
     let short = Rotation::new("nadmit", "nadmit", Lifetimes { ca, leaf, settle });
-    let stored = short.take(Step::MakeAll, &nothing(NOW)).unwrap().unwrap();
-    for (seconds, want) in
-        [(0, Step::Keep), (7, Step::Keep), (8, Step::RenewLeaf), (10, Step::AddAuthority(Base::Stored))]
-    {
+    let stored = short.take(RotationStep::MakeAll, &nothing(NOW)).unwrap().unwrap();
+    for (seconds, want) in [
+        (0, RotationStep::Keep),
+        (7, RotationStep::Keep),
+        (8, RotationStep::RenewLeaf),
+        (10, RotationStep::AddAuthority(Base::StoredCertificates)),
+    ] {
         assert_eq!(short.decide(&at(&stored, NOW + seconds)).0, want, "{seconds}");
     }
 }

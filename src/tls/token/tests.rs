@@ -13,29 +13,29 @@ fn tokens(current: u8, next: Option<u8>, previous: Option<u8>) -> Tokens {
     Tokens { current: token(current), made: 0, next: next.map(token), previous: previous.map(token), audit: token(99) }
 }
 
-fn found(tokens: &Tokens) -> Found {
+fn found(tokens: &Tokens) -> StoredTokens {
     let Tokens { current, made, next, previous, audit } = tokens.clone();
-    Found { current: Some(current), made: Some(made), next, previous, audit: Some(audit) }
+    StoredTokens { current: Some(current), made: Some(made), next, previous, audit: Some(audit) }
 }
 
-fn step(situation: &Situation<'_>) -> Option<Tokens> {
+fn step(state: &TokenState<'_>) -> Option<Tokens> {
     // The tokens that are made are 100, 101 and so on.
     let made = Cell::new(100);
     let make = || Ok(token(made.replace(made.get() + 1)));
-    SCHEDULE.step(situation, make).unwrap()
+    SCHEDULE.step(state, make).unwrap()
 }
 
 /// The tokens in a row of a table: current, next, previous.
-type Kept = (u8, Option<u8>, Option<u8>);
+type TokenRow = (u8, Option<u8>, Option<u8>);
 
-fn shown(tokens: &Tokens) -> Kept {
+fn shown(tokens: &Tokens) -> TokenRow {
     let number = |token: &Token| u8::from_str_radix(token.text().get(..2).unwrap(), 16).unwrap();
     (number(&tokens.current), tokens.next.as_ref().map(number), tokens.previous.as_ref().map(number))
 }
 
 #[test]
-fn each_step_waits_until_all_can_follow() {
-    let none: Option<Kept> = None;
+fn token_rotation_waits_for_all_replicas() {
+    let none: Option<TokenRow> = None;
     for (kept, registered, steady, now, want) in [
         ((1, None, None), Some(1), SETTLE, 59, none),
         ((1, None, None), Some(1), Duration::ZERO, 60, Some((1, Some(100), None))),
@@ -49,14 +49,13 @@ fn each_step_waits_until_all_can_follow() {
         let (current, next, previous) = kept;
         let held = tokens(current, next, previous);
         let (found, registered) = (found(&held), registered.map(token));
-        let situation =
-            Situation { found: Some(&found), held: Some(&held), registered: registered.as_ref(), steady, now };
-        assert_eq!(step(&situation).as_ref().map(shown), want, "{kept:?} {registered:?} {steady:?} {now}");
+        let state = TokenState { found: Some(&found), held: Some(&held), registered: registered.as_ref(), steady, now };
+        assert_eq!(step(&state).as_ref().map(shown), want, "{kept:?} {registered:?} {steady:?} {now}");
     }
 }
 
 #[test]
-fn what_callers_use_outlives_a_deleted_secret() {
+fn registered_token_survives_a_deleted_secret() {
     let held = tokens(1, None, None);
     let registered = token(3);
     for (held, registered, want) in [
@@ -66,43 +65,43 @@ fn what_callers_use_outlives_a_deleted_secret() {
         (None, Some(&registered), (3, Some(101), None)),
         (Some(&held), Some(&registered), (3, Some(100), None)),
     ] {
-        let situation = Situation { found: None, held, registered, steady: SETTLE, now: 7 };
-        let made = step(&situation).unwrap();
+        let state = TokenState { found: None, held, registered, steady: SETTLE, now: 7 };
+        let made = step(&state).unwrap();
         assert_eq!((shown(&made), made.made), (want, 7));
         assert_eq!(made.audit, held.map_or(token(100), |held| held.audit.clone()), "an administrator's file has it");
     }
 }
 
 #[test]
-fn what_is_missing_is_filled_in_and_nothing_else() {
+fn fills_in_missing_tokens_only() {
     let whole = found(&tokens(1, None, None));
-    for broken in [Found { made: None, ..whole.clone() }, Found { audit: None, ..whole }] {
-        let situation = Situation { found: Some(&broken), held: None, registered: None, steady: SETTLE, now: 0 };
-        let filled = step(&situation).unwrap();
+    for broken in [StoredTokens { made: None, ..whole.clone() }, StoredTokens { audit: None, ..whole }] {
+        let state = TokenState { found: Some(&broken), held: None, registered: None, steady: SETTLE, now: 0 };
+        let filled = step(&state).unwrap();
         assert_eq!((shown(&filled), filled.made), ((1, None, None), 0));
     }
 }
 
 #[test]
-fn only_tokens_open_paths() {
-    let accepted = Accepted::new(tokens(1, Some(2), Some(3)));
-    let opens = |number: u8| accepted.opens_reviews(Some(token(number).text()));
+fn paths_require_a_known_token() {
+    let accepted = AcceptedTokens::new(tokens(1, Some(2), Some(3)));
+    let opens = |number: u8| accepted.allows_reviews(Some(token(number).text()));
     assert_eq!([1, 2, 3, 4, 99].map(opens), [true, true, true, false, false]);
     for text in ["", "1", token(1).text().get(1..).unwrap(), &format!("{}0", token(1).text()), "ä"] {
-        assert!(!accepted.opens_reviews(Some(text)) && !accepted.opens_audit_events(Some(text)), "{text}");
+        assert!(!accepted.allows_reviews(Some(text)) && !accepted.allows_audit_events(Some(text)), "{text}");
     }
-    assert!(!accepted.opens_reviews(None), "no token");
-    assert!(accepted.opens_audit_events(Some(token(99).text())));
-    assert!(!accepted.opens_audit_events(Some(token(1).text())) && !accepted.opens_audit_events(None));
+    assert!(!accepted.allows_reviews(None), "no token");
+    assert!(accepted.allows_audit_events(Some(token(99).text())));
+    assert!(!accepted.allows_audit_events(Some(token(1).text())) && !accepted.allows_audit_events(None));
 
-    accepted.registered(Some(token(4)), true);
-    assert!(opens(4) && accepted.opens_reviews(None), "what webhooks carry");
+    accepted.registered(vec![token(4)], true);
+    assert!(opens(4) && accepted.allows_reviews(None), "what webhooks carry");
     accepted.replace(tokens(2, None, None), vec![token(1)]);
-    accepted.registered(None, false);
+    accepted.registered(Vec::new(), false);
     assert_eq!([1, 2, 3, 4].map(opens), [true, true, false, false]);
     accepted.replace(tokens(2, None, None), Vec::new());
     assert_eq!([1, 2, 3, 4].map(opens), [false, true, false, false]);
-    assert!(!accepted.opens_reviews(None));
+    assert!(!accepted.allows_reviews(None));
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! Addresses and networks as Go reads them.
 //!
-//! Two readers differ: `net.ParseIP` and `net.ParseCIDR` refuse a zero before other digits, and what whereabouts calls for
-//! most of its keys tolerates it. Both take the IPv4 address in `::ffff:10.0.0.1` for an IPv4 address.
+//! Two parsers differ: `net.ParseIP` and `net.ParseCIDR` reject leading zeros, and the one that whereabouts uses for most of its
+//! keys accepts them. Both treat `::ffff:10.0.0.1` as an IPv4 address.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// Which of Go's two readers a key has.
+/// Which of Go's two parsers reads a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
+pub(super) enum AddressParser {
     /// The standard library.
     Strict,
     /// The one that drops leading zeros.
@@ -25,8 +25,8 @@ pub(super) struct Cidr {
     pub(super) prefix: u8,
 }
 
-impl Reader {
-    /// The address in a text. One that holds an IPv4 address comes out as that.
+impl AddressParser {
+    /// Parses an address. An IPv4-mapped one becomes IPv4.
     pub(super) fn ip(self, text: &str) -> Option<IpAddr> {
         self.raw_ip(text).map(|ip| ip.to_canonical())
     }
@@ -38,7 +38,7 @@ impl Reader {
         if prefix.is_empty() || !prefix.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // Both readers take `/024` for 24.
+        // Both parsers read `/024` as 24.
         let prefix: u8 = match prefix.trim_start_matches('0') {
             "" => 0,
             digits => digits.parse().ok()?,
@@ -55,7 +55,7 @@ impl Reader {
 }
 
 impl Cidr {
-    /// The network it lies in. An IPv4 address in IPv6 clothes gives the IPv4 network, as far as the prefix lets it.
+    /// The network it lies in. An IPv4-mapped IPv6 address gives the IPv4 network, as far as the prefix allows.
     pub(super) fn network(self) -> Option<IpNet> {
         let bare = self.ip.to_canonical();
         let net = match self.prefix.checked_sub(96) {
@@ -79,31 +79,31 @@ pub(super) fn within(ip: IpAddr, first: IpAddr, last: IpAddr) -> bool {
     ip.is_ipv4() == first.is_ipv4() && (number(first)..=number(last)).contains(&number(ip))
 }
 
-/// How to mend a text that should be an address with a prefix length.
+/// How to fix a text that should be an address with a prefix length.
 pub(super) fn cidr_help(text: &str) -> &'static str {
     let bare = text.trim();
-    if bare != text && Reader::Strict.cidr(bare).is_some() {
-        "take the blanks away"
-    } else if Reader::Tolerant.cidr(text).is_some() {
-        "take the zeros in front of the numbers away"
-    } else if Reader::Tolerant.ip(text).is_some() {
-        "add the prefix length: for instance /24"
+    if bare != text && AddressParser::Strict.cidr(bare).is_some() {
+        "remove the spaces"
+    } else if AddressParser::Tolerant.cidr(text).is_some() {
+        "remove the leading zeros"
+    } else if AddressParser::Tolerant.ip(text).is_some() {
+        "add the prefix length, for example /24"
     } else {
-        "write an address and a prefix length: for instance 192.168.10.0/24"
+        "write an address and a prefix length, for example 192.168.10.0/24"
     }
 }
 
-/// How to mend a text that should be an address.
+/// How to fix a text that should be an address.
 pub(super) fn ip_help(text: &str) -> &'static str {
     let bare = text.trim();
-    if bare != text && Reader::Strict.ip(bare).is_some() {
-        "take the blanks away"
-    } else if Reader::Tolerant.ip(text).is_some() {
-        "take the zeros in front of the numbers away"
-    } else if Reader::Tolerant.cidr(text).is_some() {
+    if bare != text && AddressParser::Strict.ip(bare).is_some() {
+        "remove the spaces"
+    } else if AddressParser::Tolerant.ip(text).is_some() {
+        "remove the leading zeros"
+    } else if AddressParser::Tolerant.cidr(text).is_some() {
         "write the address alone, without the prefix length"
     } else {
-        "write an address: for instance 192.168.10.1"
+        "write an address, for example 192.168.10.1"
     }
 }
 
@@ -114,7 +114,7 @@ fn bits(ip: IpAddr) -> u8 {
 /// The text with each number in it shortened to its significant digits.
 fn without_leading_zeros(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
-    // Whether a digit of the number at hand has been written, or a zero is held back in case none follows.
+    // Whether a digit of the current number has been written, or a zero is held back in case no digit follows.
     let (mut written, mut held) = (false, false);
     for character in text.chars() {
         match character {
@@ -163,9 +163,9 @@ mod tests {
             ("::ffff:010.0.0.1", None, Some("10.0.0.1")),
             ("fe80::1%eth0", None, None),
         ] {
-            let read = |reader: Reader| reader.ip(text).map(|ip| ip.to_string());
-            assert_eq!(read(Reader::Strict).as_deref(), strict, "{text}");
-            assert_eq!(read(Reader::Tolerant).as_deref(), tolerant, "{text}");
+            let read = |reader: AddressParser| reader.ip(text).map(|ip| ip.to_string());
+            assert_eq!(read(AddressParser::Strict).as_deref(), strict, "{text}");
+            assert_eq!(read(AddressParser::Tolerant).as_deref(), tolerant, "{text}");
         }
     }
 
@@ -188,18 +188,18 @@ mod tests {
             ("fd00::/129", None, None),
             ("::ffff:10.1.0.9/120", Some("10.1.0.0/24"), Some("10.1.0.0/24")),
         ] {
-            let read = |reader: Reader| Some(reader.cidr(text)?.network()?.to_string());
-            assert_eq!(read(Reader::Strict).as_deref(), strict, "{text}");
-            assert_eq!(read(Reader::Tolerant).as_deref(), tolerant, "{text}");
+            let read = |reader: AddressParser| Some(reader.cidr(text)?.network()?.to_string());
+            assert_eq!(read(AddressParser::Strict).as_deref(), strict, "{text}");
+            assert_eq!(read(AddressParser::Tolerant).as_deref(), tolerant, "{text}");
         }
     }
 
     #[test]
-    fn says_how_to_mend_them() {
-        assert_eq!(cidr_help("10.1.0.0"), "add the prefix length: for instance /24");
-        assert_eq!(cidr_help(" 10.1.0.0/24"), "take the blanks away");
-        assert_eq!(cidr_help("010.1.0.0/24"), "take the zeros in front of the numbers away");
+    fn help_texts_fit_the_mistake() {
+        assert_eq!(cidr_help("10.1.0.0"), "add the prefix length, for example /24");
+        assert_eq!(cidr_help(" 10.1.0.0/24"), "remove the spaces");
+        assert_eq!(cidr_help("010.1.0.0/24"), "remove the leading zeros");
         assert_eq!(ip_help("10.1.0.1/24"), "write the address alone, without the prefix length");
-        assert_eq!(ip_help("x"), "write an address: for instance 192.168.10.1");
+        assert_eq!(ip_help("x"), "write an address, for example 192.168.10.1");
     }
 }

@@ -2,34 +2,33 @@
 
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::{Ipam, Source, quoted};
-use crate::cni::Object;
+use super::{AddressSource, Ipam, quoted};
+use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
 rule! { DHCP_OPTION = "ipam/dhcp-option", Deny;
-"an option that the dhcp plugin refuses";
-"The daemon on the node knows six options by name and the others by number; it refuses the lease, and with it every pod, over any other name, over an option in \
-`provide` without a name, and over a value of more than 255 bytes." }
+"an option that the dhcp plugin rejects";
+"The daemon on the node knows six options by name and the others by number. It rejects the lease, and every pod fails, for any other name, for an option in `provide` without a name, and for a value of more than 255 bytes." }
 
 /// The options that have a name.
 const NAMES: &[&str] =
     &["dhcp-client-identifier", "subnet-mask", "routers", "host-name", "user-class", "vendor-class-identifier"];
 
 /// The rules on a dhcp section.
-pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> Source {
+pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
     for element in ipam.object.list_of("provide") {
         let Some((option, span)) = option(element) else { continue };
         known(ipam, "provide", option, span, out);
-        let value = Object::of(element).and_then(|object| object.value_of("value"));
+        let value = CniObject::of(element).and_then(|object| object.value_of("value"));
         if let Some(value) = value
             && let Some(text) = value.as_str().filter(|text| text.len() > 255)
         {
             let message = format!(
-                "the value of the DHCP option \"{option}\", {}, has {} bytes: dhcp takes 255 and fails every pod",
+                "the value of the DHCP option \"{option}\", {}, has {} bytes: dhcp allows 255 and fails every pod",
                 quoted(text),
                 text.len()
             );
-            ipam.refuse(out, &DHCP_OPTION, value.span, message, "shorten it to 255 bytes");
+            ipam.report(out, &DHCP_OPTION, value.span, message, "shorten it to 255 bytes");
         }
     }
     for element in ipam.object.list_of("request") {
@@ -39,12 +38,12 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> Source {
         }
     }
     // The addresses come from the server.
-    Source::Given
+    AddressSource::Given
 }
 
 /// The option that an element names, and where; `None` where it cannot be decoded.
 fn option<'d>(element: &'d Value<'d>) -> Option<(&'d str, Span)> {
-    let Some(object) = Object::of(element) else { return element.is_null().then_some(("", element.span)) };
+    let Some(object) = CniObject::of(element) else { return element.is_null().then_some(("", element.span)) };
     match object.value_of("option") {
         Some(value) => value.as_str().map(|option| (option, value.span)),
         None => Some(("", element.span)),
@@ -58,10 +57,10 @@ fn known(ipam: &Ipam<'_>, list: &str, option: &str, span: Span, out: &mut Findin
     let message = if option.is_empty() {
         format!("an element of `{list}` names no `option`: dhcp fails every pod")
     } else {
-        format!("the option {} in `{list}` is none that dhcp knows: it fails every pod", quoted(option))
+        format!("the option {} in `{list}` is unknown to dhcp, which fails every pod", quoted(option))
     };
     let help = format!("use a number from 0 to 255, in quotes, or one of {}", NAMES.join(", "));
-    ipam.refuse(out, &DHCP_OPTION, span, message, &help);
+    ipam.report(out, &DHCP_OPTION, span, message, &help);
 }
 
 /// A number of eight bits, as Go reads one: digits alone, and as many zeros in front as one likes.

@@ -1,27 +1,24 @@
-//! What an IPAM section says in words its plugin does not know, and what it does not say at all.
+//! Keys of other IPAM plugins in a section, and sections without a source of addresses.
 
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::{HOST_LOCAL_RANGE, Ipam, Source};
+use super::{AddressSource, HOST_LOCAL_RANGE, Ipam};
 use crate::cni::{readers, same_key};
 use crate::json::Member;
 
 rule! { WRONG_DIALECT = "ipam/wrong-dialect", Deny;
-"the keys of one IPAM plugin in the section of another, so that no range is left";
-"Each IPAM plugin has words of its own for a range, and ignores those of the others: host-local reads `subnet`, whereabouts reads `range`, static reads `addresses`. \
-With the wrong ones it has nothing to hand out, and every pod fails with \"no IP ranges specified\" or \"IPAM plugin returned missing IP config\"." }
+"the keys of one IPAM plugin in the section of another, so that it has no range";
+"Each IPAM plugin has its own keys for a range and ignores those of the others: host-local reads `subnet`, whereabouts reads `range`, static reads `addresses`. With the wrong keys it has no address to hand out, and every pod fails with \"no IP ranges specified\" or \"IPAM plugin returned missing IP config\"." }
 
 rule! { IGNORED = "ipam/ignored", Warn;
-"a value that the IPAM plugin drops without a word";
-"The network works, but not as written: whereabouts drops a `range_start` or `range_end` that does not lie in its range, an `exclude` without a range of its own, and \
-what cniVersion 0.2.0 has no room for; every plugin ignores the keys of the others, for instance `exclude` in host-local or `routes` in dhcp." }
+"a value that the IPAM plugin silently ignores";
+"The network works, but not as written: whereabouts ignores a `range_start` or `range_end` outside of its range, an `exclude` without a range beside it, and addresses that a cniVersion 0.2.0 result cannot hold; every plugin ignores the keys of the others, for example `exclude` in host-local or `routes` in dhcp." }
 
 rule! { NO_ADDRESS = "ipam/no-address", Warn;
-"an IPAM section that can hand out no address by itself";
-"Pods fail with \"IPAM plugin returned missing IP config\" unless something else brings an address: the pod (capability `ips` with static, or `cni-args`), the runtime \
-(capability `ipRanges` with host-local), or a file on the node (whereabouts). static with the capability `ips` is made for that, and not found." }
+"an IPAM section that has no address to hand out";
+"Pods fail with \"IPAM plugin returned missing IP config\" unless the address comes from elsewhere: the pod (capability `ips` with static, or `cni-args`), the runtime (capability `ipRanges` with host-local), or a file on the node (whereabouts). static with the capability `ips` is meant for that and is not reported." }
 
-/// The keys that say where addresses come from, in any of the dialects, and who reads them.
+/// The keys that define where addresses come from, in any plugin, and which plugin reads them.
 const SOURCES: &[(&str, &str)] = &[
     ("subnet", "host-local"),
     ("ranges", "host-local"),
@@ -34,7 +31,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("range_end", "whereabouts"),
 ];
 
-/// The other keys that mean something in one of them.
+/// The other keys that some IPAM plugin reads.
 const OTHERS: &[(&str, &str)] = &[
     ("gateway", "host-local and whereabouts"),
     ("exclude", "whereabouts"),
@@ -48,15 +45,15 @@ const OTHERS: &[(&str, &str)] = &[
     ("request", "dhcp"),
 ];
 
-/// The rules on what is missing, and on what is there for somebody else.
-pub(super) fn check(ipam: &Ipam<'_>, source: Source, out: &mut Findings<'_>) {
-    let works_without = ipam.kind == "static" && ipam.is_supplied;
-    if source == Source::Given || works_without {
+/// The rules on missing address sources and on keys of other plugins.
+pub(super) fn check(ipam: &Ipam<'_>, source: AddressSource, out: &mut Findings<'_>) {
+    let works_without = ipam.kind == "static" && ipam.may_be_supplied;
+    if source == AddressSource::Given || works_without {
         ignored(ipam, out);
     } else if let Some((member, owner)) = foreign(ipam, SOURCES).next() {
         wrong_dialect(ipam, member, owner, out);
     } else {
-        nothing(ipam, out);
+        no_source(ipam, out);
     }
 }
 
@@ -76,7 +73,7 @@ fn foreign<'a>(
 fn wrong_dialect(ipam: &Ipam<'_>, member: &Member<'_>, owner: &str, out: &mut Findings<'_>) {
     let kind = ipam.kind;
     let message = format!(
-        "`{}` is {}, which {owner} would read: {kind} ignores it, has no address to hand out, and fails every pod",
+        "`{}` is {}, a key of {owner}: {kind} ignores it, has no address to hand out, and fails every pod",
         member.key,
         ipam.shown(member.value.span)
     );
@@ -87,8 +84,8 @@ fn wrong_dialect(ipam: &Ipam<'_>, member: &Member<'_>, owner: &str, out: &mut Fi
         ("static", _) => "write `addresses`, or change `type` to whereabouts",
         _ => "write `subnet`, or change `type` to static",
     };
-    let finding = ipam.refuse(out, &WRONG_DIALECT, member.key_span, message, help);
-    if ipam.is_supplied {
+    let finding = ipam.report(out, &WRONG_DIALECT, member.key_span, message, help);
+    if ipam.may_be_supplied {
         finding.at_most_warn();
     }
 }
@@ -102,26 +99,26 @@ fn ignored(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
                 ipam.shown(member.value.span),
                 ipam.kind
             );
-            out.config(&IGNORED, member.key_span, message, "take it away, or change `type`");
+            out.config(&IGNORED, member.key_span, message, "remove it, or change `type`");
         }
     }
 }
 
-fn nothing(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
+fn no_source(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
     let span = ipam.object.value.span;
     match ipam.kind {
-        "host-local" if !ipam.is_supplied => {
+        "host-local" if !ipam.may_be_supplied => {
             let message = "host-local has no range: it fails every pod with \"no IP ranges specified\"".to_owned();
-            let help = "add a `subnet`: for instance 192.168.10.0/24";
-            ipam.refuse(out, &HOST_LOCAL_RANGE, span, message, help);
+            let help = "add a `subnet`, for example 192.168.10.0/24";
+            ipam.report(out, &HOST_LOCAL_RANGE, span, message, help);
         }
         "host-local" => {
             let message =
                 "host-local has no range: pods fail unless the runtime passes `ipRanges`, which Multus does not";
-            out.config(&NO_ADDRESS, span, message, "add a `subnet`: for instance 192.168.10.0/24");
+            out.config(&NO_ADDRESS, span, message, "add a `subnet`, for example 192.168.10.0/24");
         }
         "static" => {
-            let message = "static has no `addresses`: pods fail unless they bring an address in `cni-args`";
+            let message = "static has no `addresses`: pods fail unless they pass an address in `cni-args`";
             let help = "add `addresses`, or declare \"capabilities\": {\"ips\": true} and let pods ask for `ips`";
             out.config(&NO_ADDRESS, span, message, help);
         }
@@ -130,7 +127,7 @@ fn nothing(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
                 "{} has neither a `range` nor `ipRanges`: pods get no address and fail, unless a file on the node has one",
                 ipam.kind
             );
-            out.config(&NO_ADDRESS, span, message, "add a `range`: for instance 192.168.10.0/24");
+            out.config(&NO_ADDRESS, span, message, "add a `range`, for example 192.168.10.0/24");
         }
     }
 }

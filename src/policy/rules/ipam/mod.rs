@@ -1,7 +1,7 @@
-//! The IPAM section: what the plugin that hands out addresses makes of it.
+//! The IPAM section, judged as the IPAM plugin reads it.
 //!
-//! The rules deny what that plugin refuses in every pod, and nothing else. Where it is not certain that the section is
-//! read at all (a plugin we do not know, two types), they only warn.
+//! The rules deny only what that plugin rejects in every pod. Where it is not certain that the section is read at all (an unknown
+//! plugin, two types), they only warn.
 
 mod address;
 mod dhcp;
@@ -12,8 +12,8 @@ mod static_address;
 mod whereabouts;
 
 use super::super::Rule;
-use super::super::finding::{Finding, Findings, shortened};
-use crate::cni::{Config, Object, Plugin};
+use super::super::finding::{Finding, Findings, truncated};
+use crate::cni::{CniObject, Config, Plugin};
 use crate::json::{Kind, Span};
 
 pub(crate) use dhcp::DHCP_OPTION;
@@ -23,8 +23,8 @@ pub(crate) use routes::ROUTE;
 pub(crate) use static_address::STATIC_ADDRESS;
 pub(crate) use whereabouts::WHEREABOUTS_RANGE;
 
-/// The plugins known to run their IPAM whatever else they find. (ovs-cni skips it for a device with a userspace driver,
-/// which the config does not tell.)
+/// The plugins known to always run their IPAM plugin. (ovs-cni skips it for a device with a userspace driver, which the config
+/// does not show.)
 const RUN_IPAM: &[&str] =
     &["sriov", "ib-sriov", "bridge", "macvlan", "ipvlan", "host-device", "ptp", "vlan", "dummy", "tap"];
 /// The plugins known not to have one.
@@ -46,9 +46,9 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// Whether an IPAM section says where addresses come from, in the keys its own plugin reads.
+/// Whether an IPAM section has a source of addresses in the keys of its own plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum AddressSource {
     /// It does, well or badly.
     Given,
     /// It does not.
@@ -60,14 +60,14 @@ enum Source {
 struct Ipam<'d> {
     /// The whole config, as written.
     text: &'d str,
-    object: Object<'d>,
+    object: CniObject<'d>,
     kind: &'d str,
-    /// The CNI version, where it is one whose results have room for a single address of each family.
+    /// The CNI version, if its results hold a single address per family.
     old_version: Option<&'d str>,
-    /// Pods, the runtime or the node may bring what the section lacks.
-    is_supplied: bool,
-    /// Something may be read in another way than it is here: nothing is denied.
-    is_unsure: bool,
+    /// Pods, the runtime or the node may provide what the section lacks.
+    may_be_supplied: bool,
+    /// The section may be read differently than here, so nothing is denied.
+    is_uncertain: bool,
 }
 
 /// Whether a plugin runs its IPAM section: for sure, perhaps, or (`None`) never.
@@ -82,20 +82,20 @@ impl<'d> Ipam<'d> {
     fn of(text: &'d str, plugin: &Plugin<'d>, old_version: Option<&'d str>) -> Option<Self> {
         let (object, kind) = plugin.ipam()?;
         let is_sure = is_run(plugin)?;
-        // In another spelling it beats the version that libcni writes in.
+        // In another spelling it overrides the version that libcni writes.
         let is_respelled = || plugin.written.named("cniVersion").any(|member| member.key != "cniVersion");
-        let is_unsure = !is_sure || plugin.kind_in_text.is_some();
+        let is_uncertain = !is_sure || plugin.kind_in_text.is_some();
         Some(Self {
             text,
             object,
             kind,
             old_version: old_version.filter(|_| !is_respelled()),
-            is_supplied: is_supplied(plugin.object, object, kind),
-            is_unsure,
+            may_be_supplied: may_be_supplied(plugin.object, object, kind),
+            is_uncertain,
         })
     }
 
-    /// What is written there, as a message shows it.
+    /// The source text at a span, as a message shows it.
     fn shown(&self, span: Span) -> String {
         let mut text = String::new();
         for (index, word) in self.text.get(span.range()).unwrap_or_default().split_whitespace().enumerate() {
@@ -103,15 +103,15 @@ impl<'d> Ipam<'d> {
                 text.push(' ');
             }
             text.push_str(word);
-            if text.len() > 4 * MOST_SHOWN {
+            if text.len() > 4 * MAX_SHOWN {
                 break;
             }
         }
-        shortened(&text, MOST_SHOWN)
+        truncated(&text, MAX_SHOWN)
     }
 
-    /// Records what the plugin refuses.
-    fn refuse<'o>(
+    /// Records what the plugin rejects.
+    fn report<'o>(
         &self,
         out: &'o mut Findings<'_>,
         rule: &'static Rule,
@@ -120,17 +120,17 @@ impl<'d> Ipam<'d> {
         help: &str,
     ) -> &'o mut Finding {
         let finding = out.config(rule, span, message, help);
-        if self.is_unsure {
+        if self.is_uncertain {
             finding.at_most_warn();
         }
         finding
     }
 }
 
-/// Whether something else may bring what an IPAM section lacks.
-fn is_supplied(plugin: Object<'_>, ipam: Object<'_>, kind: &str) -> bool {
+/// Whether something else may provide what an IPAM section lacks.
+fn may_be_supplied(plugin: CniObject<'_>, ipam: CniObject<'_>, kind: &str) -> bool {
     // Capabilities are a map to every reader, so that each has one spelling.
-    let is_true = |all: Object<'_>, name: &str| {
+    let is_true = |all: CniObject<'_>, name: &str| {
         all.get_exact(name).is_some_and(|capability| capability.value.kind == Kind::Bool(true))
     };
     let capability = |name: &str| plugin.object_of("capabilities").is_some_and(|all| is_true(all, name));
@@ -159,12 +159,12 @@ fn version_name(version: &str) -> String {
     if version.is_empty() { "without a cniVersion".to_owned() } else { format!("with cniVersion \"{version}\"") }
 }
 
-/// How many characters of a value a message shows: nobody reads a thousand of them.
-const MOST_SHOWN: usize = 64;
+/// How many characters of a value a message shows.
+const MAX_SHOWN: usize = 64;
 
 /// A text as a message shows it, in quotes.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", shortened(text, MOST_SHOWN))
+    format!("\"{}\"", truncated(text, MAX_SHOWN))
 }
 
 #[cfg(test)]

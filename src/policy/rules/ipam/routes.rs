@@ -2,56 +2,55 @@
 
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::address::{Reader, cidr_help, ip_help};
+use super::address::{AddressParser, cidr_help, ip_help};
 use super::{IGNORED, Ipam, quoted};
-use crate::cni::Object;
+use crate::cni::CniObject;
 use crate::json::Value;
 
 rule! { ROUTE = "ipam/route", Deny;
 "a route that cannot be read";
-"The IPAM plugin decodes its `routes` first of all: a `dst` that is no network, or a `gw` that is no address, fails every pod. A route without `dst` passes there, \
-and then the plugin that called it cannot read the answer. A gateway of the other family is refused when the route is set, which happens only where the pod gets \
-a kernel interface: a warning." }
+"The IPAM plugin decodes its `routes` first: a `dst` that is not a network, or a `gw` that is not an address, fails every pod. A route without `dst` is accepted there, but the calling plugin cannot decode the result. A gateway of the other IP family is rejected when the route is set, which happens only if the pod gets a kernel interface, so this is a warning." }
 
 /// The rules on the routes of a section.
 pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
     for element in ipam.object.list_of("routes") {
-        match Object::of(element) {
+        match CniObject::of(element) {
             Some(route) => check_route(ipam, route, out),
             None if element.is_null() => {
                 let message = "a route is null: the plugin that sets it up crashes".to_owned();
-                ipam.refuse(out, &ROUTE, element.span, message, "take it away").at_most_warn();
+                ipam.report(out, &ROUTE, element.span, message, "remove it").at_most_warn();
             }
             None => {}
         }
     }
 }
 
-fn check_route(ipam: &Ipam<'_>, route: Object<'_>, out: &mut Findings<'_>) {
+fn check_route(ipam: &Ipam<'_>, route: CniObject<'_>, out: &mut Findings<'_>) {
     let Some(dst) = route.get("dst") else {
         let help = "add a `dst`: 0.0.0.0/0 for the default route";
         if ipam.old_version.is_some() {
-            let message = "a route has no `dst`: it is dropped on the way";
+            let message = "a route has no `dst`: the route is dropped";
             out.config(&IGNORED, route.value.span, message, help);
         } else {
-            let message = "a route has no `dst`: the plugin cannot read what its IPAM answers, and every pod fails";
-            ipam.refuse(out, &ROUTE, route.value.span, message.to_owned(), help);
+            let message = "a route has no `dst`: the calling plugin cannot decode the IPAM result, and every pod fails";
+            ipam.report(out, &ROUTE, route.value.span, message.to_owned(), help);
         }
         return;
     };
     let to = destination(ipam, &dst.value, out);
     let Some(value) = route.value_of("gw") else { return };
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
-    match (Reader::Strict.ip(text), to) {
+    match (AddressParser::Strict.ip(text), to) {
         (None, _) => {
-            let message = format!("`gw` is {}, which is no address: {} fails every pod", quoted(text), ipam.kind);
-            ipam.refuse(out, &ROUTE, value.span, message, ip_help(text));
+            let message =
+                format!("`gw` is {}, which is not an IP address: {} fails every pod", quoted(text), ipam.kind);
+            ipam.report(out, &ROUTE, value.span, message, ip_help(text));
         }
         (Some(gateway), Some(is_ipv4)) if gateway.is_ipv4() != is_ipv4 => {
             let message = format!(
-                "`gw` is {gateway}, not of the family of its `dst`: the route cannot be set, and pods with a kernel interface fail"
+                "`gw` is {gateway}, not of the IP family of its `dst`: the route cannot be set, and pods with a kernel interface fail"
             );
-            ipam.refuse(out, &ROUTE, value.span, message, "use a gateway of the same family").at_most_warn();
+            ipam.report(out, &ROUTE, value.span, message, "use a gateway of the same family").at_most_warn();
         }
         _ => {}
     }
@@ -59,12 +58,12 @@ fn check_route(ipam: &Ipam<'_>, route: Object<'_>, out: &mut Findings<'_>) {
 
 /// Whether the destination is one of IPv4; `None` where it cannot be read.
 fn destination(ipam: &Ipam<'_>, value: &Value<'_>, out: &mut Findings<'_>) -> Option<bool> {
-    // A null is decoded like an empty text here, and refused.
+    // A null is decoded like an empty text here, and rejected.
     let text = if value.is_null() { "" } else { value.as_str()? };
-    let Some(cidr) = Reader::Strict.cidr(text) else {
+    let Some(cidr) = AddressParser::Strict.cidr(text) else {
         let message =
-            format!("`dst` is {}, which is no network: {} fails every pod", ipam.shown(value.span), ipam.kind);
-        ipam.refuse(out, &ROUTE, value.span, message, cidr_help(text));
+            format!("`dst` is {}, which is not a network: {} fails every pod", ipam.shown(value.span), ipam.kind);
+        ipam.report(out, &ROUTE, value.span, message, cidr_help(text));
         return None;
     };
     Some(cidr.ip.to_canonical().is_ipv4())

@@ -3,31 +3,35 @@
 use super::super::super::Rule;
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::address::{Reader, cidr_help, ip_help};
-use super::{Ipam, Source, quoted, routes, version_name};
-use crate::cni::Object;
+use super::address::{AddressParser, cidr_help, ip_help};
+use super::{AddressSource, Ipam, quoted, routes, version_name};
+use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
 rule! { STATIC_ADDRESS = "ipam/static-address", Deny;
-"an address that the static plugin refuses";
-"Each of `addresses` is read when a pod starts: an `address` without its prefix length, or a `gateway` that is no address, fails every pod, and so does a second \
-address of one family before cniVersion 0.3.0. Addresses that pods bring themselves (capability `ips`) replace these, so that a bad one is only a warning there." }
+"an address that the static plugin rejects";
+"Each of `addresses` is parsed when a pod starts: an `address` without its prefix length, or a `gateway` that is not an address, fails every pod, and so does a second address of one family before cniVersion 0.3.0. Addresses that pods provide themselves (capability `ips`) replace these, so an invalid one is only a warning there." }
 
 /// The rules on a static section.
-pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> Source {
+pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
     routes::check(ipam, out);
-    addresses(ipam, &STATIC_ADDRESS, Reader::Strict, out).source
+    addresses(ipam, &STATIC_ADDRESS, AddressParser::Strict, out).source
 }
 
 /// What `addresses` hold.
 pub(super) struct Addresses {
-    pub(super) source: Source,
+    pub(super) source: AddressSource,
     /// The first good one of IPv4, and of IPv6.
     pub(super) firsts: [Option<Span>; 2],
 }
 
 /// The rules on `addresses`, which whereabouts has too.
-pub(super) fn addresses(ipam: &Ipam<'_>, rule: &'static Rule, reader: Reader, out: &mut Findings<'_>) -> Addresses {
+pub(super) fn addresses(
+    ipam: &Ipam<'_>,
+    rule: &'static Rule,
+    reader: AddressParser,
+    out: &mut Findings<'_>,
+) -> Addresses {
     let value = ipam.object.value_of("addresses");
     let elements = value.and_then(Value::elements).unwrap_or_default();
     let mut firsts: [Option<Span>; 2] = [None, None];
@@ -42,48 +46,48 @@ pub(super) fn addresses(ipam: &Ipam<'_>, rule: &'static Rule, reader: Reader, ou
     }
     if let (Some(version), Some((span, text))) = (ipam.old_version, second) {
         let message = format!(
-            "the address {} is the second of its family, which {} refuses {}",
+            "the address {} is the second of its family, which {} rejects {}",
             quoted(text),
             ipam.kind,
             version_name(version)
         );
-        let finding = ipam.refuse(out, rule, span, message, "use cniVersion 0.3.0 or later, or keep one address");
-        if ipam.is_supplied {
+        let finding = ipam.report(out, rule, span, message, "use cniVersion 0.3.0 or later, or keep one address");
+        if ipam.may_be_supplied {
             finding.at_most_warn();
         }
     }
     let given = value.is_some_and(|value| value.elements().is_none_or(|elements| !elements.is_empty()));
-    Addresses { source: if given { Source::Given } else { Source::Missing }, firsts }
+    Addresses { source: if given { AddressSource::Given } else { AddressSource::Missing }, firsts }
 }
 
-/// One address: where it stands, and whether it is one of IPv4. `None` where it is none.
+/// One address: its span, and whether it is IPv4. `None` if it is not an address.
 fn address<'d>(
     ipam: &Ipam<'_>,
     element: &'d Value<'d>,
     rule: &'static Rule,
-    reader: Reader,
+    reader: AddressParser,
     out: &mut Findings<'_>,
 ) -> Option<(Span, &'d str, bool)> {
     let kind = ipam.kind;
-    let object = Object::of(element);
+    let object = CniObject::of(element);
     if let Some(object) = object {
-        // In this very spelling it is a field of the plugin's own, of another type.
+        // In exactly this spelling it is a different field of the plugin, of another type.
         if let Some(own) = object.get_exact("Address").filter(|own| !own.value.is_null()) {
-            if Object::of(&own.value).is_none() {
+            if CniObject::of(&own.value).is_none() {
                 let message = format!(
-                    "`Address` is {}: in this spelling {kind} wants its own structure there and fails every pod",
+                    "`Address` is {}: in this spelling {kind} decodes another field and fails every pod",
                     ipam.shown(own.value.span)
                 );
-                ipam.refuse(out, rule, own.value.span, message, "write `address`, in lower case");
+                ipam.report(out, rule, own.value.span, message, "write `address`, in lower case");
             }
             return None;
         }
         if let Some(value) = object.value_of("gateway")
             && let Some(text) = value.as_str().filter(|text| !text.is_empty())
-            && Reader::Strict.ip(text).is_none()
+            && AddressParser::Strict.ip(text).is_none()
         {
-            let message = format!("`gateway` is {}, which is no address: {kind} fails every pod", quoted(text));
-            ipam.refuse(out, rule, value.span, message, ip_help(text));
+            let message = format!("`gateway` is {}, which is not an IP address: {kind} fails every pod", quoted(text));
+            ipam.report(out, rule, value.span, message, ip_help(text));
         }
     } else if !element.is_null() {
         return None;
@@ -95,14 +99,14 @@ fn address<'d>(
         let message = match value {
             Some(_) => {
                 format!(
-                    "`address` is {}, which is no address with a prefix length: {kind} fails every pod",
+                    "`address` is {}, which is not an address with a prefix length: {kind} fails every pod",
                     quoted(text)
                 )
             }
             None => format!("an element of `addresses` has no `address`: {kind} fails every pod"),
         };
-        let finding = ipam.refuse(out, rule, span, message, cidr_help(text));
-        if ipam.is_supplied && kind == "static" {
+        let finding = ipam.report(out, rule, span, message, cidr_help(text));
+        if ipam.may_be_supplied && kind == "static" {
             finding.at_most_warn();
         }
         return None;

@@ -1,6 +1,6 @@
-//! whereabouts: ranges that the whole cluster shares.
+//! whereabouts: ranges shared by the whole cluster.
 //!
-//! Releases differ: what only some of them refuse is a warning here.
+//! Releases differ: what only some of them reject is a warning here.
 
 use std::net::IpAddr;
 
@@ -8,37 +8,37 @@ use ipnet::IpNet;
 
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::address::{Reader, cidr_help, ip_help, number, within};
-use super::{IGNORED, Ipam, Source, quoted, routes, static_address, version_name};
-use crate::cni::Object;
+use super::address::{AddressParser, cidr_help, ip_help, number, within};
+use super::{AddressSource, IGNORED, Ipam, quoted, routes, static_address, version_name};
+use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
 rule! { WHEREABOUTS_RANGE = "ipam/whereabouts-range", Deny;
-"a range that whereabouts refuses";
-"whereabouts reads `range`, each of `ipRanges`, `gateway` and `addresses` when a pod starts, and `exclude` when it looks for an address; what it cannot read fails every \
-pod, and so does an `exclude` that leaves nothing. A range is a network, or `first-last/prefix` with the first address in that network; host bits and leading zeros \
-do no harm. A range of one or two addresses is a warning: most releases refuse it." }
+"a range that whereabouts rejects";
+"whereabouts reads `range`, each of `ipRanges`, `gateway` and `addresses` when a pod starts, and `exclude` when it allocates an address; what it cannot parse fails every pod, and so does an `exclude` that leaves no address. A range is a network, or `first-last/prefix` with the first address in that network; host bits and leading zeros are accepted. A range of one or two addresses is a warning: most releases reject it." }
 
 /// How a range is read.
 #[derive(Clone, Copy, Debug)]
-struct How {
-    /// Who reads its bounds: at the top another reader than in `ipRanges`.
-    bounds: Reader,
-    /// Every node hands out the same addresses, those within the bounds.
+struct RangeOptions {
+    /// Which parser reads its bounds: the top level and `ipRanges` use different ones.
+    bounds: AddressParser,
+    /// Whether all nodes allocate from the same addresses, those within the bounds.
     is_plain: bool,
 }
 
 /// The rules on a whereabouts section.
-pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> Source {
+pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
     let object = ipam.object;
     routes::check(ipam, out);
-    let addresses = static_address::addresses(ipam, &WHEREABOUTS_RANGE, Reader::Tolerant, out);
+    let addresses = static_address::addresses(ipam, &WHEREABOUTS_RANGE, AddressParser::Tolerant, out);
     gateway(ipam, out);
     let top = object.value_of("range").filter(|value| value.as_str() != Some(""));
     let is_plain = object.value_of("node_slice_size").is_none() && object.value_of("enable_l3").is_none();
     let mut nets: Vec<(Span, IpNet)> = Vec::new();
     match top {
-        Some(value) => nets.extend(range(ipam, object, value, How { bounds: Reader::Tolerant, is_plain }, out)),
+        Some(value) => {
+            nets.extend(range(ipam, object, value, RangeOptions { bounds: AddressParser::Tolerant, is_plain }, out));
+        }
         None => without_range(ipam, out),
     }
     slices(ipam, nets.first().map(|(_, net)| *net), out);
@@ -48,28 +48,28 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> Source {
     }
     lost_addresses(ipam, &nets, addresses.firsts, out);
     let more = more.is_some_and(|value| value.elements().is_none_or(|elements| !elements.is_empty()));
-    if top.is_some() || more { Source::Given } else { addresses.source }
+    if top.is_some() || more { AddressSource::Given } else { addresses.source }
 }
 
-/// In the spelling `Gateway` it is another field, where nothing is refused.
+/// Spelled `Gateway` it is another field, which accepts anything.
 fn gateway(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
     let member = ipam.object.named("gateway").filter(|member| member.key != "Gateway").max_by(|a, b| a.key.cmp(&b.key));
     let Some(value) = member.map(|member| &member.value) else { return };
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
-    if Reader::Tolerant.ip(text).is_none() {
-        let message = format!("`gateway` is {}, which is no address: whereabouts fails every pod", quoted(text));
-        ipam.refuse(out, &WHEREABOUTS_RANGE, value.span, message, ip_help(text));
+    if AddressParser::Tolerant.ip(text).is_none() {
+        let message = format!("`gateway` is {}, which is not an IP address: whereabouts fails every pod", quoted(text));
+        ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, ip_help(text));
     }
 }
 
-/// What stands beside a `range` that is not there.
+/// Keys that need a `range` which is absent.
 fn without_range(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
     for key in ["range_start", "range_end", "exclude"] {
         let Some(value) = ipam.object.value_of(key) else { continue };
         let empty = value.as_str() == Some("") || value.elements().is_some_and(<[Value<'_>]>::is_empty);
         if !empty && !ipam.object.list_of("ipRanges").is_empty() {
             let shown = ipam.shown(value.span);
-            let message = format!("`{key}` is {shown}, which is dropped: it belongs to a `range` at the same place");
+            let message = format!("`{key}` is {shown}, which is ignored: it needs a `range` beside it");
             let help = format!("move `{key}` into the elements of `ipRanges`");
             out.config(&IGNORED, value.span, message, help);
         }
@@ -82,64 +82,64 @@ fn element_of_ip_ranges(
     is_plain: bool,
     out: &mut Findings<'_>,
 ) -> Option<(Span, IpNet)> {
-    let object = Object::of(element);
+    let object = CniObject::of(element);
     if object.is_none() && !element.is_null() {
         return None;
     }
     let Some((object, value)) = object.and_then(|object| Some((object, object.value_of("range")?))) else {
         let message = "an element of `ipRanges` has no `range`: whereabouts fails every pod".to_owned();
         let help = "add a `range`: for instance 192.168.10.0/24";
-        ipam.refuse(out, &WHEREABOUTS_RANGE, element.span, message, help);
+        ipam.report(out, &WHEREABOUTS_RANGE, element.span, message, help);
         return None;
     };
     if let Some(member) = object.get("gateway").filter(|member| !member.value.is_null()) {
         let message = format!(
-            "`gateway` is {} in an element of `ipRanges`, where whereabouts does not look for it",
+            "`gateway` is {} in an element of `ipRanges`, where whereabouts does not read it",
             ipam.shown(member.value.span)
         );
         out.config(&IGNORED, member.key_span, message, "move it out, beside `ipRanges`");
     }
     let is_plain = is_plain && object.value_of("enable_l3").is_none();
-    range(ipam, object, value, How { bounds: Reader::Strict, is_plain }, out)
+    range(ipam, object, value, RangeOptions { bounds: AddressParser::Strict, is_plain }, out)
 }
 
 /// One range with what limits it.
 fn range(
     ipam: &Ipam<'_>,
-    object: Object<'_>,
+    object: CniObject<'_>,
     value: &Value<'_>,
-    how: How,
+    how: RangeOptions,
     out: &mut Findings<'_>,
 ) -> Option<(Span, IpNet)> {
     let text = value.as_str()?;
-    let refuse = |out: &mut Findings<'_>, why: &str, help: &str| {
+    let report = |out: &mut Findings<'_>, why: &str, help: &str| {
         let message = format!("`range` is {}, {why}: whereabouts fails every pod", quoted(text));
-        ipam.refuse(out, &WHEREABOUTS_RANGE, value.span, message, help);
+        ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, help);
         None
     };
     let (first, rest) = text.split_once('-').map_or((None, text), |(first, rest)| (Some(first), rest));
-    let first = match first.map(|first| Reader::Tolerant.ip(first)) {
-        Some(None) => return refuse(out, "where what stands before the dash is no address", "write first-last/prefix"),
+    let first = match first.map(|first| AddressParser::Tolerant.ip(first)) {
+        Some(None) => return report(out, "which does not start with an IP address", "write first-last/prefix"),
         Some(first) => first,
         None => None,
     };
-    let Some(cidr) = Reader::Tolerant.cidr(rest) else {
-        return refuse(out, "which is no network", cidr_help(rest));
+    let Some(cidr) = AddressParser::Tolerant.cidr(rest) else {
+        return report(out, "which is not a network", cidr_help(rest));
     };
     let net = cidr.network()?;
     if first.is_some_and(|first| !net.contains(&first)) {
-        return refuse(out, "which begins outside of its own network", &format!("begin it in {net}"));
+        return report(out, "which starts outside of its own network", &format!("start it in {net}"));
     }
     let is_tiny = net.max_prefix_len() - net.prefix_len() < 2;
     if is_tiny {
         let message = format!("`range` is {}, too small: most releases of whereabouts fail every pod", quoted(text));
         let help = if net.addr().is_ipv4() { "use a prefix of at most /30" } else { "use a prefix of at most /126" };
-        ipam.refuse(out, &WHEREABOUTS_RANGE, value.span, message, help).at_most_warn();
+        ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, help).at_most_warn();
     }
-    let bounds = Bounds { ipam, object, reader: how.bounds, net };
+    let bounds = RangeBounds { ipam, object, reader: how.bounds, net };
     let (start, end) = match first {
         Some(first) => {
-            bounds.overruled(out);
+            bounds.overridden_bounds(out);
             (Some((first, value.span)), Some((cidr.ip.to_canonical(), value.span)))
         }
         None => (bounds.read("range_start", out), bounds.read("range_end", out)),
@@ -150,36 +150,37 @@ fn range(
 }
 
 /// The limits within a range.
-struct Bounds<'a, 'd> {
+struct RangeBounds<'a, 'd> {
     ipam: &'a Ipam<'d>,
-    object: Object<'a>,
-    reader: Reader,
+    object: CniObject<'a>,
+    reader: AddressParser,
     net: IpNet,
 }
 
-impl Bounds<'_, '_> {
-    /// `first-last/prefix` has the last word.
-    fn overruled(&self, out: &mut Findings<'_>) {
+impl RangeBounds<'_, '_> {
+    /// `first-last/prefix` overrides the other bounds.
+    fn overridden_bounds(&self, out: &mut Findings<'_>) {
         for key in ["range_start", "range_end"] {
             if let Some((ip, span)) = self.read(key, out) {
                 let message =
-                    format!("`{key}` is {ip}, which is dropped: the `range` names its own first and last address");
-                out.config(&IGNORED, span, message, "take it away");
+                    format!("`{key}` is {ip}, which is ignored: the `range` has its own first and last address");
+                out.config(&IGNORED, span, message, "remove it");
             }
         }
     }
 
-    /// A bound. One that is no address is dropped at the top, and refused in `ipRanges`.
+    /// A bound. An invalid one is ignored at the top level and rejected in `ipRanges`.
     fn read(&self, key: &str, out: &mut Findings<'_>) -> Option<(IpAddr, Span)> {
         let value = self.object.value_of(key)?;
         let text = value.as_str().filter(|text| !text.is_empty())?;
         let ip = self.reader.ip(text);
-        if ip.is_none() && self.reader == Reader::Tolerant {
-            let message = format!("`{key}` is {}, which is no address: whereabouts drops it", quoted(text));
+        if ip.is_none() && self.reader == AddressParser::Tolerant {
+            let message = format!("`{key}` is {}, which is not an IP address: whereabouts ignores it", quoted(text));
             out.config(&IGNORED, value.span, message, ip_help(text));
         } else if ip.is_none() {
-            let message = format!("`{key}` is {}, which is no address: whereabouts fails every pod", quoted(text));
-            self.ipam.refuse(out, &WHEREABOUTS_RANGE, value.span, message, ip_help(text));
+            let message =
+                format!("`{key}` is {}, which is not an IP address: whereabouts fails every pod", quoted(text));
+            self.ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, ip_help(text));
         }
         Some((ip?, value.span))
     }
@@ -197,12 +198,12 @@ impl Bounds<'_, '_> {
         let mut dropped = |which: &str, (ip, span): (IpAddr, Span)| {
             let why = if within(ip, network, broadcast) { "leaves no address" } else { "is not in the network" };
             let message =
-                format!("the {which} address of {} is to be {ip}, which whereabouts drops: it {why}", self.net);
+                format!("the {which} address of {} is set to {ip}, which whereabouts ignores: it {why}", self.net);
             out.config(&IGNORED, span, message, format!("use addresses of {}, the lower one first", self.net));
         };
         match start {
             Some((ip, _)) if is_inside(ip, from, to) => from = number(ip),
-            // It begins behind the network address in any case.
+            // The range starts after the network address in any case.
             Some(start) if start.0 != network => dropped("first", start),
             _ => {}
         }
@@ -215,37 +216,44 @@ impl Bounds<'_, '_> {
     }
 }
 
-/// What is taken out of a range, of which these are the first and the last address, where they are known.
-fn excludes(ipam: &Ipam<'_>, object: Object<'_>, net: IpNet, handed_out: Option<(u128, u128)>, out: &mut Findings<'_>) {
+/// The excluded parts of a range; `handed_out` are its first and last address where known.
+fn excludes(
+    ipam: &Ipam<'_>,
+    object: CniObject<'_>,
+    net: IpNet,
+    handed_out: Option<(u128, u128)>,
+    out: &mut Findings<'_>,
+) {
     let Some(list) = object.value_of("exclude") else { return };
     let mut taken: Vec<(u128, u128)> = Vec::new();
     for value in list.elements().unwrap_or_default() {
-        // A null is read as an empty text, and refused.
+        // A null is decoded as an empty text, and rejected.
         let Some(text) = value.as_str().or(value.is_null().then_some("")) else { continue };
-        let one = || Reader::Strict.ip(text).map(IpNet::from);
-        let Some(excluded) = Reader::Strict.cidr(text).and_then(|cidr| cidr.network()).or_else(one) else {
-            let message = format!("`exclude` has {}, which is no network: whereabouts fails every pod", quoted(text));
+        let one = || AddressParser::Strict.ip(text).map(IpNet::from);
+        let Some(excluded) = AddressParser::Strict.cidr(text).and_then(|cidr| cidr.network()).or_else(one) else {
+            let message =
+                format!("`exclude` has {}, which is not a network: whereabouts fails every pod", quoted(text));
             let help = match ip_help(text) {
                 zeros if zeros.contains("zeros") => zeros,
                 _ => "write a network or an address: 192.168.10.0/28",
             };
-            ipam.refuse(out, &WHEREABOUTS_RANGE, value.span, message, help);
+            ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, help);
             continue;
         };
         if net.contains(&excluded) || excluded.contains(&net) {
             taken.push((number(excluded.network()), number(excluded.broadcast())));
         } else {
-            let message = format!("`exclude` has {}, which takes nothing away: it is not in {net}", quoted(text));
+            let message = format!("`exclude` has {}, which excludes nothing: it is not in {net}", quoted(text));
             out.config(&IGNORED, value.span, message, format!("exclude a part of {net}"));
         }
     }
     if handed_out.is_some_and(|(from, to)| covers(taken, from, to)) {
         let message = format!("`exclude` leaves no address of {net}: whereabouts fails every pod");
-        ipam.refuse(out, &WHEREABOUTS_RANGE, list.span, message, "exclude less, or widen the range");
+        ipam.report(out, &WHEREABOUTS_RANGE, list.span, message, "exclude less, or widen the range");
     }
 }
 
-/// Whether these ranges together hold every number from the first to the last.
+/// Whether these ranges together cover every number from the first to the last.
 fn covers(mut taken: Vec<(u128, u128)>, from: u128, to: u128) -> bool {
     taken.sort_unstable();
     let mut next = from;
@@ -261,7 +269,7 @@ fn covers(mut taken: Vec<(u128, u128)>, from: u128, to: u128) -> bool {
     false
 }
 
-/// Each range gives an address, and each of `addresses` is one; results of old versions hold one of each family.
+/// Each range and each of `addresses` gives one address; results of old CNI versions hold one per family.
 fn lost_addresses(ipam: &Ipam<'_>, nets: &[(Span, IpNet)], addresses: [Option<Span>; 2], out: &mut Findings<'_>) {
     let Some(version) = ipam.old_version else { return };
     for (is_ipv4, fixed) in [true, false].into_iter().zip(addresses) {
@@ -269,14 +277,16 @@ fn lost_addresses(ipam: &Ipam<'_>, nets: &[(Span, IpNet)], addresses: [Option<Sp
         if let Some(span) = ranges.chain(fixed).nth(1) {
             let family = if is_ipv4 { "IPv4" } else { "IPv6" };
             let shown = ipam.shown(span);
-            let message =
-                format!("the address from {shown} is the second of {family} and gets lost {}", version_name(version));
+            let message = format!(
+                "the address from {shown} is the second {family} address and is lost {}",
+                version_name(version)
+            );
             out.config(&IGNORED, span, message, "use cniVersion 0.3.0 or later");
         }
     }
 }
 
-/// The slices a range is cut into, in the releases that do so.
+/// The per-node slices of a range, in releases that support them.
 fn slices(ipam: &Ipam<'_>, net: Option<IpNet>, out: &mut Findings<'_>) {
     let Some(value) = ipam.object.value_of("node_slice_size") else { return };
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
@@ -285,7 +295,7 @@ fn slices(ipam: &Ipam<'_>, net: Option<IpNet>, out: &mut Findings<'_>) {
     if !size.is_some_and(fits) {
         let range = net.map_or_else(|| "the range".to_owned(), |net| net.to_string());
         let message = format!("`node_slice_size` is {}: no slice of that size can be cut from {range}", quoted(text));
-        let help = "write a prefix length that is longer than that of the range: for instance /28";
-        ipam.refuse(out, &WHEREABOUTS_RANGE, value.span, message, help).at_most_warn();
+        let help = "write a longer prefix length than that of the range, for example /28";
+        ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, help).at_most_warn();
     }
 }

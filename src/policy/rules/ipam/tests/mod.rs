@@ -22,7 +22,7 @@ fn assert_found(kind: &str, rows: &[(&str, &[&str])]) {
 
 /// The version, capabilities and arguments around the section.
 #[test]
-fn surroundings() {
+fn warns_or_denies_depending_on_the_plugin() {
     for (around, ipam, want) in [
         (
             r#""cniVersion":"1.0.0""#,
@@ -136,7 +136,7 @@ fn surroundings() {
 
 /// A range that host-local refuses, in every place where an IPAM section can stand.
 #[test]
-fn denies_only_where_the_section_is_surely_run() {
+fn denies_only_where_ipam_certainly_runs() {
     const BAD: &str = r#""ipam":{"type":"host-local","subnet":"x"}"#;
     let deny = "ipam/host-local-range deny /ipam/subnet";
     let warn = "ipam/host-local-range warn /ipam/subnet";
@@ -161,7 +161,7 @@ fn denies_only_where_the_section_is_surely_run() {
 
 /// Go decodes one spelling after the other into the same variable: structs are merged, null and empty lists start anew.
 #[test]
-fn spellings_are_folded_as_go_does() {
+fn merges_ipam_spellings_like_go() {
     for (section, want) in [
         (r#""IPAM":{"subnet":"10.1.0.0/24"},"ipam":{"type":"host-local"}"#, None),
         (r#""IPAM":{"type":"host-local","subnet":"10.1.0.0/24"},"ipam":{}"#, None),
@@ -200,7 +200,7 @@ fn spellings_are_folded_as_go_does() {
 
 /// Work must stay in proportion to the text, whoever wrote it.
 #[test]
-fn hostile_sections_are_judged_in_linear_time() {
+fn hostile_ipam_is_judged_in_linear_time() {
     let list = |element: &dyn Fn(usize) -> String, count: usize| (0..count).map(element).collect::<Vec<_>>().join(",");
     let net = |i: usize| format!("10.{}.{}.0/24", i / 256 % 256, i % 256);
     let ranges = list(&|i| format!(r#"{{"subnet":"{}"}}"#, net(i)), 25_000);

@@ -1,0 +1,313 @@
+//! The chain from a network to the device of a pod, link by link, and where it breaks.
+//!
+//! ```text
+//!  network ─► rendering ─► namespace ─► operator ─► NAD ─► resourceName ─► node policy ─► pods
+//! ```
+//!
+//! Findings of admission on the network and its NAD are attached to the link they concern.
+
+mod links;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::policy::{
+    Action, Facts, Finding, Lookup, NadFact, NamespaceState, NetworkFact, Policy, Prefix, Subject, Verdict, judge,
+};
+use crate::resources::{Network, NetworkId, Object, Rendered, render};
+
+/// A value that was read, or the missing permission.
+pub type Read<T> = Result<T, String>;
+
+/// Everything read from the cluster for one network.
+#[derive(Clone, Debug)]
+pub struct NetworkSnapshot {
+    /// The network as JSON; `None` if it does not exist.
+    pub network: Option<String>,
+    /// The target namespace.
+    pub namespace: Read<Option<NamespaceState>>,
+    /// The operator's Deployment.
+    pub operator: Read<Option<OperatorDeployment>>,
+    /// The NAD at the target, as JSON.
+    pub nad: Read<Option<String>>,
+    /// The NAD in `last-network-namespace`, if that is another namespace.
+    pub last_nad: Lookup<()>,
+    /// All networks that render this NAD, including this one.
+    pub claims: Read<Vec<NetworkFact>>,
+    /// The node policies.
+    pub policies: Read<Vec<NodePolicy>>,
+    /// The sync state of the nodes.
+    pub states: Read<Vec<NodeState>>,
+    /// The nodes and their resources.
+    pub nodes: Read<Vec<ClusterNode>>,
+    /// The operator's resource prefix.
+    pub prefix: Option<Prefix>,
+}
+
+/// The operator's Deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorDeployment {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub deployment: String,
+    /// How many of its pods are available.
+    pub available: i64,
+}
+
+/// A SriovNetworkNodePolicy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodePolicy {
+    /// Its name.
+    pub name: String,
+    /// `spec.resourceName`
+    pub resource_name: String,
+}
+
+/// A SriovNetworkNodeState.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeState {
+    /// The node.
+    pub node: String,
+    /// `status.syncStatus`
+    pub sync: String,
+    /// `status.lastSyncError`
+    pub error: String,
+}
+
+/// A node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterNode {
+    /// Its name.
+    pub name: String,
+    /// The allocatable devices by extended resource.
+    pub allocatable: BTreeMap<String, u64>,
+}
+
+/// The health of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LinkHealth {
+    /// Healthy.
+    Good,
+    /// Unknown: it may not be read.
+    Unknown,
+    /// Waiting: a controller still has time to act.
+    Waiting,
+    /// Broken.
+    Broken,
+}
+
+impl LinkHealth {
+    /// As reports spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Unknown => "unknown",
+            Self::Waiting => "waiting",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// Which link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// The network itself.
+    Network,
+    /// The rendered NAD.
+    Rendering,
+    /// The target namespace.
+    Namespace,
+    /// The operator.
+    Operator,
+    /// The NAD.
+    Nad,
+    /// The resourceName in the NAD.
+    ResourceName,
+    /// The node policies.
+    NodePolicy,
+    /// The devices for pods.
+    Pods,
+}
+
+impl Link {
+    /// The title for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Rendering => "rendering",
+            Self::Namespace => "namespace",
+            Self::Operator => "operator",
+            Self::Nad => "NAD",
+            Self::ResourceName => "resourceName",
+            Self::NodePolicy => "node policy",
+            Self::Pods => "pods",
+        }
+    }
+}
+
+/// A link and its health.
+#[derive(Clone, Debug)]
+pub struct ChainStep {
+    /// Which.
+    pub link: Link,
+    /// How it is.
+    pub state: LinkHealth,
+    /// The description.
+    pub says: String,
+    /// How to fix it, if no finding says so.
+    pub help: Option<String>,
+    /// The findings of admission.
+    pub findings: Vec<Finding>,
+}
+
+/// The chain of one network.
+#[derive(Clone, Debug)]
+pub struct NetworkChain {
+    /// Which network.
+    pub id: NetworkId,
+    /// The links, in their order.
+    pub steps: Vec<ChainStep>,
+}
+
+impl NetworkChain {
+    /// Evaluates the chain of a network. Controllers have the policy's grace period to act.
+    pub fn follow(id: &NetworkId, snapshot: &NetworkSnapshot, policy: &Policy, now: Timestamp) -> Self {
+        let text = snapshot.network.as_deref();
+        let steps = match text.map(Object::read) {
+            Some(Ok(Some(Object::Network(network)))) => {
+                let around = ChainContext::new(network, snapshot, policy, now);
+                links::steps(&around)
+            }
+            _ => return Self::missing(id),
+        };
+        Self { id: id.clone(), steps }
+    }
+
+    /// The chain of a network that does not exist.
+    pub fn missing(id: &NetworkId) -> Self {
+        let step = ChainStep {
+            link: Link::Network,
+            state: LinkHealth::Broken,
+            says: format!("{id} does not exist"),
+            help: Some("create it, or give another one: KIND/NAMESPACE/NAME".to_owned()),
+            findings: Vec::new(),
+        };
+        Self { id: id.clone(), steps: vec![step] }
+    }
+
+    /// The overall health. Unknown links that do not matter are ignored: with a complete NAD, the operator need not be readable.
+    pub fn state(&self) -> LinkHealth {
+        let counts = |step: &&ChainStep| {
+            step.state != LinkHealth::Unknown || matches!(step.link, Link::Network | Link::Nad | Link::ResourceName)
+        };
+        self.steps.iter().filter(counts).map(|step| step.state).max().unwrap_or(LinkHealth::Unknown)
+    }
+
+    /// One of its links.
+    pub fn step(&self, link: Link) -> Option<&ChainStep> {
+        self.steps.iter().find(|step| step.link == link)
+    }
+}
+
+/// A network with its derived facts.
+struct ChainContext<'s> {
+    network: Network<'s>,
+    snapshot: &'s NetworkSnapshot,
+    rendered: Rendered,
+    /// Findings on the network, and on the NAD.
+    of_network: Vec<Finding>,
+    of_nad: Vec<Finding>,
+    /// Whether controllers are still within the grace period.
+    is_fresh: bool,
+    /// The expected annotation of the NAD, if known.
+    resource: Option<String>,
+}
+
+impl<'s> ChainContext<'s> {
+    fn new(network: Network<'s>, snapshot: &'s NetworkSnapshot, policy: &Policy, now: Timestamp) -> Self {
+        let known = policy.resource_name.prefix.clone().or_else(|| snapshot.prefix.as_ref().map(|p| p.value.clone()));
+        let rendered = render(&network, known.as_deref().unwrap_or("openshift.io"));
+        let today = Some(now.to_zoned(jiff::tz::TimeZone::UTC).date());
+        let home = snapshot.operator.as_ref().ok().and_then(Option::as_ref).map(|operator| operator.namespace.clone());
+        let nad = snapshot.nad.as_ref().ok();
+        let nad_fact = |text: &Option<String>| match text.as_deref().map(Object::read) {
+            None => Lookup::Absent,
+            Some(Ok(Some(object))) => Lookup::Found(NadFact { owner: object.meta().owner() }),
+            Some(_) => Lookup::Unknown,
+        };
+        let offered = snapshot.policies.as_ref().ok().map(|policies| {
+            policies.iter().map(|policy| policy.resource_name.clone()).filter(|name| !name.is_empty()).collect()
+        });
+        let facts = Facts {
+            networks_here: snapshot.claims.clone().unwrap_or_default(),
+            nad_here: nad.map_or(Lookup::Unknown, nad_fact),
+            last_nad: snapshot.last_nad.clone(),
+            target_namespace: match snapshot.namespace {
+                Ok(Some(state)) => Lookup::Found(state),
+                Ok(None) => Lookup::Absent,
+                Err(_) => Lookup::Unknown,
+            },
+            offered,
+            prefix: snapshot.prefix.clone(),
+            operator_namespace: home,
+            today,
+            ..Facts::default()
+        };
+        let fact = NetworkFact::of(&network);
+        let age = since_written(snapshot.network.as_deref().unwrap_or_default(), now);
+        let resource = known.map(|prefix| format!("{prefix}/{}", fact.resource_name));
+        let object = Object::Network(network.clone());
+        let of_network = reportable(judge(&Subject::manifest(&object), &facts, policy));
+        let of_nad = match nad.and_then(Option::as_deref).map(Object::read) {
+            Some(Ok(Some(object))) => {
+                let facts = Facts {
+                    named_owner: Lookup::Found(fact.clone()),
+                    networks_here: vec![fact],
+                    knows_networks: true,
+                    ..facts
+                };
+                let mut findings = reportable(judge(&Subject::manifest(&object), &facts, policy));
+                // A problem of the network also shows up in the NAD; report it once.
+                findings.retain(|one| !of_network.iter().any(|o| o.rule == one.rule && o.message == one.message));
+                // Older operators do not set the owner-ref, but last-network-namespace.
+                findings.retain(|one| !network.is_rendered_to_target() || one.rule.id != "nad/operator-overwrites");
+                findings
+            }
+            _ => Vec::new(),
+        };
+        let is_fresh = age.is_none_or(|age| age < policy.audit.grace());
+        Self { network, snapshot, rendered, of_network, of_nad, is_fresh, resource }
+    }
+
+    /// Namespace and name of the NAD: `apps/net`.
+    fn place(&self) -> String {
+        format!("{}/{}", self.network.target_namespace(), self.network.meta.name)
+    }
+}
+
+/// The findings that are reported.
+fn reportable(verdict: Verdict) -> Vec<Finding> {
+    verdict.findings.into_iter().filter(|finding| finding.action > Action::Audit).collect()
+}
+
+/// Whether the finding breaks the object.
+fn is_breaking(finding: &Finding) -> bool {
+    finding.would.unwrap_or(finding.action) >= Action::Patch
+}
+
+/// How long ago an object was last written, statuses aside.
+fn since_written(text: &str, now: Timestamp) -> Option<Duration> {
+    let object: Value = serde_json::from_str(text).ok()?;
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    let of_spec = entries.filter(|entry| entry.get("subresource").is_none()).filter_map(|entry| entry.get("time"));
+    let times = of_spec.chain(object.pointer("/metadata/creationTimestamp")).filter_map(Value::as_str);
+    let last = times.filter_map(|time| time.parse::<Timestamp>().ok()).max()?;
+    // Clock skew.
+    Some(Duration::try_from(now.duration_since(last)).unwrap_or_default())
+}

@@ -1,0 +1,229 @@
+//! The context of an audit, and the facts it derives for each object.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::nad_writers::NadWriters;
+use super::stored_object::{ObjectMeta, StoredObject};
+use crate::policy::{
+    Facts, Lookup, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth, Operators, Policy, Prefix,
+    Rewrites, StoredState, Subject, Verdict, judge,
+};
+use crate::resources::{Network, NetworkId, Object};
+
+/// How many renderers of one NAD are reported to rules; more make no difference.
+const MAX_RENDERERS: usize = 4;
+
+/// What is known about a cluster besides the judged object. What could not be read is unknown.
+#[derive(Clone, Debug, Default)]
+pub struct AuditContext {
+    /// The time.
+    pub now: Timestamp,
+    /// The namespaces.
+    pub namespaces: Option<HashMap<Box<str>, NamespaceState>>,
+    /// The resource names that node policies offer.
+    pub offered: Option<Arc<[String]>>,
+    /// The operators.
+    pub operators: Operators,
+    /// What may be named to readers of the findings.
+    pub names: NameVisibility,
+    /// The operator's resource prefix.
+    pub prefix: Option<Prefix>,
+    /// Whether the operator runs.
+    pub is_operator_running: Option<bool>,
+    /// The writers of rendered NADs, including the operator.
+    pub writers: NadWriters,
+    /// How many networks wait for their NADs.
+    pub waiting: usize,
+}
+
+/// Facts about one network.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NetworkContext<'a> {
+    /// The NAD at its target, if it exists.
+    pub nad: Option<&'a StoredObject>,
+    /// Whether its NAD exists in `last-network-namespace`; `None` if it did not move.
+    pub last_nad: Option<bool>,
+    /// The dry-run denial of its NAD.
+    pub refused: Option<&'a str>,
+}
+
+impl AuditContext {
+    /// Judges a stored NAD, with the networks that render it and the one it names as owner.
+    pub fn nad(
+        &self,
+        (object, object_meta): (&Object<'_>, &ObjectMeta),
+        here: &[NetworkFact],
+        named_owner: Lookup<NetworkFact>,
+        rewrites: Option<Rewrites>,
+        policy: &Policy,
+    ) -> Verdict {
+        let stored = StoredState { rewrites, ..self.stored(object_meta) };
+        let facts = Facts { named_owner, knows_networks: true, ..self.facts(here, stored) };
+        judge(&Subject::manifest(object), &facts, policy)
+    }
+
+    /// Judges a stored network.
+    pub fn network(
+        &self,
+        (object, network, object_meta): (&Object<'_>, &Network<'_>, &ObjectMeta),
+        here: &[NetworkFact],
+        of: NetworkContext<'_>,
+        rewrites: Option<Rewrites>,
+        policy: &Policy,
+    ) -> Verdict {
+        let nad_written = of.nad.and_then(|nad| nad.object_meta.written);
+        let stored = StoredState {
+            // While either of the two is still written, the state has not converged.
+            unchanged_for: self.since(object_meta.written.max(nad_written)),
+            nad: of.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad.text.to_string())),
+            condition: object_meta.condition.clone(),
+            refused: of.refused.map(str::to_owned),
+            operator: self.operator(object_meta.written),
+            waiting: self.waiting,
+            rewrites,
+            ..self.stored(object_meta)
+        };
+        if self.is_foreign(network, policy) {
+            let stored = StoredState { nad: Lookup::Unknown, refused: None, ..stored };
+            return judge(&Subject::manifest(object), &self.facts(&[], stored), policy);
+        }
+        let target = network.target_namespace();
+        let facts = Facts {
+            nad_here: of.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad_summary(nad))),
+            last_nad: of
+                .last_nad
+                .map_or(Lookup::Unknown, |is_there| if is_there { Lookup::Found(()) } else { Lookup::Absent }),
+            target_namespace: self.namespaces.as_ref().map_or(Lookup::Unknown, |known| {
+                known.get(target.as_ref()).map_or(Lookup::Absent, |state| Lookup::Found(*state))
+            }),
+            offered: self.offered.clone(),
+            ..self.facts(here, stored)
+        };
+        judge(&Subject::manifest(object), &facts, policy)
+    }
+
+    /// Whether a network without a NAD waits only for the operator, longer than the grace period.
+    pub fn is_waiting(&self, network: &Network<'_>, object_meta: &ObjectMeta, policy: &Policy) -> bool {
+        let target = network.target_namespace();
+        let is_ready =
+            self.namespaces.as_ref().is_none_or(|known| known.get(target.as_ref()) == Some(&NamespaceState::Active));
+        is_ready
+            && !network.meta.deleting
+            && !self.is_foreign(network, policy)
+            && self.since(object_meta.written) >= policy.audit.grace()
+    }
+
+    /// Whether a network has a foreign target namespace. Its author must learn nothing about that namespace, and audit findings
+    /// are for the author.
+    fn is_foreign(&self, network: &Network<'_>, policy: &Policy) -> bool {
+        let facts = Facts { operators: self.operators.clone(), names: self.names.clone(), ..Facts::default() };
+        policy.has_foreign_target(network, &facts)
+    }
+
+    /// The networks that the operator actually renders to a namespace, of those that target it.
+    pub fn renderers(&self, networks: Vec<NetworkFact>, namespace: &str, policy: &Policy) -> Vec<NetworkFact> {
+        let facts = Facts { operators: self.operators.clone(), ..Facts::default() };
+        networks.into_iter().filter(|network| policy.may_render(network, namespace, &facts)).collect()
+    }
+
+    /// How long until an object must be audited again, because the grace period of controllers ends.
+    pub fn next_check_in(&self, object_meta: &ObjectMeta, policy: &Policy) -> Option<Duration> {
+        let begun = object_meta.deleted.or(object_meta.written)?;
+        policy.audit.grace().checked_sub(self.since(Some(begun))).filter(|rest| !rest.is_zero())
+    }
+
+    fn facts(&self, here: &[NetworkFact], stored: StoredState) -> Facts {
+        Facts {
+            networks_here: here.iter().take(MAX_RENDERERS).cloned().collect(),
+            prefix: self.prefix.clone(),
+            operators: self.operators.clone(),
+            names: self.names.clone(),
+            stored: Some(Box::new(stored)),
+            today: Some(self.now.to_zoned(TimeZone::UTC).date()),
+            ..Facts::default()
+        }
+    }
+
+    fn stored(&self, object_meta: &ObjectMeta) -> StoredState {
+        StoredState {
+            unchanged_for: self.since(object_meta.written),
+            deleting_for: object_meta.deleted.map(|deleted| self.since(Some(deleted))),
+            finalizers: object_meta.finalizers.clone(),
+            ..StoredState::default()
+        }
+    }
+
+    /// The age of a timestamp; zero if it is unknown or in the future (clock skew).
+    fn since(&self, moment: Option<Timestamp>) -> Duration {
+        moment.and_then(|moment| self.now.duration_since(moment).try_into().ok()).unwrap_or_default()
+    }
+
+    fn operator(&self, written: Option<Timestamp>) -> OperatorHealth {
+        match self.is_operator_running {
+            None => OperatorHealth::Unknown,
+            Some(false) => OperatorHealth::NotRunning,
+            // Timestamps have whole seconds: within the same second the order is unknown.
+            Some(true) if self.writers.operator_last_wrote() > written => OperatorHealth::Active,
+            Some(true) => OperatorHealth::Stalled,
+        }
+    }
+}
+
+fn nad_summary(nad: &StoredObject) -> NadFact {
+    let owner: Option<NetworkId> = match Object::read(&nad.text) {
+        Ok(Some(object)) => object.meta().owner(),
+        _ => None,
+    };
+    NadFact { owner }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::OperatorFact;
+
+    /// A tenant's network that targets a victim's namespace: no dry run, and nothing about that namespace is reported.
+    #[test]
+    fn hides_everything_about_a_foreign_target() {
+        let network = |namespace: &str| {
+            format!(
+                r#"{{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","metadata":{{"name":"net","namespace":"{namespace}",
+                "uid":"u","creationTimestamp":"2026-11-01T00:00:00Z"}},"spec":{{"resourceName":"cx7","networkNamespace":"victim"}}}}"#
+            )
+        };
+        let operator = OperatorFact { namespace: "op".to_owned(), ..OperatorFact::default() };
+        let victim = [("victim".into(), NamespaceState::Active)];
+        let around = AuditContext {
+            now: "2026-11-02T00:00:00Z".parse().unwrap(),
+            namespaces: Some(victim.into_iter().collect()),
+            operators: Operators::Known([operator].into()),
+            names: NameVisibility::Own(Vec::new()),
+            ..AuditContext::default()
+        };
+        let policy = Policy::default();
+        let (op, tenant) = (network("op"), network("tenant"));
+        let facts = [&op, &tenant].map(|text| match Object::read(text) {
+            Ok(Some(Object::Network(network))) => NetworkFact::of(&network),
+            _ => panic!("{text}"),
+        });
+        let here = around.renderers(facts.to_vec(), "victim", &policy);
+        assert_eq!(here, facts[..1], "only the operator's own counts at the victim's place");
+        for (text, is_known) in [(&op, true), (&tenant, false)] {
+            let kept = StoredObject::of(text).unwrap();
+            let object = Object::read(&kept.text).unwrap().unwrap();
+            let Object::Network(network) = &object else { panic!("{text}") };
+            assert_eq!(around.is_waiting(network, &kept.object_meta, &policy), is_known, "{text}");
+            let of = NetworkContext { refused: Some("secret words"), ..NetworkContext::default() };
+            let verdict = around.network((&object, network, &kept.object_meta), &here, of, None, &policy);
+            let told: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
+            assert_eq!(told.contains(&"audit/nad-absent"), is_known, "{told:?}");
+            assert_eq!(told.contains(&"network/target-namespace"), !is_known, "{told:?}");
+            assert_eq!(format!("{verdict:?}").contains("secret words"), is_known);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The index of current findings by object, for metrics and to detect deleted objects.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::policy::Verdict;
+
+/// A rule id and an action.
+type RuleAction = (&'static str, &'static str);
+
+/// The current findings. Objects without findings are not included.
+#[derive(Debug, Default)]
+pub struct FindingIndex {
+    objects: HashMap<Box<str>, IndexedObject>,
+    counts: BTreeMap<RuleAction, usize>,
+}
+
+#[derive(Debug)]
+struct IndexedObject {
+    namespace: Box<str>,
+    name: Box<str>,
+    found: Vec<RuleAction>,
+    /// Whether it was seen in the current scan.
+    is_current: bool,
+}
+
+impl FindingIndex {
+    /// Starts a full scan.
+    pub fn begin(&mut self) {
+        self.objects.values_mut().for_each(|object| object.is_current = false);
+    }
+
+    /// Ends a full scan: objects that were not seen are removed.
+    pub fn finish(&mut self) {
+        let gone: Vec<_> =
+            self.objects.iter().filter(|(_, object)| !object.is_current).map(|(uid, _)| uid.clone()).collect();
+        gone.iter().for_each(|uid| self.remove(uid));
+    }
+
+    /// Starts the audit of one key.
+    pub fn leave(&mut self, namespace: &str, name: &str) {
+        self.at(namespace, name).for_each(|(_, object)| object.is_current = false);
+    }
+
+    /// Ends the audit of one key; returns the deleted objects.
+    pub fn left(&mut self, namespace: &str, name: &str) -> Vec<Box<str>> {
+        let gone = self.at(namespace, name).filter(|(_, object)| !object.is_current);
+        let gone: Vec<Box<str>> = gone.map(|(uid, _)| uid.clone()).collect();
+        gone.iter().for_each(|uid| self.remove(uid));
+        gone
+    }
+
+    /// Sets the findings of an object with that key.
+    pub fn set_findings(&mut self, uid: &str, (namespace, name): (&str, &str), verdict: &Verdict) {
+        self.remove(uid);
+        let found: Vec<RuleAction> =
+            verdict.findings.iter().map(|finding| (finding.rule.id, finding.action.name())).collect();
+        if found.is_empty() {
+            return;
+        }
+        for counted in &found {
+            *self.counts.entry(*counted).or_default() += 1;
+        }
+        let object = IndexedObject { namespace: namespace.into(), name: name.into(), found, is_current: true };
+        self.objects.insert(uid.into(), object);
+    }
+
+    /// The number of findings by rule and action.
+    pub fn counts(&self) -> impl Iterator<Item = (RuleAction, usize)> {
+        self.counts.iter().map(|(counted, count)| (*counted, *count))
+    }
+
+    /// How many objects have findings.
+    pub fn objects(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// How many objects have a finding of that rule.
+    pub fn objects_with(&self, rule: &str) -> usize {
+        self.keys_with(rule).count()
+    }
+
+    /// The keys of objects with a finding of that rule.
+    pub fn keys_with(&self, rule: &str) -> impl Iterator<Item = (Box<str>, Box<str>)> {
+        let has = move |object: &&IndexedObject| object.found.iter().any(|(found, _)| *found == rule);
+        self.objects.values().filter(has).map(|object| (object.namespace.clone(), object.name.clone()))
+    }
+
+    fn at(&mut self, namespace: &str, name: &str) -> impl Iterator<Item = (&Box<str>, &mut IndexedObject)> {
+        self.objects.iter_mut().filter(move |(_, object)| *object.namespace == *namespace && *object.name == *name)
+    }
+
+    fn remove(&mut self, uid: &str) {
+        for counted in self.objects.remove(uid).into_iter().flat_map(|object| object.found) {
+            if let Some(count) = self.counts.get_mut(&counted) {
+                *count -= 1;
+                if *count == 0 {
+                    self.counts.remove(&counted);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Facts, Policy, Subject, judge};
+    use crate::resources::Object;
+
+    fn verdict(config: &str) -> Verdict {
+        let json = serde_json::json!({
+            "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": { "name": "n", "namespace": "s" }, "spec": { "config": config },
+        })
+        .to_string();
+        judge(&Subject::manifest(&Object::read(&json).unwrap().unwrap()), &Facts::default(), &Policy::default())
+    }
+
+    #[test]
+    fn counts_follow_the_indexed_findings() {
+        let (bad, good) = (verdict("{"), verdict(r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
+        assert!(!bad.findings.is_empty() && good.findings.is_empty());
+        let mut standing = FindingIndex::default();
+        standing.set_findings("a", ("s", "n"), &bad);
+        standing.set_findings("a", ("s", "n"), &bad);
+        standing.set_findings("b", ("s", "other"), &bad);
+        assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 2)]);
+        assert_eq!((standing.objects(), standing.objects_with("nad/config-not-json")), (2, 2));
+        standing.set_findings("a", ("s", "n"), &good);
+        assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 1)]);
+        // One place is looked at, and its object is gone.
+        standing.leave("s", "other");
+        assert_eq!(standing.left("s", "other"), ["b".into()]);
+        assert_eq!(standing.counts().count(), 0);
+        // Everything is looked at, and one was not there.
+        standing.set_findings("c", ("s", "c"), &bad);
+        standing.set_findings("d", ("s", "d"), &bad);
+        standing.begin();
+        standing.set_findings("c", ("s", "c"), &bad);
+        standing.finish();
+        assert_eq!((standing.objects(), standing.keys_with("nad/config-not-json").count()), (1, 1));
+    }
+}

@@ -1,0 +1,76 @@
+//! Reads the audit context once per scan.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+
+use crate::audit::context::AuditContext;
+use crate::cluster::cache::stores::{NamespaceStore, NodePolicyStore};
+use crate::cluster::cache::watch::Summarize;
+use crate::cluster::client::collection::NamespacedName;
+use crate::cluster::client::{ApiError, Cluster};
+use crate::policy::{Operators, Policy};
+use crate::resources::NETWORK_GROUP;
+
+/// Descriptions of what could not be read.
+#[derive(Debug, Default)]
+pub(in crate::cluster) struct UnreadFacts(pub(in crate::cluster) Vec<String>);
+
+impl UnreadFacts {
+    /// The value; an error is recorded.
+    fn or_record<T>(&mut self, what: &str, read: Result<T, ApiError>) -> Option<T> {
+        let note = |failed: ApiError| {
+            self.0.push(format!("{what} could not be read; rules that depend on them were not checked: {failed}"));
+        };
+        read.map_err(note).ok()
+    }
+}
+
+impl Cluster {
+    /// Reads the audit context. What may not be read is unknown.
+    pub(in crate::cluster) async fn audit_context(
+        &self,
+        policy: &Policy,
+        now: Timestamp,
+        unread: &mut UnreadFacts,
+    ) -> AuditContext {
+        let mut context = AuditContext { now, ..AuditContext::default() };
+        let mut namespaces = HashMap::new();
+        let each = self.for_each_object("/api/v1/namespaces", "", |text| {
+            if let (Some(id), Some((state, _))) = (NamespacedName::of(text), NamespaceStore::read(text)) {
+                namespaces.insert(id.name.as_ref().into(), state);
+            }
+        });
+        let listed = each.await;
+        context.namespaces = unread.or_record("namespaces", listed).map(|_| namespaces);
+
+        let mut policies = NodePolicyStore::default();
+        let path = format!("/apis/{NETWORK_GROUP}/v1/sriovnetworknodepolicies");
+        let each = self.for_each_object(&path, "", |text| {
+            if let (Some(id), Some(name)) = (NamespacedName::of(text), NodePolicyStore::read(text)) {
+                policies.put(&id, name);
+            }
+        });
+        let listed = each.await;
+        let is_there = unread.or_record("SriovNetworkNodePolicies", listed);
+        context.offered = is_there.filter(|is_there| *is_there).map(|_| policies.offered());
+
+        let operators = self.operators(policy).await;
+        context.operators = unread
+            .or_record("the operator's Deployments, its ServiceAccounts and what those may do", operators)
+            .unwrap_or(Operators::Unknown);
+        let homes: Vec<_> = context.operators.known().to_vec();
+        if !homes.is_empty() {
+            let runs = self.is_operator_running(&homes).await;
+            context.is_operator_running = unread.or_record("the operator's Deployments", runs).flatten();
+        }
+        // If several operators state different prefixes, none applies to everything.
+        let home = policy.operator.namespace.as_deref().or(homes.first().map(|operator| operator.namespace.as_str()));
+        let agree = homes.windows(2).all(|two| matches!(two, [one, other] if one.prefix == other.prefix));
+        if let Some(home) = home.filter(|_| agree || policy.operator.namespace.is_some()) {
+            let prefix = self.prefix(policy, &context.operators, home, None).await;
+            context.prefix = unread.or_record("the operator's resource prefix and all NADs", prefix).flatten();
+        }
+        context
+    }
+}

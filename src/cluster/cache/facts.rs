@@ -1,0 +1,170 @@
+//! Sources of facts about the rest of the cluster.
+
+use std::mem::discriminant;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::{Instant, timeout};
+use tracing::warn;
+
+use crate::cluster::client::ApiError;
+use crate::policy::{Facts, MissingFact, Operators, Policy, Subject, Verdict, judge};
+use crate::resources::Object;
+
+/// A fact that could not be fetched before the deadline.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unavailable(pub String);
+
+impl From<ApiError> for Unavailable {
+    fn from(failed: ApiError) -> Self {
+        Self(failed.to_string())
+    }
+}
+
+/// A source of facts.
+pub trait FactSource: Send + Sync {
+    /// The facts that are available without a request, for every review.
+    fn known(&self, object: &Object<'_>) -> Facts;
+
+    /// The discovered operators.
+    fn operators(&self) -> Operators {
+        Operators::Unasked
+    }
+
+    /// Whether a user may be an operator that was not discovered yet.
+    fn may_be_operator(&self, _: &str) -> bool {
+        false
+    }
+
+    /// Checks whether a user is an operator, and remembers it; `info` is the user info of the request.
+    fn identify<'a>(&'a self, _: &'a str, _: &'a str) -> ApiFuture<'a, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Whether the writer of a NAD has the permissions of an operator and the NAD is what a live network renders.
+    fn is_unknown_operator<'a>(
+        &'a self,
+        _: &'a Facts,
+        _: &'a Subject<'a>,
+        _: &'a str,
+        _: &'a Policy,
+    ) -> ApiFuture<'a, bool> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
+    /// Fetches a missing fact within that time.
+    fn find<'a>(&'a self, facts: Facts, question: FactsQuery<'a>, within: Duration) -> FactsFuture<'a>;
+}
+
+/// A query for a missing fact.
+#[derive(Clone, Copy, Debug)]
+pub struct FactsQuery<'a> {
+    /// What is judged.
+    pub subject: &'a Subject<'a>,
+    /// The missing fact.
+    pub wanted: &'a MissingFact,
+    /// The policy in force.
+    pub policy: &'a Policy,
+    /// The user info of the writer, as JSON; `None` without a writer.
+    pub user: Option<&'a str>,
+}
+
+/// A request to the API server.
+pub type ApiFuture<'a, T> = BoxFuture<'a, Result<T, Unavailable>>;
+
+/// The result of a fetch. `Unavailable` only if the source could not be reached before the deadline; `None` if there is no
+/// source.
+pub type FactsFuture<'a> = BoxFuture<'a, Result<Option<Facts>, Unavailable>>;
+
+/// Judges a write with the cached facts, and again after fetching a missing one. A value from the owning network is stored
+/// permanently, so it is read live. `user` is the user info of the writer.
+pub async fn judge_with_facts(
+    source: &dyn FactSource,
+    subject: &Subject<'_>,
+    user: Option<&str>,
+    policy: &Policy,
+    within: Duration,
+) -> Result<Verdict, Unavailable> {
+    let ends = Instant::now() + within;
+    let left = || ends.saturating_duration_since(Instant::now());
+    if let (Some(writer), Some(user)) = (subject.writer, user)
+        && source.may_be_operator(writer)
+    {
+        match timeout(left(), source.identify(writer, user)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(writer, %error, "failed to check whether the writer is an operator"),
+            Err(_) => warn!(writer, "timed out checking whether the writer is an operator"),
+        }
+    }
+    let mut facts = known(source, subject, policy);
+    let mut verdict = judge(subject, &facts, policy);
+    let mut asked = Vec::new();
+    while let Some(wanted) = verdict.wanted.as_ref().filter(|wanted| should_fetch(wanted, subject)) {
+        // Never fetch the same fact twice.
+        if asked.contains(&discriminant(wanted)) {
+            break;
+        }
+        asked.push(discriminant(wanted));
+        let question = FactsQuery { subject, wanted, policy, user };
+        match source.find(facts.clone(), question, left()).await {
+            Ok(Some(found)) => facts = found,
+            Ok(None) => break,
+            Err(unavailable) if wanted.is_required() => return Err(unavailable),
+            // If the permission check fails, names stay hidden.
+            Err(_) if matches!(wanted, MissingFact::NameVisibility(_)) => break,
+            Err(unavailable) => {
+                warn!(%unavailable, "judged without a missing fact; not changing the object");
+                facts.unreachable.push(unavailable.to_string());
+            }
+        }
+        verdict = judge(subject, &facts, policy);
+    }
+    // No known operator wrote it, but an unknown one may have.
+    if let Some(user) = user
+        && subject.is_final
+        && verdict.denies()
+        && !verdict.is_operators
+        && facts.claimants.is_some()
+        && let Ok(Ok(true)) = timeout(left(), source.is_unknown_operator(&facts, subject, user, policy)).await
+    {
+        return Ok(judge(subject, &Facts { written_by_unknown_operator: true, ..facts }, policy));
+    }
+    Ok(verdict)
+}
+
+/// Whether this fact is fetched now: facts for findings when the object is final, all others before.
+fn should_fetch(wanted: &MissingFact, subject: &Subject<'_>) -> bool {
+    wanted.is_for_final() == subject.is_final && (subject.is_final || !subject.is_deletion_progress())
+}
+
+fn known(source: &dyn FactSource, subject: &Subject<'_>, policy: &Policy) -> Facts {
+    let facts = Facts { today: Some(today()), ..source.known(subject.object) };
+    match subject.object {
+        Object::Network(network) if policy.has_foreign_target(network, &facts) => facts.without_place(),
+        _ => facts,
+    }
+}
+
+/// Facts that are independent of the object.
+pub fn global_facts(source: &dyn FactSource) -> Facts {
+    Facts { today: Some(today()), operators: source.operators(), ..Facts::default() }
+}
+
+pub(in crate::cluster) fn today() -> jiff::civil::Date {
+    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
+}
+
+/// No facts: there is no cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct NoCluster;
+
+impl FactSource for NoCluster {
+    fn known(&self, _: &Object<'_>) -> Facts {
+        Facts::default()
+    }
+
+    fn find<'a>(&'a self, _: Facts, _: FactsQuery<'a>, _: Duration) -> FactsFuture<'a> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}

@@ -1,0 +1,91 @@
+//! Lookups in the caches.
+
+use std::sync::Arc;
+
+use crate::cluster::cache::Caches;
+use crate::cluster::cache::watch::CacheState;
+use crate::cluster::client::collection::{ObjectKey, key};
+use crate::policy::{Lookup, NamespaceState, NetworkFact};
+use crate::resources::{Network, NetworkId, NetworkKind};
+
+impl Caches {
+    /// The networks that render a NAD there.
+    pub(in crate::cluster) fn networks_at(&self, namespace: &str, name: &str) -> Vec<NetworkId> {
+        let mut found = Vec::new();
+        for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
+            if let CacheState::Known(networks) = &*cache.state() {
+                found.extend(networks.at(kind, namespace, name).map(|network| network.id));
+            }
+        }
+        found
+    }
+
+    /// A network.
+    pub(in crate::cluster) fn network(&self, id: &NetworkId) -> Lookup<NetworkFact> {
+        let of_kind = NetworkKind::ALL.into_iter().zip(&self.networks).find(|(kind, _)| *kind == id.kind);
+        match of_kind.map(|(_, cache)| cache.state()).as_deref() {
+            Some(CacheState::Known(networks)) => networks.find(id).map_or(Lookup::Absent, Lookup::Found),
+            Some(CacheState::NotInstalled) => Lookup::Absent,
+            Some(CacheState::Unknown) | None => Lookup::Unknown,
+        }
+    }
+
+    /// Whether no network of those kinds has that name there, according to fresh caches.
+    pub(in crate::cluster) fn has_no_network(&self, kinds: &[NetworkKind], namespace: &str, name: &str) -> bool {
+        let mut asked = NetworkKind::ALL.into_iter().zip(&self.networks).filter(|(kind, _)| kinds.contains(kind));
+        asked.all(|(kind, cache)| match cache.fresh_state().as_deref() {
+            None | Some(CacheState::Unknown) => false,
+            Some(CacheState::NotInstalled) => true,
+            Some(CacheState::Known(networks)) => {
+                networks.find(&NetworkId { kind, namespace: namespace.to_owned(), name: name.to_owned() }).is_none()
+            }
+        })
+    }
+
+    /// The resource prefix stated by the operator's Deployment in that namespace, if any; `None` if unknown.
+    pub(in crate::cluster) fn prefix(&self, namespace: &str) -> Option<Option<String>> {
+        match self.deployments.fresh_state().as_deref() {
+            Some(CacheState::Known(places)) => Some(places.prefix(namespace).map(str::to_owned)),
+            None | Some(CacheState::Unknown | CacheState::NotInstalled) => None,
+        }
+    }
+
+    /// The keys of the NADs that networks render into a namespace.
+    pub(in crate::cluster) fn nad_keys_in(&self, namespace: &str) -> Vec<ObjectKey> {
+        let mut nad_keys = Vec::new();
+        for cache in &self.networks {
+            if let CacheState::Known(networks) = &*cache.state() {
+                nad_keys.extend(networks.to(namespace).map(|name| (namespace.into(), name.into())));
+            }
+        }
+        nad_keys
+    }
+
+    /// A namespace, if the cache is synced.
+    pub(in crate::cluster) fn namespace(&self, name: &str) -> Option<Option<NamespaceState>> {
+        match &*self.namespaces.state() {
+            CacheState::Known(namespaces) => match namespaces.find(name) {
+                Lookup::Found(state) => Some(Some(state)),
+                Lookup::Absent | Lookup::Unknown => Some(None),
+            },
+            CacheState::Unknown | CacheState::NotInstalled => None,
+        }
+    }
+
+    /// The resource names that node policies offer.
+    pub(in crate::cluster) fn offered(&self) -> Option<Arc<[String]>> {
+        match &*self.policies.state() {
+            CacheState::Known(policies) => Some(policies.offered()),
+            CacheState::Unknown | CacheState::NotInstalled => None,
+        }
+    }
+
+    /// Whether a network's NAD still exists in `last-network-namespace`; `None` if it did not move or is unknown.
+    pub(in crate::cluster) fn last_nad(&self, network: &Network<'_>) -> Option<bool> {
+        let last = network.previous_namespace()?;
+        match &*self.nads.state() {
+            CacheState::Known(nads) => Some(nads.find(&key(&last, &network.meta.name)) != Lookup::Absent),
+            CacheState::Unknown | CacheState::NotInstalled => None,
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! The informer caches: for warnings, and for facts where a short lag does no harm.
+
+pub(in crate::cluster) mod audit_context;
+pub mod facts;
+pub(in crate::cluster) mod live;
+mod lookups;
+pub(in crate::cluster) mod networks;
+pub mod observer;
+pub(in crate::cluster) mod operators;
+pub(in crate::cluster) mod prefix;
+mod state;
+pub(in crate::cluster) mod stores;
+pub(in crate::cluster) mod watch;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::broadcast;
+
+use crate::cluster::cache::facts::{ApiFuture, FactSource, FactsFuture, FactsQuery};
+use crate::cluster::cache::networks::{MAX_RENDERERS, NetworkStore};
+use crate::cluster::cache::observer::{ObserverSlot, WatchObserver};
+use crate::cluster::cache::operators::Discovery;
+use crate::cluster::cache::stores::{
+    DeviceClassStore, NadStore, NamespaceStore, NodePolicyStore, OperatorNamespaceStore,
+};
+use crate::cluster::cache::watch::{Cache, CacheState, Summarize};
+use crate::cluster::client::Cluster;
+use crate::cluster::client::collection::key;
+use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
+use crate::policy::{Facts, Lookup, NameVisibility, NetworkFact, Operators, Policy, Subject};
+use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
+use crate::supervise::Supervisor;
+use crate::telemetry::metrics::CacheMetrics;
+
+/// All watched collections.
+pub struct Caches {
+    pub(in crate::cluster) networks: [Cache<NetworkStore>; 3],
+    pub(in crate::cluster) namespaces: Cache<NamespaceStore>,
+    pub(in crate::cluster) policies: Cache<NodePolicyStore>,
+    pub(in crate::cluster) nads: Cache<NadStore>,
+    pub(in crate::cluster) deployments: Cache<OperatorNamespaceStore>,
+    configs: Cache<OperatorNamespaceStore>,
+    discovery: Discovery,
+    /// Only the backstop needs these; reviews do not wait for them.
+    device_classes: Cache<DeviceClassStore>,
+    observers: ObserverSlot,
+    metrics: CacheMetrics,
+}
+
+impl Caches {
+    /// Starts the watches, which run until the process ends.
+    pub fn start(cluster: &Cluster, metrics: &CacheMetrics, supervisor: &Supervisor) -> Arc<Self> {
+        let caches = Arc::new(Self::new(metrics));
+        for number in 0..caches.networks.len() {
+            caches.spawn(cluster, supervisor, move |caches| caches.networks.get(number));
+        }
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.namespaces));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.policies));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.nads));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.deployments));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.configs));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.device_classes));
+        let (followed, cluster) = (Arc::clone(&caches), cluster.clone());
+        supervisor.serving("operators", async move {
+            followed.deployments.listed().await;
+            followed.configs.listed().await;
+            followed.discovery.follow(&cluster, || followed.candidates()).await;
+        });
+        caches
+    }
+
+    fn new(metrics: &CacheMetrics) -> Self {
+        let operators = |plural: &str| format!("/apis/{NETWORK_GROUP}/v1/{plural}");
+        let observers = ObserverSlot::default();
+        let discovery = Discovery::new();
+        let operators_change = ObserverSlot::default();
+        operators_change.set(Some(discovery.notifier()));
+        let network = |kind: NetworkKind| Cache::new(kind.name(), operators(kind.plural()), "", metrics);
+        Self {
+            networks: NetworkKind::ALL.map(|kind| network(kind).with_observer(&observers)),
+            namespaces: Cache::new("Namespace", "/api/v1/namespaces".to_owned(), "", metrics).with_observer(&observers),
+            policies: Cache::new("SriovNetworkNodePolicy", operators("sriovnetworknodepolicies"), "", metrics)
+                .with_observer(&observers),
+            nads: Cache::new("NetworkAttachmentDefinition", format!("/apis/{NAD_GROUP}/v1/{NADS}"), "", metrics)
+                .with_observer(&observers),
+            deployments: Cache::new(
+                "Deployment",
+                "/apis/apps/v1/deployments".to_owned(),
+                "&fieldSelector=metadata.name%3Dsriov-network-operator",
+                metrics,
+            )
+            .with_observer(&operators_change),
+            configs: Cache::new(
+                "SriovOperatorConfig",
+                operators("sriovoperatorconfigs"),
+                "&fieldSelector=metadata.name%3Ddefault",
+                metrics,
+            )
+            .with_observer(&operators_change),
+            discovery,
+            device_classes: Cache::new("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses".to_owned(), "", metrics),
+            observers,
+            metrics: metrics.clone(),
+        }
+    }
+
+    /// Sets the observer of all writes of networks, NADs, node policies and namespaces; `None` removes it.
+    pub fn set_observer(&self, observer: Option<Arc<dyn WatchObserver>>) {
+        self.observers.set(observer);
+    }
+
+    fn spawn<K: Summarize>(
+        self: &Arc<Self>,
+        cluster: &Cluster,
+        supervisor: &Supervisor,
+        which: impl Fn(&Self) -> Option<&Cache<K>> + Send + Sync + 'static,
+    ) {
+        let (caches, cluster) = (Arc::clone(self), cluster.clone());
+        supervisor.serving("caches", async move {
+            if let Some(cache) = which(&caches) {
+                cache.follow(&cluster).await;
+            }
+        });
+    }
+
+    /// Waits until every collection was listed once, up to a timeout; returns the kinds that are still unknown.
+    pub async fn listed(&self, within: Duration) -> Vec<&'static str> {
+        let networks = join_all(self.networks.iter().map(Cache::listed));
+        let rest = async {
+            self.namespaces.listed().await;
+            self.policies.listed().await;
+            self.nads.listed().await;
+            self.deployments.listed().await;
+            self.configs.listed().await;
+            self.discovery.asked().await;
+        };
+        let all = async {
+            networks.await;
+            rest.await;
+        };
+        match tokio::time::timeout(within, all).await {
+            Ok(()) => Vec::new(),
+            Err(_) => self.unknown(),
+        }
+    }
+
+    /// How many namespaces are exempt by label; `None` if unknown.
+    pub(in crate::cluster) fn exempt_namespaces(&self) -> Option<usize> {
+        match &*self.namespaces.state() {
+            CacheState::Known(namespaces) => Some(namespaces.exempt()),
+            CacheState::Unknown | CacheState::NotInstalled => None,
+        }
+    }
+
+    /// Whether there is a DeviceClass of the SR-IOV DRA driver; `None` if unknown.
+    pub(in crate::cluster) fn has_sriov_device_class(&self) -> Option<bool> {
+        match &*self.device_classes.state() {
+            CacheState::Known(classes) => Some(classes.has_sriov()),
+            CacheState::NotInstalled => Some(false),
+            CacheState::Unknown => None,
+        }
+    }
+
+    /// Namespaces that are created from now on.
+    pub(in crate::cluster) fn namespaces(&self) -> broadcast::Receiver<Box<str>> {
+        self.namespaces.additions()
+    }
+
+    /// The networks that moved to a namespace and whose move the operator has not completed.
+    pub(in crate::cluster) fn moving_to(&self, namespace: &str) -> Vec<NetworkId> {
+        let mut networks = Vec::new();
+        for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
+            if let CacheState::Known(known) = &*cache.state() {
+                let found = known.moving_to(namespace);
+                networks.extend(found.map(|(home, name)| NetworkId {
+                    kind,
+                    namespace: home.to_owned(),
+                    name: name.to_owned(),
+                }));
+            }
+        }
+        networks
+    }
+
+    /// The kinds whose cache is unknown.
+    fn unknown(&self) -> Vec<&'static str> {
+        let networks = self.networks.iter().map(|cache| (cache.kind, cache.state().is_unknown()));
+        let rest = [
+            (self.namespaces.kind, self.namespaces.state().is_unknown()),
+            (self.policies.kind, self.policies.state().is_unknown()),
+            (self.nads.kind, self.nads.state().is_unknown()),
+            (self.deployments.kind, self.deployments.state().is_unknown()),
+            (self.configs.kind, self.configs.state().is_unknown()),
+        ];
+        networks.chain(rest).filter(|(_, is_unknown)| *is_unknown).map(|(kind, _)| kind).collect()
+    }
+
+    /// The cached facts for an object. Values that end up in a stored object are not among them: a NAD's owner is read live.
+    fn known(&self, object: &Object<'_>) -> Facts {
+        // The writer may not read other namespaces, unless a permission check says otherwise.
+        let names = NameVisibility::Own(Vec::new());
+        let mut facts = Facts { operators: self.discovery.found(), names, ..Facts::default() };
+        match object {
+            Object::Nad(nad) => facts.claimants = self.claimants(&nad.meta.namespace, &nad.meta.name),
+            Object::Network(network) => {
+                self.around(network, &mut facts);
+                for kind in self.unknown() {
+                    self.metrics.missed(kind);
+                    facts.unreachable.push(format!("the cache of {kind} objects is not synced"));
+                }
+            }
+        }
+        facts
+    }
+
+    fn around(&self, network: &Network<'_>, facts: &mut Facts) {
+        let (target, name) = (network.target_namespace(), network.meta.name.as_ref());
+        facts.target_namespace = match &*self.namespaces.state() {
+            CacheState::Known(namespaces) => namespaces.find(&target),
+            CacheState::Unknown | CacheState::NotInstalled => Lookup::Unknown,
+        };
+        facts.offered = self.offered();
+        // Before the server generates a name, nothing of that name exists.
+        if name.is_empty() {
+            return;
+        }
+        let place = key(&target, name);
+        facts.nad_here = match &*self.nads.state() {
+            CacheState::Known(nads) => nads.find(&place),
+            CacheState::Unknown | CacheState::NotInstalled => Lookup::Unknown,
+        };
+        for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
+            if let CacheState::Known(networks) = &*cache.state() {
+                facts.networks_here.extend(networks.at(kind, &target, name));
+            }
+        }
+        facts.networks_here.truncate(MAX_RENDERERS);
+    }
+
+    /// The networks that render a NAD there, to decide who owns it; `None` if no network cache is synced.
+    fn claimants(&self, namespace: &str, name: &str) -> Option<Vec<NetworkFact>> {
+        let mut claimants = Vec::new();
+        for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
+            match &*cache.state() {
+                CacheState::Known(networks) => claimants.extend(networks.at(kind, namespace, name)),
+                CacheState::NotInstalled => {}
+                CacheState::Unknown => return None,
+            }
+        }
+        Some(claimants)
+    }
+
+    /// The last discovered operators.
+    pub(in crate::cluster) fn operators(&self) -> Operators {
+        self.discovery.found()
+    }
+
+    /// The cached permission checks.
+    pub(in crate::cluster) fn permissions(&self) -> &PermissionCache {
+        &self.discovery.permissions
+    }
+
+    /// The namespaces that may have an operator; `None` if unknown.
+    fn candidates(&self) -> Option<Vec<String>> {
+        let (deployments, configs) = (self.deployments.state(), self.configs.state());
+        let all = places(&deployments)?.into_iter().chain(places(&configs)?);
+        Some(all.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    fn is_candidate(&self, namespace: &str) -> bool {
+        let holds = |held: &CacheState<OperatorNamespaceStore>| matches!(held, CacheState::Known(places) if places.has(namespace));
+        holds(&self.deployments.state()) || holds(&self.configs.state())
+    }
+}
+
+/// The namespaces of the objects in a store; `None` if unknown.
+fn places(held: &CacheState<OperatorNamespaceStore>) -> Option<Vec<&str>> {
+    match held {
+        CacheState::Unknown => None,
+        CacheState::NotInstalled => Some(Vec::new()),
+        CacheState::Known(places) => Some(places.all().collect()),
+    }
+}
+
+/// A cluster with informer caches.
+pub struct CachedCluster {
+    /// The API client.
+    pub cluster: Cluster,
+    /// The caches.
+    pub caches: Arc<Caches>,
+}
+
+impl FactSource for CachedCluster {
+    fn known(&self, object: &Object<'_>) -> Facts {
+        self.caches.known(object)
+    }
+
+    fn operators(&self) -> Operators {
+        self.caches.operators()
+    }
+
+    fn may_be_operator(&self, user: &str) -> bool {
+        self.caches.discovery.may_be_unknown_operator(user, |namespace| self.caches.is_candidate(namespace))
+    }
+
+    fn identify<'a>(&'a self, user: &'a str, info: &'a str) -> ApiFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(info) = UserInfo::of_review(info) else { return Ok(()) };
+            Ok(self.caches.discovery.learn_operator(&self.cluster, user, &info).await?)
+        })
+    }
+
+    fn is_unknown_operator<'a>(
+        &'a self,
+        facts: &'a Facts,
+        subject: &'a Subject<'a>,
+        user: &'a str,
+        policy: &'a Policy,
+    ) -> ApiFuture<'a, bool> {
+        Box::pin(async move {
+            let (Object::Nad(nad), Some(user)) = (subject.object, UserInfo::of_review(user)) else { return Ok(false) };
+            let may = self.caches.permissions().may(&self.cluster, &user, &Permission::RENDER).await?;
+            let _one = self.cluster.live_reads.acquire().await;
+            Ok(may && self.cluster.is_rendered(nad, facts, policy).await?)
+        })
+    }
+
+    fn find<'a>(&'a self, facts: Facts, question: FactsQuery<'a>, within: Duration) -> FactsFuture<'a> {
+        self.cluster.fetch_missing(Some(&self.caches), facts, question, within)
+    }
+}
+
+#[cfg(test)]
+mod tests;

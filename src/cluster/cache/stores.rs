@@ -1,0 +1,309 @@
+//! The stores of namespaces, node policies, NADs and operator objects.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use crate::cluster::cache::prefix;
+use crate::cluster::cache::watch::Summarize;
+use crate::cluster::client::collection::{NamespacedName, members};
+use crate::deploy::EXEMPT;
+use crate::policy::{Lookup, NadFact, NamespaceState};
+use crate::resources::raw::RawFields;
+use crate::resources::{NetworkId, Object, name_of};
+
+/// Namespaces with their state, and whether they are exempt by label.
+#[derive(Debug, Default)]
+pub(in crate::cluster) struct NamespaceStore(HashMap<Box<str>, (NamespaceState, bool)>);
+
+impl NamespaceStore {
+    pub(in crate::cluster) fn find(&self, name: &str) -> Lookup<NamespaceState> {
+        self.0.get(name).map_or(Lookup::Absent, |(state, _)| Lookup::Found(*state))
+    }
+
+    /// How many are exempt.
+    pub(in crate::cluster) fn exempt(&self) -> usize {
+        self.0.values().filter(|(_, is_exempt)| *is_exempt).count()
+    }
+}
+
+impl Summarize for NamespaceStore {
+    type Summarized = (NamespaceState, bool);
+
+    fn read(object: &str) -> Option<Self::Summarized> {
+        let meta = members(&RawFields::parse(object).ok()?, "metadata")?;
+        let label = members(&meta, "labels").and_then(|labels| labels.text(EXEMPT).value());
+        let is_leaving = meta.raw("deletionTimestamp").is_some();
+        let state = if is_leaving { NamespaceState::Terminating } else { NamespaceState::Active };
+        Some((state, label.as_deref() == Some("true")))
+    }
+
+    fn put(&mut self, id: &NamespacedName<'_>, fact: Self::Summarized) {
+        self.0.insert(id.name.as_ref().into(), fact);
+    }
+
+    fn remove(&mut self, id: &NamespacedName<'_>) {
+        self.0.remove(id.name.as_ref());
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// DeviceClasses (DRA), and whether each belongs to the SR-IOV driver.
+#[derive(Debug, Default)]
+pub(in crate::cluster) struct DeviceClassStore(HashMap<Box<str>, bool>);
+
+/// The name of the SR-IOV DRA driver: in selectors, in parameters, or in the name of the class.
+const SRIOV_DRIVER: &str = "sriovnetwork.k8snetworkplumbingwg.io";
+
+impl DeviceClassStore {
+    pub(in crate::cluster) fn has_sriov(&self) -> bool {
+        self.0.values().any(|is_sriov| *is_sriov)
+    }
+}
+
+impl Summarize for DeviceClassStore {
+    type Summarized = bool;
+
+    fn read(object: &str) -> Option<bool> {
+        let class = RawFields::parse(object).ok()?;
+        let has_driver = |text: Option<&str>| text.is_some_and(|text| text.contains(SRIOV_DRIVER));
+        let name = members(&class, "metadata")?.text("name").value();
+        Some(has_driver(class.raw("spec")) || has_driver(name.as_deref()))
+    }
+
+    fn put(&mut self, id: &NamespacedName<'_>, fact: bool) {
+        self.0.insert(id.name.as_ref().into(), fact);
+    }
+
+    fn remove(&mut self, id: &NamespacedName<'_>) {
+        self.0.remove(id.name.as_ref());
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The resource names that node policies offer.
+#[derive(Debug, Default)]
+pub(in crate::cluster) struct NodePolicyStore {
+    names: BTreeMap<Box<str>, String>,
+    /// Computed on first use after a change.
+    offered: OnceLock<Arc<[String]>>,
+}
+
+impl NodePolicyStore {
+    pub(in crate::cluster) fn offered(&self) -> Arc<[String]> {
+        let make = || {
+            let mut names: Vec<_> = self.names.values().filter(|name| !name.is_empty()).cloned().collect();
+            names.sort_unstable();
+            names.dedup();
+            names.into()
+        };
+        Arc::clone(self.offered.get_or_init(make))
+    }
+}
+
+impl Summarize for NodePolicyStore {
+    type Summarized = String;
+
+    /// A policy with an invalid resourceName offers nothing, like one without.
+    fn read(object: &str) -> Option<String> {
+        let policy = RawFields::parse(object).ok()?;
+        let name = members(&policy, "spec").and_then(|spec| spec.text("resourceName").value());
+        Some(name_of(&name.unwrap_or_default()).to_owned())
+    }
+
+    fn put(&mut self, id: &NamespacedName<'_>, fact: String) {
+        self.names.insert(id.key(), fact);
+        self.offered = OnceLock::new();
+    }
+
+    fn remove(&mut self, id: &NamespacedName<'_>) {
+        self.names.remove(&id.key());
+        self.offered = OnceLock::new();
+    }
+
+    fn count(&self) -> usize {
+        self.names.len()
+    }
+}
+
+/// The owner of each NAD, in the compact form of the operator's annotation.
+#[derive(Debug, Default)]
+pub(in crate::cluster) struct NadStore(HashMap<Box<str>, Option<Box<str>>>);
+
+impl NadStore {
+    pub(in crate::cluster) fn find(&self, place: &str) -> Lookup<NadFact> {
+        let owner = |owner: &Option<Box<str>>| owner.as_deref().and_then(NetworkId::parse);
+        self.0.get(place).map_or(Lookup::Absent, |nad| Lookup::Found(NadFact { owner: owner(nad) }))
+    }
+}
+
+impl Summarize for NadStore {
+    type Summarized = Option<Box<str>>;
+
+    fn read(object: &str) -> Option<Self::Summarized> {
+        match Object::read(object) {
+            Ok(Some(Object::Nad(nad))) => Some(nad.meta.owner().map(|owner| owner.owner_ref().into())),
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, id: &NamespacedName<'_>, fact: Self::Summarized) {
+        self.0.insert(id.key(), fact);
+    }
+
+    fn remove(&mut self, id: &NamespacedName<'_>) {
+        self.0.remove(&id.key());
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Namespaces with operator objects, and the resource prefix that a Deployment there states.
+#[derive(Debug, Default)]
+pub(in crate::cluster) struct OperatorNamespaceStore(BTreeMap<Box<str>, Option<Box<str>>>);
+
+impl OperatorNamespaceStore {
+    pub(in crate::cluster) fn all(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(AsRef::as_ref)
+    }
+
+    /// Whether that namespace has an object.
+    pub(in crate::cluster) fn has(&self, namespace: &str) -> bool {
+        self.0.contains_key(namespace)
+    }
+
+    /// The prefix stated in that namespace.
+    pub(in crate::cluster) fn prefix(&self, namespace: &str) -> Option<&str> {
+        self.0.get(namespace)?.as_deref()
+    }
+}
+
+impl Summarize for OperatorNamespaceStore {
+    type Summarized = Option<Box<str>>;
+
+    fn read(object: &str) -> Option<Self::Summarized> {
+        let object: Value = serde_json::from_str(object).ok().filter(Value::is_object)?;
+        Some(prefix::stated(&object).map(Into::into))
+    }
+
+    fn put(&mut self, id: &NamespacedName<'_>, prefix: Self::Summarized) {
+        self.0.insert(id.namespace.as_ref().into(), prefix);
+    }
+
+    fn remove(&mut self, id: &NamespacedName<'_>) {
+        self.0.remove(id.namespace.as_ref());
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::cache::watch::tests::{kept, put};
+
+    #[test]
+    fn summarizes_a_namespace_by_its_state() {
+        let namespace = |rest: &str| format!(r#"{{"metadata":{{"name":"n"{rest}}},"status":{{"phase":"Active"}}}}"#);
+        let label = |value: &str| namespace(&format!(r#","labels":{{"a":"b","nadmit.io/exempt":{value}}}"#));
+        for (object, want) in [
+            (namespace(""), Some((NamespaceState::Active, false))),
+            (namespace(r#","labels":{"a":5,"":null},"annotations":[]"#), Some((NamespaceState::Active, false))),
+            (namespace(r#","deletionTimestamp":null"#), Some((NamespaceState::Active, false))),
+            (namespace(r#","deletionTimestamp":"2026-11-01T08:00:00Z""#), Some((NamespaceState::Terminating, false))),
+            (label(r#""true""#), Some((NamespaceState::Active, true))),
+            (label(r#""false""#), Some((NamespaceState::Active, false))),
+            (label("true"), Some((NamespaceState::Active, false))),
+            ("{}".to_owned(), None),
+            ("[]".to_owned(), None),
+        ] {
+            assert_eq!(NamespaceStore::read(&object), want, "{object}");
+        }
+        let namespaces: NamespaceStore = kept(&[namespace("")]);
+        assert_eq!(namespaces.find("n"), Lookup::Found(NamespaceState::Active));
+        assert_eq!(namespaces.find("m"), Lookup::Absent);
+        assert_eq!(kept::<NamespaceStore>(&[namespace("")]).exempt(), 0);
+        assert_eq!(kept::<NamespaceStore>(&[label(r#""true""#)]).exempt(), 1);
+    }
+
+    #[test]
+    fn device_class_driver_is_read_from_its_fields() {
+        let class = |name: &str, spec: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{spec}}}"#);
+        let selector =
+            r#"{"selectors":[{"cel":{"expression":"device.driver == 'sriovnetwork.k8snetworkplumbingwg.io'"}}]}"#;
+        let config = r#"{"config":[{"opaque":{"driver":"sriovnetwork.k8snetworkplumbingwg.io","parameters":{}}}]}"#;
+        for (class, is_sriov) in [
+            (class("a", selector), true),
+            (class("a", config), true),
+            (class("sriovnetwork.k8snetworkplumbingwg.io", "{}"), true),
+            (class("gpu", r#"{"selectors":[{"cel":{"expression":"device.driver == 'gpu.example.com'"}}]}"#), false),
+        ] {
+            let mut classes: DeviceClassStore = kept(std::slice::from_ref(&class));
+            assert_eq!(classes.has_sriov(), is_sriov, "{class}");
+            classes.remove(&NamespacedName::of(&class).unwrap());
+            assert!(!classes.has_sriov());
+        }
+        assert_eq!(DeviceClassStore::read("{}"), None);
+    }
+
+    #[test]
+    fn summarizes_a_node_policy_by_its_resource() {
+        let policy =
+            |name: &str, spec: &str| format!(r#"{{"metadata":{{"name":"{name}","namespace":"op"}},"spec":{spec}}}"#);
+        let offers = |name: &str| format!(r#"{{"resourceName":"{name}","numVfs":4,"nicSelector":{{}}}}"#);
+        let mut policies: NodePolicyStore = kept(&[
+            policy("a", &offers("two")),
+            policy("b", &offers("one")),
+            policy("c", &offers("two")),
+            policy("d", &offers("")),
+            policy("e", r#"{"resourceName":7}"#),
+            policy("f", "null"),
+        ]);
+        assert_eq!(policies.offered().as_ref(), ["one", "two"]);
+        policies.remove(&NamespacedName::of(&policy("a", "{}")).unwrap());
+        assert_eq!(policies.offered().as_ref(), ["one", "two"], "another offers it too");
+        policies.remove(&NamespacedName::of(&policy("c", "{}")).unwrap());
+        put(&mut policies, &[policy("f", &offers("three"))]);
+        assert_eq!(policies.offered().as_ref(), ["one", "three"]);
+        assert_eq!(NodePolicyStore::read("5"), None);
+    }
+
+    #[test]
+    fn summarizes_a_nad_by_its_owner() {
+        let nad = |meta: &str| {
+            format!(
+                r#"{{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition",
+                "metadata":{{"name":"n","namespace":"apps"{meta}}},"spec":{{"config":"{{}}"}}}}"#
+            )
+        };
+        let annotated =
+            |owner: &str| nad(&format!(r#","annotations":{{"sriovnetwork.openshift.io/owner-ref":"{owner}"}}"#));
+        let reference =
+            r#","ownerReferences":[{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"OVSNetwork","name":"n"}]"#;
+        for (object, want) in [
+            (nad(""), None),
+            (annotated("SriovNetwork.sriovnetwork.openshift.io/op/n"), Some("SriovNetwork op/n")),
+            (annotated("unknown/op/n"), None),
+            (nad(reference), Some("OVSNetwork apps/n")),
+            (nad(r#","annotations":[5]"#), None),
+        ] {
+            let Lookup::Found(found) = kept::<NadStore>(std::slice::from_ref(&object)).find("apps/n") else {
+                panic!("{object}")
+            };
+            assert_eq!(found.owner.map(|owner| owner.to_string()).as_deref(), want, "{object}");
+        }
+        assert_eq!(kept::<NadStore>(&[nad("")]).find("apps/m"), Lookup::Absent);
+        assert_eq!(NadStore::read("{}"), None);
+    }
+}

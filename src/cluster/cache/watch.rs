@@ -1,0 +1,394 @@
+//! One collection, listed and then watched continuously. Only a small summary of each object is kept.
+//!
+//! ```text
+//!  list, page by page ─► watch from there ─► ended normally: watch again
+//!        ▲                                 └► expired or failed: list again, after a backoff
+//!        └─────────────────────────────────────────────┘
+//! ```
+
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use futures_util::{AsyncBufReadExt, StreamExt};
+use http::Request;
+use http::header::ACCEPT_ENCODING;
+use tokio::sync::broadcast;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::cluster::cache::observer::ObserverSlot;
+use crate::cluster::cache::state::LoggedObjects;
+pub(in crate::cluster) use crate::cluster::cache::state::{CacheState, Summarize};
+use crate::cluster::client::backoff::{MAX_BACKOFF, MIN_BACKOFF, backoff, jittered, random};
+use crate::cluster::client::collection::{ListPage, NamespacedName, WatchEvent, version};
+use crate::cluster::client::pager::ListPager;
+use crate::cluster::client::{ApiError, Cluster};
+use crate::supervise::contained;
+use crate::telemetry::metrics::{CacheMetrics, CacheSize};
+
+/// The timeout for starting a watch.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The timeoutSeconds of a watch. The next one continues where it ended.
+const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
+/// A watch that ends sooner counts as failed.
+const MIN_WATCH: Duration = Duration::from_secs(1);
+/// Without a successful list or watch for this long, the cache becomes unknown.
+const STALE_AFTER: Duration = Duration::from_secs(60);
+/// A watch without an event for this long may be a dead connection: the API server sends a bookmark about every minute.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(150);
+/// The channel capacity for added objects. A slower receiver must check all objects.
+const ADDITIONS_CAPACITY: usize = 256;
+
+/// The cache of a collection.
+pub(in crate::cluster) struct Cache<K> {
+    /// The kind of its objects.
+    pub(in crate::cluster) kind: &'static str,
+    /// Its API path, and an optional selector.
+    address: String,
+    selector: &'static str,
+    held: RwLock<CacheState<K>>,
+    /// When the last event was received.
+    last_event: Mutex<Instant>,
+    listed: CancellationToken,
+    additions: broadcast::Sender<Box<str>>,
+    observers: ObserverSlot,
+    metrics: CacheMetrics,
+}
+
+impl<K: Summarize> Cache<K> {
+    pub(in crate::cluster) fn new(
+        kind: &'static str,
+        address: String,
+        selector: &'static str,
+        metrics: &CacheMetrics,
+    ) -> Self {
+        metrics.is(kind, CacheSize::Unknown);
+        let (held, listed, additions) =
+            (RwLock::default(), CancellationToken::new(), broadcast::Sender::new(ADDITIONS_CAPACITY));
+        let (last_event, observers) = (Mutex::new(Instant::now()), ObserverSlot::default());
+        Self { kind, address, selector, held, last_event, listed, additions, observers, metrics: metrics.clone() }
+    }
+
+    /// Sets the observer of every watch event.
+    pub(in crate::cluster) fn with_observer(self, observers: &ObserverSlot) -> Self {
+        Self { observers: observers.clone(), ..self }
+    }
+
+    /// The current state.
+    pub(in crate::cluster) fn state(&self) -> RwLockReadGuard<'_, CacheState<K>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The current state, if the watch is alive: an event or a bookmark was received recently.
+    pub(in crate::cluster) fn fresh_state(&self) -> Option<RwLockReadGuard<'_, CacheState<K>>> {
+        let last_event = *self.last_event.lock().unwrap_or_else(PoisonError::into_inner);
+        (last_event.elapsed() < IDLE_TIMEOUT).then(|| self.state())
+    }
+
+    fn mark_alive(&self) {
+        *self.last_event.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Waits until the first list is complete, or the kind is found not to be installed.
+    pub(in crate::cluster) async fn listed(&self) {
+        self.listed.cancelled().await;
+    }
+
+    /// The names of objects that are added from now on.
+    pub(in crate::cluster) fn additions(&self) -> broadcast::Receiver<Box<str>> {
+        self.additions.subscribe()
+    }
+
+    /// Lists and watches the collection continuously.
+    pub(in crate::cluster) async fn follow(&self, cluster: &Cluster) {
+        let _followed = ResetOnDrop(self);
+        let mut attempts = Attempts { failures: 0, last_event: Instant::now() };
+        let mut logged = LoggedObjects::default();
+        loop {
+            let pause = match self.list_and_watch(cluster, &mut attempts, &mut logged).await {
+                Ok(pause) => jittered(pause, random()),
+                Err(failed) => {
+                    if attempts.failures == 0 {
+                        warn!(kind = self.kind, error = %failed, "list or watch failed, retrying");
+                    } else {
+                        debug!(kind = self.kind, error = %failed, "list or watch failed again");
+                    }
+                    if attempts.last_event.elapsed() >= STALE_AFTER && !self.state().is_unknown() {
+                        warn!(kind = self.kind, error = %failed, "no successful list or watch for 60 s; treating the cache as unknown");
+                        self.take(CacheState::Unknown);
+                    }
+                    let pause = backoff(attempts.failures, random());
+                    attempts.failures = attempts.failures.saturating_add(1);
+                    pause
+                }
+            };
+            sleep(pause).await;
+        }
+    }
+
+    /// Lists and watches until either fails or a new list is due; returns the pause before it.
+    async fn list_and_watch(
+        &self,
+        cluster: &Cluster,
+        attempts: &mut Attempts,
+        logged: &mut LoggedObjects,
+    ) -> Result<Duration, ApiError> {
+        let listed = self.list(cluster, logged).await?;
+        attempts.last_event = Instant::now();
+        let Some((kept, mut version)) = listed else {
+            if !matches!(*self.state(), CacheState::NotInstalled) {
+                info!(kind = self.kind, "kind is not installed; checking again at intervals");
+            }
+            self.take(CacheState::NotInstalled);
+            attempts.failures = 0;
+            return Ok(MAX_BACKOFF);
+        };
+        if attempts.failures > 0 || !matches!(*self.state(), CacheState::Known(_)) {
+            info!(kind = self.kind, objects = kept.count(), "listed");
+        }
+        self.take(CacheState::Known(kept));
+        loop {
+            let began = Instant::now();
+            let ended = self.watch(cluster, version, logged).await;
+            // Only now it is known to work: with permission to list but not to watch, it must not list in a loop.
+            let has_worked = began.elapsed() >= MIN_WATCH;
+            if has_worked {
+                *attempts = Attempts { failures: 0, last_event: Instant::now() };
+            }
+            version = match ended? {
+                Some(version) if has_worked => version,
+                None if has_worked => return Ok(MIN_BACKOFF),
+                Some(_) | None => return Err(ApiError::Ended),
+            };
+        }
+    }
+
+    async fn list(&self, cluster: &Cluster, logged: &mut LoggedObjects) -> Result<Option<(K, String)>, ApiError> {
+        let (mut kept, mut version) = (K::default(), None);
+        let mut pages = ListPager::of(&self.address, self.selector);
+        while let Some(text) = pages.next(cluster).await? {
+            let page = ListPage::read(&text)?;
+            for object in &page.objects {
+                self.keep(&mut kept, object, logged);
+            }
+            version = Some(page.version.to_string());
+            pages.after(&page);
+        }
+        Ok(version.map(|version| (kept, version)))
+    }
+
+    /// Watches until the end; returns the resourceVersion to continue from, or `None` if it expired.
+    async fn watch(
+        &self,
+        cluster: &Cluster,
+        mut since: String,
+        logged: &mut LoggedObjects,
+    ) -> Result<Option<String>, ApiError> {
+        let path = format!(
+            "{}?watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={since}{}",
+            self.address,
+            WATCH_TIMEOUT.as_secs(),
+            self.selector
+        );
+        // Some servers compress each event as its own stream, which the client cannot read.
+        let request = Request::get(path).header(ACCEPT_ENCODING, "identity").body(Vec::new())?;
+        let stream =
+            timeout(RESPONSE_TIMEOUT, cluster.client.request_stream(request)).await.map_err(|_| ApiError::Silent)?;
+        let stream = match stream {
+            Err(kube::Error::Api(status)) if status.code == 410 => return Ok(None),
+            stream => stream.map_err(|error| ApiError::Request(Box::new(error)))?,
+        };
+        let mut lines = Box::pin(stream).lines();
+        loop {
+            // The server ends the watch long before; otherwise the connection is dead.
+            let line = timeout(WATCH_TIMEOUT + RESPONSE_TIMEOUT, lines.next()).await.map_err(|_| ApiError::Silent)?;
+            let Some(line) = line else { return Ok(Some(since)) };
+            let line = line.map_err(|_| ApiError::Ended)?;
+            self.mark_alive();
+            let next = contained(|| self.event(&line, logged)).unwrap_or_else(|panicked| {
+                let id = contained(|| NamespacedName::of_event(&line)).ok().flatten();
+                self.skip(id.as_ref(), &panicked, logged);
+                Ok(WatchProgress::On(None))
+            });
+            match next? {
+                WatchProgress::On(version) => since = version.unwrap_or(since),
+                WatchProgress::Expired => return Ok(None),
+            }
+        }
+    }
+
+    /// Handles one watch event.
+    fn event(&self, line: &str, logged: &mut LoggedObjects) -> Result<WatchProgress, ApiError> {
+        let object = match WatchEvent::read(line)? {
+            WatchEvent::Applied(object) => {
+                if self.change(|kept| self.keep(kept, object, logged)) {
+                    self.notify_added(object);
+                }
+                self.observers.on_applied(self.kind, object);
+                object
+            }
+            WatchEvent::Deleted(object) => {
+                if let Some(id) = NamespacedName::of(object) {
+                    self.change(|kept| kept.remove(&id));
+                }
+                self.observers.on_deleted(self.kind, object);
+                object
+            }
+            WatchEvent::Bookmark(object) => object,
+            WatchEvent::Ended(410) => return Ok(WatchProgress::Expired),
+            WatchEvent::Ended(_) => return Err(ApiError::Ended),
+        };
+        Ok(WatchProgress::On(version(object)))
+    }
+
+    /// Stores the summary of an object. An unreadable object is skipped, and its previous summary removed.
+    fn keep(&self, kept: &mut K, object: &str, logged: &mut LoggedObjects) {
+        let id = NamespacedName::of(object);
+        // One object must not stop the watch in every replica.
+        let problem = match (&id, contained(|| K::read(object))) {
+            (Some(id), Ok(Some(fact))) => return kept.put(id, fact),
+            (_, Ok(_)) => "unexpected content for its kind".to_owned(),
+            (_, Err(panicked)) => panicked.to_string(),
+        };
+        self.skip(id.as_ref(), &problem, logged);
+        if let Some(id) = &id {
+            kept.remove(id);
+        }
+    }
+
+    /// Skips an object: counted, and logged once.
+    fn skip(&self, id: Option<&NamespacedName<'_>>, problem: &dyn std::fmt::Display, logged: &mut LoggedObjects) {
+        self.metrics.skipped(self.kind);
+        let name = id.map(NamespacedName::key).unwrap_or_default();
+        if logged.is_new(&name) {
+            warn!(kind = self.kind, name = &*name, %problem, "failed to read an object, skipping it");
+        }
+    }
+
+    /// Applies a change; returns whether the number of objects grew.
+    fn change(&self, change: impl FnOnce(&mut K)) -> bool {
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let CacheState::Known(kept) = &mut *held else { return false };
+        let before = kept.count();
+        change(kept);
+        self.metrics.is(self.kind, CacheSize::Known(kept.count()));
+        kept.count() > before
+    }
+
+    /// Notifies receivers of an added object.
+    fn notify_added(&self, object: &str) {
+        if self.additions.receiver_count() > 0
+            && let Some(id) = NamespacedName::of(object)
+        {
+            // It is fine if the last receiver was just dropped.
+            let _ = self.additions.send(id.name.as_ref().into());
+        }
+    }
+
+    /// Replaces the state.
+    pub(in crate::cluster) fn take(&self, new: CacheState<K>) {
+        let state = match &new {
+            CacheState::Unknown => CacheSize::Unknown,
+            CacheState::NotInstalled => CacheSize::Known(0),
+            CacheState::Known(kept) => CacheSize::Known(kept.count()),
+        };
+        let old = {
+            let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *held, new)
+        };
+        // Drop the old state outside of the lock: it may be large.
+        drop(old);
+        self.mark_alive();
+        self.metrics.is(self.kind, state);
+        if state != CacheSize::Unknown {
+            self.listed.cancel();
+        }
+    }
+}
+
+/// How a watch continues after an event.
+enum WatchProgress {
+    /// Continue from that resourceVersion, or from the previous one if the event had none.
+    On(Option<String>),
+    /// The resourceVersion expired: relist.
+    Expired,
+}
+
+/// Resets the cache to unknown when its task ends.
+struct ResetOnDrop<'c, K: Summarize>(&'c Cache<K>);
+
+impl<K: Summarize> Drop for ResetOnDrop<'_, K> {
+    fn drop(&mut self) {
+        self.0.take(CacheState::Unknown);
+    }
+}
+
+/// The state of the retries.
+#[derive(Debug)]
+struct Attempts {
+    /// Failures since the last successful watch.
+    failures: u32,
+    /// When the API server last responded.
+    last_event: Instant,
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Puts objects, given as text, into a new cache.
+    pub(in crate::cluster) fn kept<K: Summarize>(objects: &[String]) -> K {
+        let mut kept = K::default();
+        put(&mut kept, objects);
+        kept
+    }
+
+    pub(in crate::cluster) fn put<K: Summarize>(kept: &mut K, objects: &[String]) {
+        for object in objects {
+            kept.put(&NamespacedName::of(object).unwrap(), K::read(object).unwrap());
+        }
+    }
+
+    #[test]
+    fn unreadable_object_is_skipped_and_counted() {
+        #[derive(Default)]
+        struct Sizes(std::collections::BTreeMap<Box<str>, usize>);
+        impl Summarize for Sizes {
+            type Summarized = usize;
+            fn read(object: &str) -> Option<usize> {
+                (!object.contains("odd")).then_some(object.len())
+            }
+            fn put(&mut self, id: &NamespacedName<'_>, fact: usize) {
+                self.0.insert(id.key(), fact);
+            }
+            fn remove(&mut self, id: &NamespacedName<'_>) {
+                self.0.remove(&id.key());
+            }
+            fn count(&self) -> usize {
+                self.0.len()
+            }
+        }
+        let metrics = crate::telemetry::Metrics::default();
+        let cache = Cache::<Sizes>::new("Thing", "/things".to_owned(), "", &metrics.caches);
+        let (mut kept, mut logged) = (Sizes::default(), LoggedObjects::default());
+        let named = |name: &str, rest: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":"{rest}"}}"#);
+        for object in [named("a", ""), named("b", "odd"), "5".to_owned(), "{}".to_owned(), named("c", "")] {
+            cache.keep(&mut kept, &object, &mut logged);
+        }
+        assert_eq!(kept.0.keys().map(|key| &**key).collect::<Vec<_>>(), ["/a", "/c"]);
+        // Its previous summary is removed.
+        cache.keep(&mut kept, &named("a", "odd"), &mut logged);
+        cache.keep(&mut kept, &named("b", "odd"), &mut logged);
+        assert_eq!(kept.0.keys().map(|key| &**key).collect::<Vec<_>>(), ["/c"]);
+        let text = metrics.text();
+        assert!(text.contains("nadmit_cache_skipped_total{kind=\"Thing\"} 5\n"), "{text}");
+        // Each is logged once; those without a name once together.
+        assert_eq!(logged.0.len(), 3);
+        assert!(cache.state().is_unknown() && text.contains("nadmit_cache_ready{kind=\"Thing\"} 0\n"), "{text}");
+        cache.take(CacheState::Known(kept));
+        assert!(metrics.text().contains("nadmit_cache_ready{kind=\"Thing\"} 1\n"));
+        assert!(metrics.text().contains("nadmit_cache_objects{kind=\"Thing\"} 1\n"));
+        assert!(cache.listed.is_cancelled());
+    }
+}

@@ -1,0 +1,275 @@
+//! Requests to an API server: who is asked, what came of it, lists page by page.
+
+pub(in crate::cluster) mod backoff;
+pub(in crate::cluster) mod collection;
+pub(in crate::cluster) mod pager;
+pub(in crate::cluster) mod permissions;
+
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::AsyncReadExt;
+use http::header::CONTENT_TYPE;
+use http::{Request, StatusCode};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+pub use crate::deploy::ServiceRef;
+
+/// The connect timeout; requests have the deadline of the review they are made for.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The maximum response size. An object has less than half of this; lists are then fetched in smaller pages.
+const MAX_RESPONSE_BYTES: usize = 4 << 20;
+/// How many reviews may read from the API server at once. Each read takes a few milliseconds.
+const MAX_LIVE_READS: usize = 4;
+
+/// Why no client could be created.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The kubeconfig cannot be used.
+    #[error("cannot use the kubeconfig: {0}")]
+    Kubeconfig(Box<kube::config::KubeconfigError>),
+    /// The pod has no service account.
+    #[error("cannot use the pod's service account")]
+    Pod(#[source] Box<kube::config::InClusterError>),
+    /// No client could be made.
+    #[error("cannot create a client for the API server")]
+    Client(#[source] Box<kube::Error>),
+}
+
+/// Why a request to the API server failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// No response, or an error response.
+    #[error("request to the API server failed: {0}")]
+    Request(#[source] Box<kube::Error>),
+    /// A required permission is missing.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The path is invalid.
+    #[error("invalid API path: {0}")]
+    Address(#[from] http::Error),
+    /// Unexpected response.
+    #[error("unexpected response from the API server")]
+    Unexpected,
+    /// The resourceVersion is missing.
+    #[error("refusing to replace an object without its resourceVersion")]
+    Blind,
+    /// The response is too large.
+    #[error("the API server's response is larger than {} MiB", MAX_RESPONSE_BYTES >> 20)]
+    TooLarge,
+    /// The response was interrupted.
+    #[error("cannot read the API server's response: {0}")]
+    Broken(#[source] std::io::Error),
+    /// The operator is not discovered yet.
+    #[error("the operator is not discovered yet")]
+    NotDiscovered,
+    /// Timeout.
+    #[error("the API server did not respond before the deadline")]
+    Silent,
+    /// The watch ended.
+    #[error("the API server ended the watch")]
+    Ended,
+}
+
+impl ApiError {
+    /// Whether a permission is missing.
+    pub(in crate::cluster) fn is_forbidden(&self) -> bool {
+        let Self::Request(error) = self else { return false };
+        matches!(&**error, kube::Error::Api(status) if status.code == 403)
+    }
+}
+
+impl ServiceRef {
+    /// The pod's own namespace; the default one outside of a pod.
+    pub fn pod_namespace() -> String {
+        let of_account = std::fs::read_to_string("/var/run/secrets/kubernetes.io/serviceaccount/namespace");
+        of_account.map_or_else(|_| "nadmit".to_owned(), |text| text.trim().to_owned())
+    }
+}
+
+/// An API server.
+#[derive(Clone)]
+pub struct Cluster {
+    pub(in crate::cluster) client: kube::Client,
+    /// Limits concurrent reads for reviews: their size is controlled by the author of the object.
+    pub(in crate::cluster) live_reads: Arc<Semaphore>,
+}
+
+impl Cluster {
+    /// Connects with a kubeconfig.
+    pub async fn by_kubeconfig(path: &Path) -> Result<Self, ClusterError> {
+        Self::by_context(Kubeconfig::read_from(path).map_err(unusable)?, None).await
+    }
+
+    /// Connects with the given kubeconfig or those kubectl would use, and the given or current context; `None` without a
+    /// kubeconfig.
+    pub async fn by_kubeconfigs(path: Option<&Path>, context: Option<&str>) -> Result<Option<Self>, ClusterError> {
+        let usual = || std::env::home_dir().map(|home| home.join(".kube/config")).filter(|path| path.exists());
+        let kubeconfig = match path {
+            Some(path) => Some(Kubeconfig::read_from(path).map_err(unusable)?),
+            None => match Kubeconfig::from_env().map_err(unusable)? {
+                Some(kubeconfig) => Some(kubeconfig),
+                None => usual().map(Kubeconfig::read_from).transpose().map_err(unusable)?,
+            },
+        };
+        match kubeconfig {
+            Some(kubeconfig) => Self::by_context(kubeconfig, context).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn by_context(kubeconfig: Kubeconfig, context: Option<&str>) -> Result<Self, ClusterError> {
+        let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+        Self::new(Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(unusable)?)
+    }
+
+    /// Connects with the pod's service account; `None` outside of a pod.
+    pub fn by_pod() -> Result<Option<Self>, ClusterError> {
+        if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
+            return Ok(None);
+        }
+        let config = Config::incluster().map_err(|source| ClusterError::Pod(Box::new(source)))?;
+        Self::new(config).map(Some)
+    }
+
+    fn new(mut config: Config) -> Result<Self, ClusterError> {
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        let client = kube::Client::try_from(config).map_err(|source| ClusterError::Client(Box::new(source)))?;
+        Ok(Self { client, live_reads: Arc::new(Semaphore::new(MAX_LIVE_READS)) })
+    }
+
+    /// The text of an object or a list; `None` if it or its kind does not exist.
+    pub(in crate::cluster) async fn get(&self, path: &str) -> Result<Option<String>, ApiError> {
+        match self.send(Request::get(path).body(Vec::new())?).await? {
+            ApiResponse::Yes(text) => Ok(Some(text)),
+            ApiResponse::Not(StatusCode::NOT_FOUND, _) => Ok(None),
+            ApiResponse::Not(_, error) => Err(ApiError::Request(error)),
+        }
+    }
+
+    /// The object at a path; `None` if it does not exist.
+    pub(crate) async fn read(&self, path: &str) -> Result<Option<Value>, ApiError> {
+        self.get(path).await?.map(|text| object(&text)).transpose()
+    }
+
+    /// Creates an object in a collection. It may already exist.
+    pub(crate) async fn create(&self, path: &str, object: &Value) -> Result<WriteResult, ApiError> {
+        self.write(Request::post(path), object).await
+    }
+
+    /// Replaces an object. It must carry the resourceVersion that was read: nothing is overwritten blindly.
+    pub(crate) async fn replace(&self, path: &str, object: &Value) -> Result<WriteResult, ApiError> {
+        if object.pointer("/metadata/resourceVersion").and_then(Value::as_str).is_none_or(str::is_empty) {
+            return Err(ApiError::Blind);
+        }
+        self.write(Request::put(path), object).await
+    }
+
+    /// Deletes an object, if it exists.
+    pub(crate) async fn delete(&self, path: &str) -> Result<(), ApiError> {
+        match self.send(Request::delete(path).body(Vec::new())?).await? {
+            ApiResponse::Yes(_) | ApiResponse::Not(StatusCode::NOT_FOUND, _) => Ok(()),
+            ApiResponse::Not(_, error) => Err(ApiError::Request(error)),
+        }
+    }
+
+    /// The message with which a dry run is denied, if it is: by an admission webhook (also an unreachable one), a policy, a quota
+    /// or the schema. A missing permission does not count, nor a webhook that does not support dry runs.
+    pub(in crate::cluster) async fn dry_run_error(&self, path: &str, object: String) -> Option<String> {
+        let request = Request::post(path).header(CONTENT_TYPE, "application/json").body(object.into_bytes()).ok()?;
+        let ApiResponse::Not(code, error) = self.send(request).await.ok()? else { return None };
+        let kube::Error::Api(status) = *error else { return None };
+        let may_not = code == StatusCode::FORBIDDEN && status.message.contains(" cannot create resource ");
+        if code == StatusCode::INTERNAL_SERVER_ERROR && status.message.contains("failed calling webhook") {
+            return Some(status.message);
+        }
+        let is_refusal = code.is_client_error()
+            && !may_not
+            && !status.message.contains("does not support dry run")
+            && !matches!(
+                code,
+                StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS
+            );
+        is_refusal.then_some(status.message)
+    }
+
+    /// Deletes an object if its resourceVersion is unchanged; returns whether it is deleted.
+    pub(crate) async fn delete_unchanged(&self, path: &str, version: &str) -> Result<bool, ApiError> {
+        let options = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": { "resourceVersion": version },
+        });
+        let request = Request::delete(path).header(CONTENT_TYPE, "application/json");
+        match self.send(request.body(options.to_string().into_bytes())?).await? {
+            ApiResponse::Yes(_) | ApiResponse::Not(StatusCode::NOT_FOUND, _) => Ok(true),
+            ApiResponse::Not(StatusCode::CONFLICT, _) => Ok(false),
+            ApiResponse::Not(_, error) => Err(ApiError::Request(error)),
+        }
+    }
+
+    async fn write(&self, request: http::request::Builder, written: &Value) -> Result<WriteResult, ApiError> {
+        let request = request.header(CONTENT_TYPE, "application/json").body(written.to_string().into_bytes())?;
+        match self.send(request).await? {
+            ApiResponse::Yes(text) => Ok(WriteResult::Stored(object(&text)?)),
+            // A deleted object counts as changed.
+            ApiResponse::Not(StatusCode::CONFLICT | StatusCode::NOT_FOUND, _) => Ok(WriteResult::Changed),
+            ApiResponse::Not(_, error) => Err(ApiError::Request(error)),
+        }
+    }
+
+    async fn send(&self, request: Request<Vec<u8>>) -> Result<ApiResponse, ApiError> {
+        match self.client.request_stream(request).await {
+            Ok(answer) => {
+                let mut text = String::new();
+                let mut answer = pin!(answer.take(MAX_RESPONSE_BYTES as u64 + 1));
+                answer.read_to_string(&mut text).await.map_err(ApiError::Broken)?;
+                if text.len() > MAX_RESPONSE_BYTES { Err(ApiError::TooLarge) } else { Ok(ApiResponse::Yes(text)) }
+            }
+            Err(kube::Error::Api(status)) => {
+                let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                Ok(ApiResponse::Not(code, Box::new(kube::Error::Api(status))))
+            }
+            Err(error) => Err(ApiError::Request(Box::new(error))),
+        }
+    }
+}
+
+/// The response of the API server.
+enum ApiResponse {
+    Yes(String),
+    Not(StatusCode, Box<kube::Error>),
+}
+
+/// The result of a write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum WriteResult {
+    /// Stored, with the stored object.
+    Stored(Value),
+    /// Conflict: read again.
+    Changed,
+}
+
+/// The message includes the file and all causes.
+fn unusable(error: kube::config::KubeconfigError) -> ClusterError {
+    ClusterError::Kubeconfig(Box::new(error))
+}
+
+pub(in crate::cluster) fn object(text: &str) -> Result<Value, ApiError> {
+    serde_json::from_str(text).map_err(|_| ApiError::Unexpected)
+}
+
+/// A metadata field as text; empty if absent.
+pub(in crate::cluster) fn meta_text<'v>(stored: &'v Value, key: &str) -> &'v str {
+    stored.get("metadata").and_then(|meta| meta.get(key)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The API path of an object. Names from the API server are safe; others must go through `segment` first.
+pub(in crate::cluster) fn address(group: &str, plural: &str, namespace: &str, name: &str) -> String {
+    format!("/apis/{group}/v1/namespaces/{namespace}/{plural}/{name}")
+}

@@ -1,0 +1,336 @@
+//! Keeps nadmit registered: fills in both webhook configurations, which the manifests create, and restores them. The parameters
+//! of the backstop are annotations of the validating one.
+//!
+//! Every replica does this without a leader, because they all write the same. Nothing is written if nothing differs. A deleted
+//! configuration stays deleted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tracing::{info, warn};
+
+use crate::cluster::cache::Caches;
+use crate::cluster::cache::facts::today;
+use crate::cluster::client::{ApiError, Cluster, WriteResult};
+use crate::cluster::identity::ca_bundle;
+pub use crate::cluster::identity::ca_bundle::follow;
+use crate::cluster::identity::probe::{ProbeError, probe};
+use crate::cluster::identity::token::TokenPaths;
+use crate::cluster::identity::webhook_paths::{RegisteredPaths, TokenChoice, TokenRollout, choose};
+use crate::deploy::backstop::Parameters;
+use crate::deploy::webhooks::{Address, Phase, configuration};
+use crate::deploy::{NAME, set};
+use crate::policy::Policy;
+use crate::telemetry::metrics::Registered;
+use crate::tls::token::Token;
+
+/// The interval between two reconciles.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The timeout of one reconcile.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a larger bundle is kept. Another replica may already know a new CA and serve a certificate of it once the bundle is
+/// registered: removing it would make the API server distrust that replica.
+const BUNDLE_GRACE: Duration = Duration::from_secs(20);
+
+/// Why the registration failed.
+#[derive(Debug, thiserror::Error)]
+enum RegistrationError {
+    #[error("nadmit is not reachable yet, not registering: {0}")]
+    Unreachable(#[from] ProbeError),
+    #[error(transparent)]
+    Failed(#[from] ApiError),
+    #[error("the {0} `{NAME}` was deleted; apply nadmit's manifests again to restore it")]
+    Deleted(&'static str),
+    #[error("conflicting writes of the webhook configurations")]
+    Contended,
+    #[error("the API server did not answer in time")]
+    Late,
+}
+
+/// The inputs of the registration.
+pub struct Registration {
+    /// Where.
+    pub cluster: Cluster,
+    /// How the API server reaches nadmit.
+    pub address: Address,
+    /// The CA bundle for the certificates of all replicas: PEM, empty until known.
+    pub bundle: watch::Receiver<String>,
+    /// The bundle that all entries carry.
+    pub registered: watch::Sender<Option<String>>,
+    /// The tokens of the paths.
+    pub tokens: TokenPaths,
+    /// The metric of the registration.
+    pub metric: Registered,
+    /// The caches: exempt namespaces, and whether there is an SR-IOV DRA driver.
+    pub caches: Arc<Caches>,
+}
+
+impl Registration {
+    /// Registers nadmit once it is ready and reachable, and keeps it registered.
+    pub async fn run(mut self, is_ready: impl Fn() -> bool, policy: impl Fn() -> Arc<Policy>) {
+        let mut keeper = RegistrationState::default();
+        let mut trouble = String::new();
+        let mut ticks = interval(INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut is_fed, mut has_tokens) = (true, true);
+        // However this task ends, the metric must not stay at 1.
+        let shown = UnregisterOnDrop(self.metric.clone());
+        shown.0.is(false);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                changed = self.bundle.changed(), if is_fed => is_fed = changed.is_ok(),
+                changed = self.tokens.registrable.changed(), if has_tokens => has_tokens = changed.is_ok(),
+            }
+            if let Some(exempt) = self.caches.exempt_namespaces() {
+                self.metric.exempt_namespaces(exempt);
+            }
+            let own = self.bundle.borrow_and_update().clone();
+            if own.is_empty() || !is_ready() {
+                continue;
+            }
+            let policy = policy();
+            let look = timeout(REQUEST_TIMEOUT, keeper.reconcile(&self, &own, &policy));
+            let problem = match look.await.unwrap_or(Err(RegistrationError::Late)) {
+                Ok(look) => {
+                    let carried = Some(look.bundle);
+                    self.registered.send_if_modified(|known| {
+                        let is_new = *known != carried;
+                        *known = carried;
+                        is_new
+                    });
+                    look.deleted.map_or_else(String::new, |phase| RegistrationError::Deleted(phase.kind()).to_string())
+                }
+                Err(error) => error.to_string(),
+            };
+            shown.0.is(problem.is_empty());
+            // The same problem is logged once.
+            if problem != trouble && !problem.is_empty() {
+                warn!(problem, "failed to register webhooks, retrying");
+            }
+            trouble = problem;
+        }
+    }
+}
+
+impl Registration {
+    /// How the API server reaches nadmit, with that token.
+    fn with_token(&self, token: Option<&Token>) -> Address {
+        Address { token: token.map(|token| token.text().to_owned()), ..self.address.clone() }
+    }
+}
+
+/// Resets the metric when the task ends.
+struct UnregisterOnDrop(Registered);
+
+impl Drop for UnregisterOnDrop {
+    fn drop(&mut self) {
+        self.0.is(false);
+    }
+}
+
+/// The state between two reconciles.
+#[derive(Default)]
+struct RegistrationState {
+    /// The bundle with which nadmit was reached.
+    probed: Option<String>,
+    /// Since when the stored bundle is larger than ours.
+    more_since: Option<Instant>,
+    /// The token that a replica behind the Service is known to accept.
+    probed_token: Option<Token>,
+    rollout: TokenRollout,
+    /// Whether the policy is too large for the parameters of the backstop; logged once.
+    is_too_large: bool,
+}
+
+/// The result of a reconcile.
+struct RegistrationStatus {
+    /// The bundle in all existing configurations.
+    bundle: String,
+    /// A configuration that does not exist.
+    deleted: Option<Phase>,
+}
+
+impl RegistrationState {
+    /// Reads both configurations and restores what differs.
+    async fn reconcile(
+        &mut self,
+        to: &Registration,
+        own: &str,
+        policy: &Policy,
+    ) -> Result<RegistrationStatus, RegistrationError> {
+        if self.probed.as_deref() != Some(own) {
+            probe(&to.address, own).await?;
+            self.probed = Some(own.to_owned());
+        }
+        let parameters = self.parameters(to, policy);
+        for _ in 0..5 {
+            let mut stored = Vec::new();
+            for phase in Phase::ALL {
+                let found = to.cluster.read(&format!("{}/{NAME}", phase.collection())).await?;
+                to.metric.configuration(phase.kind(), found.is_some());
+                stored.push(found);
+            }
+            let deleted =
+                Phase::ALL.into_iter().zip(&stored).find_map(|(phase, stored)| stored.is_none().then_some(phase));
+            let bundle = self.choose(registered_bundle(&stored), own, Instant::now());
+            let paths = RegisteredPaths::of(&stored);
+            let is_plain = self.rollout.accepts_plain(&paths, Instant::now(), to.tokens.settle);
+            let tokens = self.rollout.registered_tokens(&paths, Instant::now(), to.tokens.settle);
+            to.tokens.accepted.registered(tokens, is_plain);
+            let token = self.choose_token(to, &paths, own).await?;
+            let address = to.with_token(token.as_ref());
+            let mut is_done = true;
+            for (phase, stored) in Phase::ALL.into_iter().zip(stored) {
+                let Some(stored) = stored else { continue };
+                let mut wanted = configuration(phase, &address, policy, &bundle);
+                if let (Phase::Validating, Some(parameters)) = (phase, &parameters) {
+                    annotate(&mut wanted, parameters);
+                }
+                is_done &= fix(&to.cluster, phase, stored, &wanted).await?;
+            }
+            if is_done {
+                to.tokens.registered.send_if_modified(|known| {
+                    let is_new = *known != token;
+                    *known = token;
+                    is_new
+                });
+                return Ok(RegistrationStatus { bundle, deleted });
+            }
+        }
+        Err(RegistrationError::Contended)
+    }
+
+    /// The token to register, given the one that is; `None` while replicas of a version before tokens are still asked.
+    async fn choose_token(
+        &mut self,
+        to: &Registration,
+        paths: &RegisteredPaths,
+        bundle: &str,
+    ) -> Result<Option<Token>, RegistrationError> {
+        let own = to.tokens.registrable.borrow().clone();
+        match choose(paths, &own) {
+            TokenChoice::Keep(token) => Ok(token),
+            TokenChoice::Change(token) => {
+                if self.probed_token.as_ref() != Some(&token) {
+                    probe(&to.with_token(Some(&token)), bundle).await?;
+                    self.probed_token = Some(token.clone());
+                }
+                Ok(Some(token))
+            }
+            TokenChoice::Upgrade(token) => {
+                let is_known = probe(&to.with_token(Some(&token)), bundle).await.is_ok();
+                let is_complete = self.rollout.is_complete(is_known, Instant::now(), to.tokens.settle);
+                Ok(is_complete.then_some(token))
+            }
+        }
+    }
+
+    /// The parameters of the backstop; `None` while it is unknown whether there is a DRA driver: then they are left unchanged.
+    fn parameters(&mut self, to: &Registration, policy: &Policy) -> Option<Parameters> {
+        let parameters = Parameters::of(policy, today(), to.caches.has_sriov_device_class()?);
+        if !parameters.fits && !std::mem::replace(&mut self.is_too_large, true) {
+            warn!("policy is too large for the backstop parameters; the backstop denies nothing");
+        }
+        self.is_too_large = !parameters.fits;
+        Some(parameters)
+    }
+
+    /// The bundle to register, given the one that is.
+    fn choose(&mut self, stored: Option<String>, own: &str, now: Instant) -> String {
+        let Some(more) = stored.filter(|stored| ca_bundle::is_more(stored, own)) else {
+            self.more_since = None;
+            return own.to_owned();
+        };
+        let since = *self.more_since.get_or_insert(now);
+        if now.duration_since(since) < BUNDLE_GRACE { more } else { own.to_owned() }
+    }
+}
+
+/// Adds the parameters of the backstop to a configuration.
+fn annotate(wanted: &mut Value, parameters: &Parameters) {
+    let annotations =
+        parameters.annotations.iter().map(|(key, value)| ((*key).to_owned(), Value::from(value.as_str())));
+    if let Some(metadata) = wanted.get_mut("metadata") {
+        set(metadata, "annotations", Value::Object(annotations.collect()));
+    }
+}
+
+/// Writes a configuration if it differs; whether it is as wanted now.
+async fn fix(cluster: &Cluster, phase: Phase, stored: Value, wanted: &Value) -> Result<bool, RegistrationError> {
+    if is_as_wanted(&stored, wanted) {
+        return Ok(true);
+    }
+    let path = format!("{}/{NAME}", phase.collection());
+    let is_stored = matches!(cluster.replace(&path, &fixed(stored, wanted)).await?, WriteResult::Stored(_));
+    if is_stored {
+        info!(kind = phase.kind(), "registered");
+    }
+    Ok(is_stored)
+}
+
+/// The metadata maps in which nadmit owns some keys.
+const SHARED_METADATA: [&str; 2] = ["labels", "annotations"];
+
+/// Whether the stored configuration is as wanted, ignoring foreign labels and annotations.
+fn is_as_wanted(stored: &Value, wanted: &Value) -> bool {
+    let has_ours = |part: &str| {
+        let pointer = format!("/metadata/{part}");
+        let mut ours = wanted.pointer(&pointer).and_then(Value::as_object).into_iter().flatten();
+        ours.all(|(key, value)| stored.pointer(&pointer).and_then(|all| all.get(key)) == Some(value))
+    };
+    let owners = stored.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    stored.get("webhooks") == wanted.get("webhooks")
+        && SHARED_METADATA.into_iter().all(has_ours)
+        && !owners.into_iter().any(is_old_owner)
+}
+
+/// The stored configuration with our fields restored.
+fn fixed(mut stored: Value, wanted: &Value) -> Value {
+    if let Some(webhooks) = wanted.get("webhooks") {
+        set(&mut stored, "webhooks", webhooks.clone());
+    }
+    let Some(metadata) = stored.get_mut("metadata") else { return stored };
+    if let Some(owners) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) {
+        owners.retain(|owner| !is_old_owner(owner));
+    }
+    for part in SHARED_METADATA {
+        let Some(ours) = wanted.pointer(&format!("/metadata/{part}")).and_then(Value::as_object) else { continue };
+        let mut all = metadata.get(part).filter(|all| all.is_object()).cloned().unwrap_or_else(|| json!({}));
+        for (key, value) in ours {
+            set(&mut all, key, value.clone());
+        }
+        set(metadata, part, all);
+    }
+    stored
+}
+
+/// Version 0.1.0 made its ClusterRole the owner of the configurations. They belong to the manifests now: recreating a ClusterRole
+/// must not delete them, because only an administrator could restore them.
+fn is_old_owner(owner: &Value) -> bool {
+    let is = |key: &str, value: &str| owner.get(key).and_then(Value::as_str) == Some(value);
+    is("kind", "ClusterRole") && is("name", NAME)
+}
+
+/// The bundle in all webhook entries, if it is the same.
+fn registered_bundle(stored: &[Option<Value>]) -> Option<String> {
+    let mut bundles = Vec::new();
+    for configuration in stored.iter().flatten() {
+        for entry in configuration.get("webhooks")?.as_array()? {
+            bundles.push(entry.pointer("/clientConfig/caBundle")?.as_str()?);
+        }
+    }
+    let first = *bundles.first()?;
+    if bundles.iter().any(|bundle| *bundle != first) {
+        return None;
+    }
+    String::from_utf8(BASE64_STANDARD.decode(first).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Tracks changes from the watches between two audits.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::audit::rewrites::{ObjectId, RewriteTracker};
+use crate::cluster::cache::observer::WatchObserver;
+use crate::cluster::client::collection::ObjectKey;
+use crate::output::RewrittenObject;
+use crate::policy::{NetworkFact, Rewrites};
+use crate::resources::{NetworkKind, Object};
+
+/// How long writes count.
+pub(in crate::cluster) const WINDOW: Duration = Duration::from_secs(60);
+/// Beyond this many keys, a full scan is cheaper.
+pub(in crate::cluster) const FULL_SCAN_THRESHOLD: usize = 500;
+
+/// How often an object must be written to be listed.
+const MIN_WRITES: usize = 3;
+
+/// What must be audited again.
+#[derive(Debug, Default)]
+pub(in crate::cluster) struct PendingChanges {
+    /// Keys of changed NADs and networks.
+    pub(in crate::cluster) nad_keys: HashSet<ObjectKey>,
+    /// Namespaces that were created, deleted, or are terminating.
+    pub(in crate::cluster) namespaces: HashSet<Box<str>>,
+    /// Whether a full scan is needed.
+    pub(in crate::cluster) everything: bool,
+}
+
+/// The watch observer of an audit: it records what changed, and how often.
+pub(in crate::cluster) struct ChangeTracker {
+    began: Instant,
+    window: Duration,
+    /// The observed time, once observation has ended.
+    ended: OnceLock<Duration>,
+    news: Mutex<PendingChanges>,
+    watched: Mutex<RewriteTracker>,
+    notify: Notify,
+}
+
+impl ChangeTracker {
+    /// For a continuous audit.
+    pub(in crate::cluster) fn new() -> Self {
+        Self::within(WINDOW)
+    }
+
+    /// With another window.
+    pub(in crate::cluster) fn within(window: Duration) -> Self {
+        let (news, watched) = (Mutex::default(), Mutex::new(RewriteTracker::new(window)));
+        Self { began: Instant::now(), window, ended: OnceLock::new(), news, watched, notify: Notify::new() }
+    }
+
+    /// Stops observing.
+    pub(in crate::cluster) fn stop(&self) {
+        let _ = self.ended.set(self.began.elapsed());
+    }
+
+    fn now(&self) -> Duration {
+        self.ended.get().copied().unwrap_or_else(|| self.began.elapsed())
+    }
+
+    /// The write times of objects that were written repeatedly.
+    pub(in crate::cluster) fn rewritten_objects(&self) -> Vec<RewrittenObject> {
+        let (watched, now) = (locked(&self.watched), self.now());
+        let began = now.saturating_sub(self.window);
+        let of_window = |at: Duration| at.saturating_sub(began).div_duration_f64(self.window).min(1.0);
+        let one = |(place, rewrites): (ObjectId<'_>, Rewrites)| RewrittenObject {
+            kind: place.kind.to_owned(),
+            namespace: place.namespace.to_owned(),
+            name: place.name.to_owned(),
+            managers: rewrites.managers,
+            fields: if rewrites.fields.is_empty() { rewrites.always } else { rewrites.fields },
+            writes: watched
+                .timeline(place)
+                .map(|write| (of_window(write.at), format!("{}: {}", write.writer.manager, write.fields.join(", "))))
+                .collect(),
+        };
+        watched.hot(MIN_WRITES, now).into_iter().map(one).collect()
+    }
+
+    /// Takes the changes since the last call.
+    pub(in crate::cluster) fn take(&self) -> PendingChanges {
+        std::mem::take(&mut *locked(&self.news))
+    }
+
+    /// Waits until something has changed.
+    pub(in crate::cluster) async fn changed(&self) {
+        self.notify.notified().await;
+    }
+
+    /// How often an object was written lately.
+    pub(in crate::cluster) fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
+        locked(&self.watched).rewrites(ObjectId { kind, namespace, name }, self.now())
+    }
+
+    fn record(&self, kind: &str, namespace: &str, name: &str, object: &str) {
+        let mut news = locked(&self.news);
+        match kind {
+            "NetworkAttachmentDefinition" => drop(news.nad_keys.insert((namespace.into(), name.into()))),
+            "Namespace" => drop(news.namespaces.insert(name.into())),
+            kind if NetworkKind::from_kind(kind).is_some() => {
+                if let Ok(Some(Object::Network(network))) = Object::read(object) {
+                    news.nad_keys.insert((NetworkFact::of(&network).target_namespace.into(), name.into()));
+                }
+            }
+            // Node policies affect every network.
+            _ => news.everything = true,
+        }
+        if news.nad_keys.len() > FULL_SCAN_THRESHOLD || news.namespaces.len() > FULL_SCAN_THRESHOLD {
+            *news = PendingChanges { everything: true, ..PendingChanges::default() };
+        }
+        drop(news);
+        self.notify.notify_one();
+    }
+}
+
+impl WatchObserver for ChangeTracker {
+    fn on_applied(&self, kind: &'static str, namespace: &str, name: &str, object: &str) {
+        if kind != "Namespace" {
+            locked(&self.watched).record(ObjectId { kind, namespace, name }, object, self.began.elapsed());
+        }
+        self.record(kind, namespace, name, object);
+    }
+
+    fn on_deleted(&self, kind: &'static str, namespace: &str, name: &str, object: &str) {
+        self.record(kind, namespace, name, object);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(name: &str, target: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","metadata":{{"name":"{name}","namespace":"op"}},
+            "spec":{{"networkNamespace":"{target}"}}}}"#
+        )
+    }
+
+    #[tokio::test]
+    async fn changes_are_taken_once_and_many_trigger_a_full_scan() {
+        let changes = ChangeTracker::new();
+        changes.on_applied("SriovNetwork", "op", "net", &network("net", "apps"));
+        changes.on_applied("NetworkAttachmentDefinition", "apps", "net", "{}");
+        changes.on_deleted("Namespace", "", "gone", "{}");
+        changes.changed().await;
+        let news = changes.take();
+        assert_eq!(news.nad_keys, HashSet::from([("apps".into(), "net".into())]));
+        assert_eq!((news.namespaces.len(), news.everything), (1, false));
+        assert!(changes.take().nad_keys.is_empty());
+        changes.on_applied("SriovNetworkNodePolicy", "op", "p", "{}");
+        assert!(changes.take().everything);
+        for number in 0..=FULL_SCAN_THRESHOLD {
+            changes.on_deleted("NetworkAttachmentDefinition", "apps", &number.to_string(), "{}");
+        }
+        let news = changes.take();
+        assert!(news.everything && news.nad_keys.is_empty());
+    }
+}

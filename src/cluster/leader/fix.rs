@@ -1,0 +1,90 @@
+//! Completes stored NADs on request (`nadmit audit --fix`).
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cluster::cache::live::UncachedCluster;
+use crate::cluster::client::{ApiError, Cluster, WriteResult, address};
+use crate::cluster::leader::completion::CompletionContext;
+use crate::deploy::NAME;
+use crate::policy::{Operators, Policy};
+use crate::resources::{NAD_GROUP, NADS};
+
+/// The interval between two writes: each triggers a reconcile of the operator.
+const WRITE_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A NAD that is to be completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncompleteNad {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Whether a network renders it, so that the operator writes it too.
+    pub is_rendered: bool,
+}
+
+/// The result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FixResult {
+    /// It is complete now.
+    Completed,
+    /// It was already complete, or was deleted.
+    Settled,
+    /// It is left unchanged, and why.
+    Left(&'static str),
+    /// It could not be written, and why.
+    Failed(String),
+}
+
+impl Cluster {
+    /// Whether nadmit's webhook is registered, so that the operator's writes stay complete.
+    pub async fn is_registered(&self) -> Result<bool, ApiError> {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}");
+        let found = self.read(&path).await?;
+        // The manifests create it without entries; nadmit fills them in.
+        let webhooks = found.as_ref().and_then(|found| found.get("webhooks")).and_then(Value::as_array);
+        Ok(webhooks.is_some_and(|webhooks| !webhooks.is_empty()))
+    }
+
+    /// Completes a NAD, read live, with the resourceVersion that was read, through admission. On conflict it is read once more,
+    /// and then left unchanged.
+    pub async fn fix(
+        &self,
+        nad: &IncompleteNad,
+        is_registered: bool,
+        operators: &Operators,
+        policy: &Policy,
+    ) -> FixResult {
+        if nad.is_rendered && !is_registered {
+            return FixResult::Left(
+                "the operator would revert it at once, because nadmit is not registered in this cluster",
+            );
+        }
+        let path = address(NAD_GROUP, NADS, &nad.namespace, &nad.name);
+        let source = UncachedCluster { cluster: self, operators };
+        let completing = CompletionContext { source: &source, cluster: self, policy };
+        for _ in 0..2 {
+            let stored = match self.read(&path).await {
+                Ok(Some(stored)) if !is_deleting(&stored) => stored,
+                Ok(_) => return FixResult::Settled,
+                Err(failed) => return FixResult::Failed(failed.to_string()),
+            };
+            match completing.complete(&stored, &path).await {
+                Ok(None) => return FixResult::Settled,
+                Ok(Some(WriteResult::Stored(_))) => {
+                    tokio::time::sleep(WRITE_INTERVAL).await;
+                    return FixResult::Completed;
+                }
+                Ok(Some(WriteResult::Changed)) => {}
+                Err(error) => return FixResult::Failed(error.to_string()),
+            }
+        }
+        FixResult::Left("conflicting writes")
+    }
+}
+
+fn is_deleting(stored: &Value) -> bool {
+    stored.pointer("/metadata/deletionTimestamp").is_some()
+}

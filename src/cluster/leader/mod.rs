@@ -1,0 +1,13 @@
+//! What one replica does for all: completion of stored objects, the audit, reports and Events.
+
+pub mod audit;
+pub(in crate::cluster) mod changes;
+pub mod completion;
+mod deferred;
+pub mod denial_reports;
+pub mod dry_run;
+pub mod events;
+pub mod fix;
+pub mod full_scan;
+pub mod observe;
+pub mod reports;

@@ -1,0 +1,53 @@
+//! SWAR: checks eight bytes of text at once, because most text needs no special handling.
+
+/// The same byte eight times.
+const fn all(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// How many of these eight bytes precede the first that ends an unescaped run; 8 if none does.
+pub(super) fn plain_in_string(bytes: [u8; 8]) -> usize {
+    let word = u64::from_le_bytes(bytes);
+    // What is subtracted from a byte borrows from its top bit only where the byte is less. A borrow may go on to bytes behind,
+    // but the first one marked is right, and nobody looks at the others.
+    let quote = (word ^ all(b'"')).wrapping_sub(all(1));
+    let backslash = (word ^ all(b'\\')).wrapping_sub(all(1));
+    let control = word.wrapping_sub(all(0x20));
+    first_marked((quote | backslash | control) & !word)
+}
+
+/// The same where only the end of the string is looked for, and the escapes that might hide it.
+pub(super) fn before_quote(bytes: [u8; 8]) -> usize {
+    let word = u64::from_le_bytes(bytes);
+    let quote = (word ^ all(b'"')).wrapping_sub(all(1));
+    let backslash = (word ^ all(b'\\')).wrapping_sub(all(1));
+    first_marked((quote | backslash) & !word)
+}
+
+/// The first byte whose top bit is set.
+fn first_marked(word: u64) -> usize {
+    (word & all(0x80)).trailing_zeros() as usize / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every pair of neighbours: a borrow goes from a byte to the next.
+    #[test]
+    fn agrees_with_bytewise_scan() {
+        for first in 0..=u8::MAX {
+            for second in 0..=u8::MAX {
+                for bytes in [
+                    [first, second, b'a', b'z', 0x80, 0xff, first, second],
+                    [b'!', first, second, b']', b' ', b'#', 0x7f, b'['],
+                ] {
+                    let quote = |byte: &u8| matches!(byte, b'"' | b'\\');
+                    let ends = |byte: &u8| quote(byte) || *byte < 0x20;
+                    assert_eq!(plain_in_string(bytes), bytes.iter().position(ends).unwrap_or(8), "{bytes:?}");
+                    assert_eq!(before_quote(bytes), bytes.iter().position(quote).unwrap_or(8), "{bytes:?}");
+                }
+            }
+        }
+    }
+}

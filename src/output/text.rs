@@ -1,0 +1,62 @@
+//! Texts shared by several formats.
+
+use std::borrow::Cow;
+use std::path::MAIN_SEPARATOR;
+
+use super::JudgedDocument;
+use crate::policy::Finding;
+
+/// The object's name with its namespace in front, where it has one.
+pub(super) fn full_name(judged: &JudgedDocument<'_>) -> String {
+    let name = if judged.name.is_empty() { "(unnamed)" } else { judged.name };
+    if judged.namespace.is_empty() { name.to_owned() } else { format!("{}/{name}", judged.namespace) }
+}
+
+/// The message; in audit mode prefixed with the action that would have been taken.
+pub(super) fn problem(finding: &Finding) -> Cow<'_, str> {
+    match finding.would {
+        Some(action) => Cow::Owned(format!("would {}: {}", action.name(), finding.message)),
+        None => Cow::Borrowed(&finding.message),
+    }
+}
+
+/// The message, and the help on its own line.
+pub(super) fn problem_and_help(finding: &Finding) -> String {
+    let problem = problem(finding);
+    if finding.help.is_empty() { problem.into_owned() } else { format!("{problem}\nhelp: {}", finding.help) }
+}
+
+/// The path of a file with forward slashes and no `./` in front; `None` for the standard input.
+pub(super) fn path(source: &str) -> Option<String> {
+    if source == "-" {
+        return None;
+    }
+    // Where it separates nothing, a backslash is a letter like any other.
+    let path = if MAIN_SEPARATOR == '/' { source.to_owned() } else { source.replace(MAIN_SEPARATOR, "/") };
+    let mut rest = path.as_str();
+    while let Some(below) = rest.strip_prefix("./") {
+        rest = below.trim_start_matches('/');
+    }
+    Some(rest.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_plain() {
+        for (source, want) in [
+            ("-", None),
+            ("a.yaml", Some("a.yaml")),
+            ("./a.yaml", Some("a.yaml")),
+            ("././/a.yaml", Some("a.yaml")),
+            ("../a.yaml", Some("../a.yaml")),
+            ("./.hidden/a.yaml", Some(".hidden/a.yaml")),
+            ("./../a.yaml", Some("../a.yaml")),
+            ("/tmp/a.yaml", Some("/tmp/a.yaml")),
+        ] {
+            assert_eq!(path(source).as_deref(), want, "{source}");
+        }
+    }
+}

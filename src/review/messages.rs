@@ -1,0 +1,209 @@
+//! Findings as text for the writer: the denial, its causes, and the warnings.
+
+use crate::json::unescape;
+use crate::policy::{Action, ExcuseReason, Finding};
+use crate::visible;
+
+/// The maximum length of a warning, as recommended by the API server.
+const WIDTH: usize = 120;
+/// The maximum length of all warnings of a response. The API server truncates all webhooks' warnings beyond 4096 in total.
+const BUDGET: usize = 3000;
+
+/// The field path of a finding in the API server's format: `spec.ipam`, `metadata.annotations[k8s.v1.cni.cncf.io/resourceName]`,
+/// with the place inside a JSON text after a `#`.
+pub(super) fn field(finding: &Finding) -> String {
+    let mut path = String::new();
+    for token in finding.pointer.split('/').skip(1) {
+        let token = unescape(token);
+        let is_plain = token.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
+        match (is_plain, path.is_empty()) {
+            (true, true) => path.push_str(&token),
+            (true, false) => path.extend([".", &token]),
+            (false, _) => path.extend(["[", &token, "]"]),
+        }
+    }
+    match &finding.config {
+        Some(place) if !place.pointer.is_empty() => plain(&format!("{path}#{}", place.pointer)),
+        _ => plain(&path),
+    }
+}
+
+/// A finding with its help, on one line.
+pub(super) fn cause(finding: &Finding) -> String {
+    let label = match (finding.action, finding.would) {
+        (Action::Patch, _) => "Repaired",
+        (_, Some(Action::Patch)) => "The repair",
+        // The mutating webhook was skipped, or its patch was reverted.
+        _ if !finding.repairs.is_empty() => "This repair was not applied",
+        _ => "Help",
+    };
+    let help = if finding.help.is_empty() { String::new() } else { format!(". {label}: {}", finding.help) };
+    plain(&format!("{} ({}){help}", finding.message, finding.rule.id))
+}
+
+/// The denial message.
+pub(super) fn denial(findings: &[&Finding]) -> String {
+    match findings {
+        [only] => format!("{}: {}", field(only), cause(only)),
+        several => {
+            let mut text = format!("{} problems:", several.len());
+            for finding in several {
+                text.extend(["\n- ", &field(finding), ": ", &cause(finding)]);
+            }
+            text
+        }
+    }
+}
+
+/// Findings as warnings. A long one continues in the next, indented.
+pub(super) fn warnings<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut left, mut unsaid) = (BUDGET, 0);
+    for finding in findings {
+        let said = wrapped(&sentence(finding));
+        let length: usize = said.iter().map(|line| line.chars().count()).sum();
+        match left.checked_sub(length) {
+            Some(rest) if unsaid == 0 => {
+                left = rest;
+                lines.extend(said);
+            }
+            _ => unsaid += 1,
+        }
+    }
+    if unsaid > 0 {
+        lines.push(format!("and {unsaid} more; `nadmit check` shows all"));
+    }
+    lines
+}
+
+fn sentence(finding: &Finding) -> String {
+    let would = finding.would.map(|action| format!("would {}: ", action.name())).unwrap_or_default();
+    let because = match &finding.because {
+        Some(ExcuseReason::Ratchet) => " (not denied, because the stored object already has it)",
+        Some(ExcuseReason::Exempt) => " (not denied, because you are exempt)",
+        _ => "",
+    };
+    plain(&format!("{would}{}: {}{because}", field(finding), cause(finding)))
+}
+
+/// The text on one line, without control characters.
+fn plain(text: &str) -> String {
+    visible::line(&text.replace(['\n', '\r', '\t'], " ")).into_owned()
+}
+
+/// The text in lines of at most [`WIDTH`] characters, broken between words where it can be.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut length = 0;
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let mut rest: Vec<char> = word.chars().collect();
+        if length + 1 + rest.len() > WIDTH && length > 2 {
+            lines.push(std::mem::replace(&mut line, "  ".to_owned()));
+            length = 2;
+        } else if length > 0 && (length > 2 || lines.is_empty()) {
+            line.push(' ');
+            length += 1;
+        }
+        // A word longer than a line is cut where the line ends.
+        while length + rest.len() > WIDTH {
+            let tail = rest.split_off((WIDTH - length).min(rest.len()));
+            line.extend(rest);
+            lines.push(std::mem::replace(&mut line, "  ".to_owned()));
+            (length, rest) = (2, tail);
+        }
+        length += rest.len();
+        line.extend(rest);
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::testing;
+    use crate::policy::{Facts, Policy, Subject, judge};
+    use crate::resources::Object;
+
+    fn finding(pointer: &str, config: Option<&str>, message: &str) -> Finding {
+        let finding = testing::finding("nad/config-not-json", Action::Warn, message).at(pointer);
+        match config {
+            Some(pointer) => finding.in_config(pointer),
+            None => finding,
+        }
+    }
+
+    #[test]
+    fn field_paths_match_the_api_server_format() {
+        for (pointer, config, want) in [
+            ("/spec/config", None, "spec.config"),
+            ("/spec/config", Some("/ipam/range"), "spec.config#/ipam/range"),
+            ("/spec/config", Some(""), "spec.config"),
+            (
+                "/metadata/annotations/k8s.v1.cni.cncf.io~1resourceName",
+                None,
+                "metadata.annotations[k8s.v1.cni.cncf.io/resourceName]",
+            ),
+            ("/spec/trunk/0/id", None, "spec.trunk.0.id"),
+            ("", None, ""),
+        ] {
+            assert_eq!(field(&finding(pointer, config, "x")), want);
+        }
+    }
+
+    #[test]
+    fn warnings_fit_into_the_header_limit() {
+        let nasty = "tab\there\nand\u{7}bell \u{202e}".repeat(9) + &"x".repeat(500) + &"ü".repeat(130);
+        for message in ["short", &nasty, &"word ".repeat(80), "", &"y".repeat(120), &"é".repeat(240)] {
+            let lines = warnings(std::iter::once(&finding("/spec/config", None, message)));
+            for line in &lines {
+                assert!(line.chars().count() <= 120, "{line}");
+                assert!(!line.contains(visible::is_hidden), "{line:?}");
+                assert!(!line.trim().is_empty(), "{lines:?}");
+            }
+            // Nothing is lost but blanks.
+            let ink = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            let message = message.replace('\u{7}', "\\u{7}").replace('\u{202e}', "\\u{202e}");
+            let want = format!("spec.config: {message} (nad/config-not-json). Help: fix it");
+            assert_eq!(ink(&lines.concat()), ink(&want));
+        }
+    }
+
+    #[test]
+    fn warnings_are_limited_in_total() {
+        let many: Vec<_> =
+            (0..100).map(|n| finding("/spec/config", None, &format!("{n} {}", "word ".repeat(30)))).collect();
+        let lines = warnings(many.iter());
+        assert!(lines.iter().map(|line| line.chars().count()).sum::<usize>() < 3100);
+        assert!(lines.last().unwrap().starts_with("and "), "{:?}", lines.last());
+    }
+
+    /// A repair that was not applied must not read as if it will be.
+    #[test]
+    fn missing_repair_is_worded_as_not_made() {
+        let json = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"n","namespace":"s"},
+            "spec":{"config":"{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"type\":\"sriov\",\"resourceName\":\"a.io/b\"}"}}"#;
+        let object = Object::read(json).unwrap().unwrap();
+        let words = |is_final: bool| {
+            let subject = Subject { object: &object, old: None, writer: Some("jane"), is_final };
+            cause(&judge(&subject, &Facts::default(), &Policy::default()).findings[0])
+        };
+        assert!(words(false).ends_with(". Repaired: it becomes a.io/b, as given by the config"), "{}", words(false));
+        assert!(
+            words(true).ends_with(". This repair was not applied: it becomes a.io/b, as given by the config"),
+            "{}",
+            words(true)
+        );
+    }
+
+    #[test]
+    fn denial_lists_every_finding() {
+        let (one, two) = (finding("/spec/config", None, "it is bad"), finding("/spec", None, "so is\nthis"));
+        assert_eq!(denial(&[&one]), "spec.config: it is bad (nad/config-not-json). Help: fix it");
+        assert_eq!(
+            denial(&[&one, &two]),
+            "2 problems:\n- spec.config: it is bad (nad/config-not-json). Help: fix it\n- spec: so is this (nad/config-not-json). Help: fix it"
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! What was stored while nadmit was away.
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::objects::{Kind, LAST_NAMESPACE, annotated, configured, nad, nad_at, nads, network, version};
+use crate::operator::Template;
+use crate::processes::wait;
+
+const COMPLETE: &str = "openshift.io/cx7";
+const NETWORKS: usize = 20;
+
+fn name(number: usize) -> String {
+    format!("net-{number}")
+}
+
+#[test]
+fn incomplete_nads_are_completed_unless_disabled() {
+    let mut cluster = Cluster::start();
+    cluster.remove_backstop();
+    cluster.deploy_with("failurePolicy: {mutateNads: Ignore}");
+    cluster.kill_nadmit();
+    cluster.start_operator(Template::Faulty);
+    cluster.namespace("apps");
+    for number in 0..NETWORKS {
+        cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, &name(number), "apps", &json!({})));
+    }
+    for number in 0..NETWORKS {
+        assert_eq!(annotated(&cluster.jane.wait(&nad_at("apps", &name(number)), |_| true)), None);
+    }
+    let config = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#;
+    for namespace in ["apps", "kube-system"] {
+        cluster.admin.create(&nads(namespace), &nad("own", config));
+    }
+    let exempt = json!({ "metadata": { "name": "exempt", "labels": { "nadmit.io/exempt": "true" } } });
+    cluster.admin.create("/api/v1/namespaces", &exempt);
+    cluster.admin.create(&nads("exempt"), &nad("own", config));
+    let other = r#"{"cniVersion":"1.0.0","type":"macvlan"}"#;
+    let untouched = version(&cluster.jane.create(&nads("apps"), &nad("other", other))).to_owned();
+    // The operator is stuck on a network that moved too early.
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "mover", "apps", &json!({})));
+    cluster.jane.wait(&Kind::Sriov.at("mover"), |network| network["metadata"]["annotations"][LAST_NAMESPACE] == "apps");
+    cluster.jane.patch(&Kind::Sriov.at("mover"), &json!({ "spec": { "networkNamespace": "later" } }));
+    cluster.jane.wait_gone(&nad_at("apps", "mover"));
+    cluster.namespace("later");
+
+    let looked = |cluster: &Cluster| {
+        wait("a look", || cluster.nadmit().log_text().contains("scanned for objects stored").then_some(()));
+    };
+    cluster.deploy_with("{failurePolicy: {mutateNads: Ignore}, leaveIncomplete: true}");
+    looked(&cluster);
+    assert_eq!(annotated(&cluster.jane.get(&nad_at("apps", "own")).unwrap()), None);
+    cluster.kill_nadmit();
+
+    cluster.deploy_with("failurePolicy: {mutateNads: Ignore}");
+    let has = |want: &'static str| move |nad: &Value| annotated(nad) == Some(want);
+    for number in 0..NETWORKS {
+        let nad = cluster.jane.wait(&nad_at("apps", &name(number)), has(COMPLETE));
+        assert_eq!(configured(&nad).as_deref(), Some(COMPLETE));
+    }
+    cluster.jane.wait(&nad_at("apps", "own"), has("a.io/b"));
+    cluster.jane.wait(&nad_at("later", "mover"), has(COMPLETE));
+    looked(&cluster);
+    for namespace in ["kube-system", "exempt"] {
+        let left = cluster.admin.get(&nad_at(namespace, "own")).unwrap();
+        assert_eq!(annotated(&left), None, "nobody asks nadmit about {namespace}");
+    }
+    assert_eq!(version(&cluster.jane.get(&nad_at("apps", "other")).unwrap()), untouched);
+    let completed = cluster.nadmit().metric("nadmit_completions_total{result=\"completed\"}");
+    assert!(completed > 20.0 && completed < 25.0, "{completed}");
+}

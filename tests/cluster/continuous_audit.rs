@@ -1,0 +1,240 @@
+//! The audit that never ends, beside the real operator: what goes wrong has a report, an Event and a metric, and all of it clears.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::audit::{accept_nads, audit, change_vlan, give_reader_its_rights, make, offer, orphan, refuse_nads_in};
+use crate::browser::Browser;
+use crate::cluster::Cluster;
+use crate::objects::{Kind, OPERATOR, nad, nad_at, nads};
+use crate::operator::Template;
+use crate::processes::wait;
+
+/// Others have two seconds to do their part.
+const POLICY: &str = "audit: {graceSeconds: 2}";
+
+/// The report of an object.
+fn report(cluster: &Cluster, namespace: &str, path: &str) -> Option<Value> {
+    let uid = cluster.admin.get(path)?["metadata"]["uid"].as_str().unwrap().to_owned();
+    let all = cluster.admin.get(&format!("/apis/openreports.io/v1alpha1/namespaces/{namespace}/reports"))?;
+    let reports = all["items"].as_array().unwrap();
+    reports.iter().find(|report| report["metadata"]["ownerReferences"][0]["uid"] == *uid).cloned()
+}
+
+/// What a report says of a rule.
+fn said(report: &Value, rule: &str) -> Option<String> {
+    let results = report["results"].as_array().unwrap();
+    let result = results.iter().find(|result| result["rule"] == rule)?;
+    Some(result["message"].as_str().unwrap().to_owned())
+}
+
+/// The words about an object, as soon as they are kept.
+fn words(cluster: &Cluster, namespace: &str, path: &str, rule: &str) -> String {
+    wait(rule, || said(&report(cluster, namespace, path)?, rule))
+}
+
+fn wait_clean(cluster: &Cluster, namespace: &str, path: &str) {
+    wait("a clean object", || report(cluster, namespace, path).is_none().then_some(()));
+}
+
+fn count(cluster: &Cluster, rule: &str) -> f64 {
+    let metrics = cluster.nadmit().metrics_text();
+    let line = format!("nadmit_audit_findings{{rule=\"{rule}\",action=\"warn\"}} ");
+    metrics.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or_default()
+}
+
+/// A cluster in which nadmit audits beside an operator with these templates.
+fn audited(template: Template) -> Cluster {
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    offer(&cluster);
+    cluster.deploy_with(POLICY);
+    cluster.start_operator(template);
+    cluster.operator_is_available(1);
+    cluster.namespace("apps");
+    cluster
+}
+
+#[test]
+fn reports_appear_and_disappear_with_findings() {
+    let mut cluster = audited(Template::Upstream);
+    let at = |name: &str| Kind::Sriov.at(name);
+    wait("a first look", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
+
+    // No namespace: its author is told, and hears no more of it once it is there.
+    make(&cluster, "early", "later", &json!({}));
+    let words_of = |cluster: &Cluster, name: &str, rule: &str| words(cluster, OPERATOR, &at(name), rule);
+    assert!(words_of(&cluster, "early", "audit/nad-absent").contains("namespace `later` does not exist"));
+    wait("the metric", || (count(&cluster, "audit/nad-absent") == 1.0).then_some(()));
+    let events = format!("/api/v1/namespaces/{OPERATOR}/events");
+    let is_told = |event: &Value| event["involvedObject"]["name"] == "early" && event["reason"] == "AuditNadAbsent";
+    wait("an Event", || cluster.admin.get(&events)?["items"].as_array()?.iter().any(is_told).then_some(()));
+    cluster.namespace("later");
+    wait_clean(&cluster, OPERATOR, &at("early"));
+    wait("the metric", || (count(&cluster, "audit/nad-absent") == 0.0).then_some(()));
+    // A namespace that goes takes the NAD away.
+    cluster.admin.delete("/api/v1/namespaces/later");
+    let gone = words_of(&cluster, "early", "audit/nad-absent");
+    assert!(gone.contains("namespace `later`"), "{gone}");
+    cluster.jane.delete(&at("early"));
+    cluster.jane.wait_gone(&at("early"));
+
+    // Somebody refuses it, who is named.
+    cluster.allow_dry_runs();
+    cluster.namespace("full");
+    refuse_nads_in(&cluster, "full");
+    make(&cluster, "refused", "full", &json!({}));
+    wait("who refuses it", || {
+        let said = said(&report(&cluster, OPERATOR, &at("refused"))?, "audit/nad-absent")?;
+        (said.contains("a dry run of it is denied: ") && said.contains("no room here")).then_some(())
+    });
+    accept_nads(&cluster);
+    wait_clean(&cluster, OPERATOR, &at("refused"));
+
+    // The operator is stopped midway, and seems to run.
+    make(&cluster, "one", "apps", &json!({ "vlan": 5 }));
+    make(&cluster, "two", "apps", &json!({}));
+    for name in ["one", "two"] {
+        cluster.jane.wait(&nad_at("apps", name), |_| true);
+    }
+    cluster.stop_operator();
+    cluster.operator_is_available(1);
+    for name in ["waits", "waits-too"] {
+        make(&cluster, name, "apps", &json!({}));
+    }
+    for name in ["waits", "waits-too"] {
+        assert!(words_of(&cluster, name, "audit/operator-silent").contains("stopped reconciling"));
+    }
+    cluster.jane.delete(&at("two"));
+    assert!(words_of(&cluster, "two", "audit/stuck-deletion").contains("finalizer"));
+    change_vlan(&cluster, "one");
+    assert!(words_of(&cluster, "one", "audit/nad-drift").contains("`/vlan` in its config is 7"));
+    cluster.admin.create(&nads("apps"), &orphan());
+    words(&cluster, "apps", &nad_at("apps", "orphan"), "audit/orphan");
+    for rule in ["operator-silent", "stuck-deletion", "nad-drift", "orphan"] {
+        assert!(count(&cluster, &format!("audit/{rule}")) > 0.0, "{rule}");
+    }
+    let table = cluster.kubectl("admin", &["get", "reports", "--all-namespaces"], "");
+    assert!(String::from_utf8_lossy(&table.stdout).lines().count() > 5);
+
+    // All is mended, and nothing is left of it.
+    cluster.start_operator(Template::Upstream);
+    for name in ["waits", "waits-too", "one"] {
+        wait_clean(&cluster, OPERATOR, &at(name));
+    }
+    cluster.jane.wait_gone(&at("two"));
+    cluster.admin.delete(&nad_at("apps", "orphan"));
+    wait("no reports", || {
+        let all = cluster.admin.get("/apis/openreports.io/v1alpha1/reports").unwrap();
+        all["items"].as_array().unwrap().is_empty().then_some(())
+    });
+    for rule in ["nad-absent", "operator-silent", "stuck-deletion", "nad-drift", "orphan"] {
+        wait(rule, || (count(&cluster, &format!("audit/{rule}")) == 0.0).then_some(()));
+    }
+}
+
+/// What somebody finds who watches for a while: the sides of the fight, and on the page when each of them wrote.
+fn assert_observed(cluster: &Cluster) {
+    let out = audit(cluster, "auditor", &["--observe=5s", "--output=html"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let html = String::from_utf8(out.stdout).unwrap();
+    for want in ["audit/hot-object", "Rewrites", "one, two", "/spec/config#/mtu"] {
+        assert!(html.contains(want), "{want} is missing:\n{html}");
+    }
+    let page = cluster.directory().join("audit.html");
+    fs::write(&page, html).unwrap();
+    let Some(mut browser) = Browser::start() else {
+        println!("not looked at: there is no chromium here");
+        return;
+    };
+    browser.open(&page, "");
+    const STRIP: &str = "document.querySelector('svg.strip')";
+    assert_eq!(
+        browser.value(&format!("{STRIP}.checkVisibility() && {STRIP}.closest('tr').cells[2].textContent")),
+        "net"
+    );
+    let marks =
+        browser.value(&format!("[...{STRIP}.querySelectorAll('.mark')].filter((mark) => mark.getBBox().x > 0).length"));
+    assert!(marks.as_u64().unwrap() >= 5, "{marks}");
+    let hints = browser.value(&format!("{STRIP}.textContent"));
+    assert!(hints.as_str().unwrap().contains("one: ") && hints.as_str().unwrap().contains("two: "), "{hints}");
+    assert_eq!(browser.requests().len(), 1, "it asks nobody for anything");
+}
+
+/// Two writers undo each other; both are named, and when they stop, nothing is left of it.
+#[test]
+fn write_loop_names_both_writers() {
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    cluster.deploy_with(POLICY);
+    cluster.namespace("apps");
+    let path = nad_at("apps", "net");
+    cluster.admin.create(&nads("apps"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan","mtu":1500}"#));
+    give_reader_its_rights(&cluster);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (user, mtu) in [("one", 1500), ("two", 9000)] {
+            let (cluster, path, is_over) = (&cluster, &path, &is_over);
+            scope.spawn(move || {
+                let config = json!({ "cniVersion": "1.0.0", "type": "macvlan", "mtu": mtu }).to_string();
+                let body = json!({ "spec": { "config": config } });
+                let path = format!("{path}?fieldManager={user}");
+                while !is_over.load(Ordering::Relaxed) {
+                    cluster.admin.patch(&path, &body);
+                    thread::sleep(Duration::from_millis(200));
+                }
+            });
+        }
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait("the fight", || {
+                let said = said(&report(&cluster, "apps", &path)?, "audit/hot-object")?;
+                (said.contains("one") && said.contains("two") && said.contains("/spec/config#/mtu")).then_some(())
+            });
+            assert_observed(&cluster);
+        }));
+        is_over.store(true, Ordering::Relaxed);
+        found.unwrap();
+    });
+    wait_clean(&cluster, "apps", &path);
+}
+
+/// An operator whose template renders something else each time fights itself, until it gets another.
+#[test]
+fn restless_operator_is_reported() {
+    let mut cluster = audited(Template::Restless);
+    make(&cluster, "restless", "apps", &json!({ "vlan": 5 }));
+    let path = nad_at("apps", "restless");
+    wait("the loop", || {
+        let said = said(&report(&cluster, "apps", &path)?, "audit/hot-object")?;
+        (said.contains("operator") && said.contains("/spec/config#/vlan")).then(|| println!("{said}"))
+    });
+    wait("the metric", || (count(&cluster, "audit/hot-object") >= 1.0).then_some(()));
+    cluster.stop_operator();
+    cluster.start_operator(Template::Upstream);
+    cluster.operator_is_available(1);
+    wait_clean(&cluster, "apps", &path);
+    wait("the metric", || (count(&cluster, "audit/hot-object") == 0.0).then_some(()));
+}
+
+/// While nothing changes nothing is written, however often everything is looked at.
+#[test]
+fn new_leader_writes_nothing_twice() {
+    let mut cluster = Cluster::start();
+    cluster.know_others();
+    cluster.deploy_with(POLICY);
+    cluster.namespace("apps");
+    make(&cluster, "early", "later", &json!({}));
+    words(&cluster, OPERATOR, &Kind::Sriov.at("early"), "audit/nad-absent");
+    let before = report(&cluster, OPERATOR, &Kind::Sriov.at("early")).unwrap();
+    cluster.kill_nadmit();
+    cluster.deploy_with(POLICY);
+    wait("another leader's look", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
+    wait("the metric", || (count(&cluster, "audit/nad-absent") == 1.0).then_some(()));
+    assert_eq!(report(&cluster, OPERATOR, &Kind::Sriov.at("early")).unwrap(), before);
+    let writes = cluster.nadmit().metrics_text();
+    assert!(!writes.contains("nadmit_audit_report_writes_total{"), "{writes}");
+}

@@ -1,0 +1,111 @@
+//! Networks that nadmit has nothing to say about, and what happens while it is away.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::objects::{Kind, annotated, nad, nad_at, nads, network};
+use crate::operator::Template;
+use crate::processes::wait;
+
+/// Configs as people write them: blanks, order and all.
+const OTHERS: [(&str, &str); 4] = [
+    (
+        "macvlan",
+        "{\n  \"cniVersion\": \"0.3.1\",\n  \"type\": \"macvlan\", \"master\": \"eth0\",  \"mode\": \"bridge\",\n  \"ipam\": {\"type\": \"dhcp\"}\n}\n",
+    ),
+    ("bridge", r#"{"name":"b","cniVersion":"1.0.0","plugins":[{"type":"bridge","bridge":"br0"},{"type":"tuning"}]}"#),
+    (
+        "ovn",
+        r#"{"cniVersion":"1.0.0","name":"l2","type":"ovn-k8s-cni-overlay","topology":"layer2","netAttachDefName":"apps/ovn"}"#,
+    ),
+    ("none", ""),
+];
+
+fn bare(object: &Value) -> Value {
+    let mut object = object.clone();
+    let meta = object["metadata"].as_object_mut().unwrap();
+    meta.retain(|key, _| ["name", "annotations", "labels", "finalizers"].contains(&key.as_str()));
+    object
+}
+
+#[test]
+fn unrelated_nads_are_unaffected_while_nadmit_is_down() {
+    let mut cluster = Cluster::start();
+    cluster.deploy();
+    cluster.namespace("apps");
+    for state in ["up", "down"] {
+        if state == "down" {
+            cluster.kill_nadmit();
+        }
+        for (name, config) in OTHERS {
+            let name = format!("{name}-{state}");
+            let sent = nad(&name, config);
+            assert_eq!(bare(&cluster.jane.create(&nads("apps"), &sent)), sent, "{state}");
+            let changed =
+                cluster.jane.patch(&nad_at("apps", &name), &json!({ "metadata": { "labels": { "a": "b" } } }));
+            assert_eq!(changed["spec"], sent["spec"], "{state}");
+            cluster.jane.delete(&nad_at("apps", &name));
+            cluster.jane.wait_gone(&nad_at("apps", &name));
+        }
+    }
+}
+
+#[test]
+fn operator_retries_and_nothing_incomplete_is_stored_while_nadmit_is_down() {
+    let mut cluster = Cluster::with_nadmit(Template::Faulty);
+    cluster.namespace("apps");
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "before", "apps", &json!({})));
+    cluster.jane.wait(&nad_at("apps", "before"), |_| true);
+    cluster.jane.create(&nads("apps"), &nad("own", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#));
+    cluster.kill_nadmit();
+
+    // Fail: a NAD with a device plugin is refused, whoever writes it.
+    let refused = cluster.jane.try_create(&nads("apps"), &nad("late", r#"{"cniVersion":"1.0.0","type":"sriov"}"#));
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code, 500);
+    assert!(refused.message.contains("nads.nadmit.io"), "{}", refused.message);
+    // Ignore: networks pass, good and bad, and the operator tries their NADs again and again.
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "during", "apps", &json!({})));
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "bad", "apps", &json!({ "ipam": "no JSON" })));
+    wait("the operator's attempts", || (cluster.failures(Kind::Sriov, "during") >= 3).then_some(()));
+    assert!(cluster.jane.get(&nad_at("apps", "during")).is_none());
+    // Whatever is to go, goes.
+    for name in ["own", "before"] {
+        cluster.jane.delete(&nad_at("apps", name));
+    }
+    cluster.jane.wait_gone(&nad_at("apps", "own"));
+    cluster.jane.delete(&Kind::Sriov.at("before"));
+    cluster.jane.wait_gone(&Kind::Sriov.at("before"));
+    cluster.jane.delete(&Kind::Sriov.at("bad"));
+    cluster.jane.wait_gone(&Kind::Sriov.at("bad"));
+
+    cluster.start_nadmit();
+    let nad = cluster.jane.wait(&nad_at("apps", "during"), |_| true);
+    assert_eq!(annotated(&nad), Some("openshift.io/cx7"));
+}
+
+/// A process that takes connections and never answers: the API server gives up on it after the five seconds that it was told.
+#[test]
+fn hanging_nadmit_behaves_like_a_stopped_one() {
+    let cluster = Cluster::with_nadmit(Template::Faulty);
+    cluster.namespace("apps");
+    cluster.nadmit().signal("STOP");
+    let device = nad("late", r#"{"cniVersion":"1.0.0","type":"sriov"}"#);
+    let began = Instant::now();
+    let refused = cluster.jane.try_create(&nads("apps"), &device).unwrap_err();
+    assert!(began.elapsed() > Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(refused.message.contains("failed calling webhook \"nads.nadmit.io\""), "{}", refused.message);
+    let (name, config) = OTHERS[0];
+    cluster.jane.create(&nads("apps"), &nad(name, config));
+    cluster.jane.delete(&nad_at("apps", name));
+    cluster.jane.wait_gone(&nad_at("apps", name));
+    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "during", "apps", &json!({})));
+    wait("an attempt of the operator", || (cluster.failures(Kind::Sriov, "during") >= 1).then_some(()));
+    assert!(cluster.jane.get(&nad_at("apps", "during")).is_none());
+
+    cluster.nadmit().signal("CONT");
+    let nad = cluster.jane.wait(&nad_at("apps", "during"), |_| true);
+    assert_eq!(annotated(&nad), Some("openshift.io/cx7"));
+}

@@ -1,0 +1,97 @@
+//! Dependencies point downwards only.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// From the entry points down. A module may use the modules below its line, and none beside it.
+const LAYERS: &[&[&str]] = &[
+    &["cli"],
+    &["server"],
+    &["cluster"],
+    &["audit", "audit_log"],
+    &["deploy"],
+    &["supervise"],
+    &["manifests"],
+    &["tls"],
+    &["telemetry"],
+    &["output"],
+    &["review"],
+    &["policy"],
+    &["resources"],
+    &["cni"],
+    &["visible"],
+    &["yaml"],
+    &["json"],
+];
+/// The layers inside `cluster`.
+const CLUSTER: &[&[&str]] = &[&["leader", "doctor"], &["identity"], &["cache"], &["client"]];
+
+fn rank(layers: &[&[&str]], module: &str) -> Option<usize> {
+    layers.iter().position(|layer| layer.contains(&module))
+}
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines of a file that are no comments and no tests: tests of a file stand at its end.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines: Vec<&str> = text.lines().collect();
+    // `mod tests;` may stand anywhere; `mod tests {` is the end of what counts.
+    let is_end = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].contains("mod ") && pair[1].ends_with('{');
+    let end = lines.windows(2).position(is_end).unwrap_or(lines.len());
+    let code = lines.into_iter().take(end).enumerate();
+    code.map(|(at, line)| (at + 1, line.split("//").next().unwrap_or_default()))
+}
+
+/// What stands behind each occurrence of a prefix: `cluster` in `crate::cluster::client`.
+fn named<'l>(line: &'l str, prefix: &'l str) -> impl Iterator<Item = &'l str> {
+    line.match_indices(prefix).map(move |(at, _)| {
+        let rest = &line[at + prefix.len()..];
+        &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())]
+    })
+}
+
+fn upward(root: &str, prefix: &str, layers: &[&[&str]]) -> (Vec<String>, usize) {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
+    let (mut files, mut wrong, mut arrows) = (Vec::new(), Vec::new(), 0);
+    sources(&src, &mut files);
+    for file in files {
+        let relative = file.strip_prefix(&src).unwrap();
+        let first = relative.iter().next().unwrap().to_str().unwrap();
+        let module = first.strip_suffix(".rs").unwrap_or(first);
+        if ["lib", "main", "mod"].contains(&module) {
+            continue;
+        }
+        let from = rank(layers, module).unwrap_or_else(|| panic!("{root}/{module} has no layer"));
+        let text = fs::read_to_string(&file).unwrap();
+        for (number, line) in code(&text) {
+            for to in named(line, prefix).filter(|to| *to != module) {
+                let Some(below) = rank(layers, to) else { continue };
+                arrows += 1;
+                if below <= from {
+                    wrong.push(format!("{}:{number} uses {to}: {}", file.display(), line.trim()));
+                }
+            }
+        }
+    }
+    (wrong, arrows)
+}
+
+#[test]
+fn no_module_uses_one_above_it() {
+    for (root, prefix, layers, at_least) in
+        [("src", "crate::", LAYERS, 200), ("src/cluster", "crate::cluster::", CLUSTER, 50)]
+    {
+        let (wrong, arrows) = upward(root, prefix, layers);
+        assert!(wrong.is_empty(), "arrows that point upwards:\n{}", wrong.join("\n"));
+        assert!(arrows > at_least, "only {arrows} arrows found in {root}");
+    }
+}
