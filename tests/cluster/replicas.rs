@@ -3,15 +3,19 @@
 use std::fs;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use tempfile::TempDir;
 
 use crate::api::Api;
+use crate::client::{Client, Http, Trust, block_on};
 use crate::cluster::Cluster;
 use crate::harness::{Server, nadmit};
 use crate::objects::{self, annotated};
 use crate::processes::wait;
 
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/nadmit/deployments/nadmit";
+const CERTIFICATE: &str = "/api/v1/namespaces/nadmit/secrets/nadmit-tls";
 const POLICY: &str = "/api/v1/namespaces/nadmit/configmaps/nadmit-policy";
 
 impl Cluster {
@@ -27,7 +31,7 @@ impl Cluster {
         self.deploy();
     }
 
-    /// Starts one more replica behind the service; its number.
+    /// Starts one more replica; when it is ready, it is behind the service. Returns its number.
     pub fn start_nadmit(&mut self) -> usize {
         self.start_replica(&[])
     }
@@ -35,6 +39,7 @@ impl Cluster {
     /// The same with more arguments.
     pub fn start_replica(&mut self, more: &[&str]) -> usize {
         let server = self.replica(more);
+        wait("a ready replica", || self.is_ready(&server).then_some(()));
         self.service.add(server.https);
         self.nadmits.push(server);
         self.nadmits.len() - 1
@@ -61,6 +66,18 @@ impl Cluster {
         command.arg(format!("--kubeconfig={}", self.kubeconfig("nadmit").display()));
         command.arg(format!("--service-address={}", self.service.address)).arg("--shutdown-grace=1s").args(more);
         Server::launch(command, tempfile::tempdir().unwrap())
+    }
+
+    /// Whether its readiness probe succeeds. Before that a Service sends it nothing.
+    fn is_ready(&self, server: &Server) -> bool {
+        let Some(secret) = self.admin.get(CERTIFICATE) else { return false };
+        let ca = BASE64_STANDARD.decode(secret["data"]["ca.crt"].as_str().unwrap_or_default()).unwrap();
+        let trust = Trust::in_ca(&ca).named("nadmit.nadmit.svc");
+        let probe = async {
+            let mut client = Client::connect(server.https, &trust, Http::One).await.ok()?;
+            client.send("GET", "/readyz", &[], Vec::new()).await.ok()
+        };
+        block_on(probe).is_some_and(|answer| answer.status == 200)
     }
 
     /// Starts one that registers itself with a certificate that others made; it is not behind the service yet.

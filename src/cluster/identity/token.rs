@@ -43,7 +43,9 @@ enum TokenError {
 pub struct Registrable {
     /// The token of all paths.
     pub current: Token,
-    /// Tokens that another replica may already have registered.
+    /// Whether it may replace another one. Not as long as some replica may not have read it.
+    pub may_replace: bool,
+    /// Newer tokens, which another replica may register before this one does; the newest first.
     pub others: Vec<Token>,
 }
 
@@ -97,8 +99,11 @@ impl TokenKeeper {
             sleep(pause).await;
             pause = (pause * 2).min(REQUEST_TIMEOUT);
         };
-        let registrable =
-            Registrable { current: tokens.current.clone(), others: tokens.next.iter().cloned().collect() };
+        let registrable = Registrable {
+            current: tokens.current.clone(),
+            may_replace: true,
+            others: tokens.next.iter().cloned().collect(),
+        };
         let accepted = AcceptedTokens::new(tokens.clone());
         accepted.registered(paths.tokens.clone(), paths.is_plain);
         Self {
@@ -177,9 +182,9 @@ impl TokenKeeper {
         let is_registrable = is_announced || self.observation.since.elapsed() >= self.schedule.settle;
         self.registrable.send_if_modified(|known| {
             let current = if is_registrable { &tokens.current } else { &known.current };
-            let others = [Some(&tokens.current), tokens.next.as_ref()].into_iter().flatten();
+            let others = [tokens.next.as_ref(), Some(&tokens.current)].into_iter().flatten();
             let others = others.filter(|other| *other != current).cloned().collect();
-            let next = Registrable { current: current.clone(), others };
+            let next = Registrable { current: current.clone(), may_replace: is_registrable, others };
             let is_new = *known != next;
             *known = next;
             is_new

@@ -66,14 +66,14 @@ pub(in crate::cluster) enum TokenChoice {
     Upgrade(Token),
 }
 
-/// Chooses the token. Where some entries have one that another replica registers before this one does, that replica may be in the middle of
-/// its change, which is completed and not undone.
+/// Chooses the token. If some entries have a newer one, another replica is in the middle of a change, which is completed and not undone.
 pub(in crate::cluster) fn choose(paths: &RegisteredPaths, own: &Registrable) -> TokenChoice {
     if let Some(newer) = own.others.iter().find(|other| paths.tokens.contains(other)) {
         return TokenChoice::Keep(Some(newer.clone()));
     }
-    match &paths.token {
-        Some(token) if *token == own.current => TokenChoice::Keep(Some(token.clone())),
+    match paths.token.as_ref().or(paths.tokens.first()) {
+        Some(token) if !own.may_replace => TokenChoice::Keep(Some(token.clone())),
+        Some(token) if paths.token.as_ref() == Some(&own.current) => TokenChoice::Keep(Some(token.clone())),
         _ if paths.is_all_plain => TokenChoice::Upgrade(own.current.clone()),
         _ => TokenChoice::Change(own.current.clone()),
     }
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn keeps_a_token_registered_by_another_replica() {
-        let own = Registrable { current: token("a"), others: vec![token("b")] };
+        let own = Registrable { current: token("a"), may_replace: true, others: vec![token("b")] };
         let carries = |token: Option<Token>| RegisteredPaths {
             tokens: token.iter().cloned().collect(),
             token,
@@ -190,6 +190,16 @@ mod tests {
             (mixed(["a", "c"]), TokenChoice::Change(token("a"))),
             (RegisteredPaths { is_plain: true, ..RegisteredPaths::default() }, TokenChoice::Change(token("a"))),
             (plain, TokenChoice::Upgrade(token("a"))),
+        ] {
+            assert_eq!(choose(&paths, &own), want, "{paths:?}");
+        }
+        // The Secret was replaced a moment ago: whatever is registered stays, but a newer token is completed.
+        let own = Registrable { may_replace: false, others: vec![token("c"), token("b")], ..own };
+        for (paths, want) in [
+            (carries(Some(token("d"))), TokenChoice::Keep(Some(token("d")))),
+            (mixed(["d", "e"]), TokenChoice::Keep(Some(token("d")))),
+            (mixed(["b", "c"]), TokenChoice::Keep(Some(token("c")))),
+            (carries(None), TokenChoice::Change(token("a"))),
         ] {
             assert_eq!(choose(&paths, &own), want, "{paths:?}");
         }
