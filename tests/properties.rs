@@ -285,7 +285,7 @@ proptest! {
             rules
         };
         let of_network = rules(&judged(&json, None, &facts, &policy), &["network/"]);
-        let of_nad = rules(&judged(&rendered.nad.unwrap(), Some(OPERATOR), &facts, &policy), &["nad/resource-name"]);
+        let of_nad = rules(&judged(&rendered.nad_json().unwrap(), Some(OPERATOR), &facts, &policy), &["nad/resource-name"]);
         let of_nad: Vec<_> = of_nad.iter().map(|(rule, _, message)| (*rule, message.clone())).collect();
         let of_network: Vec<_> = of_network.iter().map(|(rule, _, message)| (*rule, message.clone())).collect();
         prop_assert_eq!(of_network, of_nad);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::swar::behind_spaces;
 use super::{Error, KeyShape, Kind, Member, Problem, Span, Value};
 
 /// A text, and how far it is read.
@@ -55,9 +56,17 @@ impl<'t> JsonReader<'t> {
         Error { offset: self.at, problem }
     }
 
+    #[inline]
     fn skip_blanks(&mut self) {
+        // An API server writes none.
+        if self.peek().is_some_and(|byte| byte <= b' ') {
+            self.skip_many_blanks();
+        }
+    }
+
+    fn skip_many_blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-            self.at += 1;
+            self.at = behind_spaces(self.text.as_bytes(), self.at + 1);
         }
     }
 
@@ -168,6 +177,7 @@ impl<'t> JsonReader<'t> {
     }
 
     /// Steps over an opening bracket; false if the closing one follows at once, and over that too.
+    #[inline]
     fn opens(&mut self, bracket: u8) -> bool {
         self.at += 1;
         self.skip_blanks();
@@ -177,6 +187,7 @@ impl<'t> JsonReader<'t> {
     }
 
     /// After an element: true where another one follows, false at the closing bracket, which is stepped over.
+    #[inline]
     fn has_next(&mut self, bracket: u8) -> Result<bool, Error> {
         self.skip_blanks();
         match self.peek() {
@@ -193,6 +204,7 @@ impl<'t> JsonReader<'t> {
     }
 
     /// A key, up to its value.
+    #[inline]
     fn key(&mut self) -> Result<(Cow<'t, str>, Span), Error> {
         let start = self.at;
         let key = match self.peek() {

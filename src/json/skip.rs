@@ -4,7 +4,7 @@
 //! the API server has just written it.
 
 use super::read::JsonReader;
-use super::swar::before_quote;
+use super::swar::{before_quote, behind_spaces, chunk_at};
 use super::{Error, Problem};
 
 impl<'t> JsonReader<'t> {
@@ -27,40 +27,45 @@ impl<'t> JsonReader<'t> {
 
 /// The end of the object, list or string that starts here.
 fn end(text: &[u8]) -> Option<usize> {
-    let mut rest = text;
-    let mut open = 0_usize;
+    let (mut at, mut open) = (0, 0_usize);
     loop {
-        let (first, behind) = rest.split_first()?;
-        rest = match first {
-            b'"' => behind_string(behind)?,
-            _ => behind,
-        };
-        match first {
+        let byte = *text.get(at)?;
+        at += 1;
+        match byte {
+            b'"' => at = string_end(text, at)?,
             b'{' | b'[' => open += 1,
             b'}' | b']' => open -= 1,
-            b'"' => {}
+            b' ' => {
+                at = behind_spaces(text, at);
+                continue;
+            }
             _ => continue,
         }
         if open == 0 {
-            return Some(text.len() - rest.len());
+            return Some(at);
         }
     }
 }
 
-/// The rest after a string, starting after its opening quote.
-fn behind_string(mut rest: &[u8]) -> Option<&[u8]> {
+/// The end of a string, starting after its opening quote.
+fn string_end(text: &[u8], mut at: usize) -> Option<usize> {
     loop {
-        let plain = match rest.first_chunk() {
-            Some(chunk) => before_quote(*chunk),
-            None => rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?,
-        };
-        rest = match rest.get(plain..)? {
-            [b'"', behind @ ..] => return Some(behind),
-            // Whatever is escaped, it is not the end.
-            [b'\\', _, behind @ ..] => behind,
-            [b'\\'] => return None,
-            behind => behind,
-        };
+        match chunk_at(text, at) {
+            Some(chunk) => {
+                let plain = before_quote(chunk);
+                at += plain;
+                if plain == chunk.len() {
+                    continue;
+                }
+            }
+            None => at += text.get(at..)?.iter().position(|byte| matches!(byte, b'"' | b'\\'))?,
+        }
+        if *text.get(at)? == b'"' {
+            return Some(at + 1);
+        }
+        // Whatever is escaped, it is not the end.
+        text.get(at + 1)?;
+        at += 2;
     }
 }
 

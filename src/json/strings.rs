@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::read::JsonReader;
-use super::swar::plain_in_string;
+use super::swar::{chunk_at, plain_in_string};
 use super::{Error, Problem};
 
 impl<'t> JsonReader<'t> {
@@ -16,39 +16,53 @@ impl<'t> JsonReader<'t> {
     }
 
     /// Parses a string, starting at its opening quote.
+    #[inline]
     pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, Error> {
-        self.at += 1;
-        let run = self.run();
+        match self.plain_string() {
+            Some(text) => Ok(Cow::Borrowed(text)),
+            None => self.other_string(),
+        }
+    }
+
+    /// A string without escapes, which nearly every one is. Otherwise nothing is read.
+    #[inline(always)]
+    pub(super) fn plain_string(&mut self) -> Option<&'t str> {
+        let start = self.at + 1;
+        let end = self.run_end(start);
+        if self.text.as_bytes().get(end) != Some(&b'"') {
+            return None;
+        }
+        self.at = end + 1;
+        self.text.get(start..end)
+    }
+
+    #[inline(never)] // Few strings need it, and the others would pay for it.
+    fn other_string(&mut self) -> Result<Cow<'t, str>, Error> {
+        let start = self.at + 1;
+        self.at = self.run_end(start);
         match self.peek() {
-            Some(b'"') => {
-                self.at += 1;
-                Ok(Cow::Borrowed(run))
-            }
-            Some(b'\\') => self.escaped_string(run).map(Cow::Owned),
+            Some(b'\\') => self.escaped_string(self.text_from(start)).map(Cow::Owned),
             Some(_) => Err(self.error(Problem::ControlCharacter)),
             None => Err(self.error(Problem::Truncated)),
         }
     }
 
-    /// The unescaped part of a string, up to its end, an escape, or an invalid character.
-    fn run(&mut self) -> &'t str {
-        let start = self.at;
-        let mut rest = self.rest();
-        self.at = loop {
-            let Some((chunk, behind)) = rest.split_first_chunk() else {
-                let run = rest.iter().position(|byte| ends_run(*byte)).unwrap_or(rest.len());
-                break self.text.len() - rest.len() + run;
-            };
-            match plain_in_string(*chunk) {
-                8 => rest = behind,
-                run => break self.text.len() - rest.len() + run,
+    /// The end of the unescaped part of a string: its end, an escape, or an invalid character.
+    #[inline(always)]
+    fn run_end(&self, mut at: usize) -> usize {
+        let text = self.text.as_bytes();
+        while let Some(chunk) = chunk_at(text, at) {
+            let plain = plain_in_string(chunk);
+            at += plain;
+            if plain < chunk.len() {
+                return at;
             }
-        };
-        self.text_from(start)
+        }
+        let rest = text.get(at..).unwrap_or_default();
+        at + rest.iter().position(|byte| ends_run(*byte)).unwrap_or(rest.len())
     }
 
     /// The rest of a string with escapes; `run` is the part before the first. A config inside an object has many.
-    #[inline(never)] // Most strings have none, and would pay for what is done here.
     fn escaped_string(&mut self, run: &str) -> Result<String, Error> {
         let mut bytes = std::mem::take(&mut self.scratch);
         bytes.clear();

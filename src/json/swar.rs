@@ -5,7 +5,23 @@ const fn all(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
+/// The next eight bytes, if there are so many.
+#[inline(always)]
+pub(super) fn chunk_at(text: &[u8], at: usize) -> Option<[u8; 8]> {
+    text.get(at..)?.first_chunk().copied()
+}
+
+/// Steps over spaces, most of them: indentation, which comes in eights.
+#[inline]
+pub(super) fn behind_spaces(text: &[u8], mut at: usize) -> usize {
+    while chunk_at(text, at) == Some([b' '; 8]) {
+        at += 8;
+    }
+    at
+}
+
 /// How many of these eight bytes precede the first that ends an unescaped run; 8 if none does.
+#[inline(always)]
 pub(super) fn plain_in_string(bytes: [u8; 8]) -> usize {
     let word = u64::from_le_bytes(bytes);
     // What is subtracted from a byte borrows from its top bit only where the byte is less. A borrow may go on to bytes behind,
@@ -17,6 +33,7 @@ pub(super) fn plain_in_string(bytes: [u8; 8]) -> usize {
 }
 
 /// The same where only the end of the string is looked for, and the escapes that might hide it.
+#[inline(always)]
 pub(super) fn before_quote(bytes: [u8; 8]) -> usize {
     let word = u64::from_le_bytes(bytes);
     let quote = (word ^ all(b'"')).wrapping_sub(all(1));

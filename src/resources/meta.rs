@@ -68,6 +68,12 @@ impl<'a> Meta<'a> {
         Self { name, namespace, deleting, is_there: true, annotations, owners, references }
     }
 
+    /// The metadata of an object that is not stored yet.
+    pub(super) fn rendered(name: &'a str, namespace: &'a str, annotations: RawFields<'a>) -> Self {
+        let (name, namespace) = (Cow::Borrowed(name), Cow::Borrowed(namespace));
+        Self { name, namespace, is_there: true, annotations: Some(annotations), ..Self::default() }
+    }
+
     /// An annotation's value.
     pub fn annotation(&self, key: &str) -> Option<Cow<'a, str>> {
         self.annotations.as_ref().and_then(|annotations| annotations.text(key).value())

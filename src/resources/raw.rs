@@ -93,6 +93,12 @@ impl<'a> RawFields<'a> {
         JsonReader::whole(json, Self::read)
     }
 
+    /// Members with those keys and values; each value is the text of JSON.
+    pub(super) fn of<const N: usize>(members: [(&'a str, &'a str); N]) -> Result<Self, Error> {
+        let read = |(key, raw)| JsonReader::whole(raw, |reader| RawField::read(Cow::Borrowed(key), reader));
+        members.into_iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
     fn read(reader: &mut JsonReader<'a>) -> Result<Self, Error> {
         let mut fields = Vec::new();
         reader.members(|reader, key, _| {

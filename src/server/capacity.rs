@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use memchr::memchr_iter;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -126,10 +127,7 @@ impl Drop for WaitGuard<'_> {
 /// Estimated memory for judging a body: its text and its JSON values. Each value but the first follows one of these characters,
 /// also inside of a config, which is JSON in a JSON string.
 fn judging_takes(body: &[u8]) -> usize {
-    // Counted in bytes, in chunks that do not overflow one, as the processor does that with many at once.
-    const CHUNK: usize = 240;
-    let count = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(matches!(byte, b',' | b':' | b'['))).sum::<u8>();
-    let values: usize = body.chunks(CHUNK).map(|chunk| usize::from(count(chunk))).sum();
+    let values: usize = [b',', b':', b'['].iter().map(|byte| memchr_iter(*byte, body).count()).sum();
     body.len().saturating_add(values.saturating_mul(VALUE))
 }
 

@@ -3,7 +3,7 @@
 //! A client that never finishes must not block others. So nobody is rejected while there is unfinished work: the oldest of the
 //! busiest address is displaced instead. Proven work is displaced only if nothing else is left, and only while it is idle.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,8 +30,7 @@ pub(super) struct Pending {
 struct PendingTable {
     /// The number of the next entry: an older entry has a smaller number.
     next: u64,
-    unproven: HashMap<IpAddr, BTreeMap<u64, CancellationToken>>,
-    unproven_count: usize,
+    unproven: BTreeMap<(IpAddr, u64), CancellationToken>,
     proven: BTreeMap<u64, Proven>,
 }
 
@@ -72,10 +71,9 @@ impl Pending {
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<PendingEntry> {
         let address = network(address);
         let mut table = self.table();
-        let of_address = table.unproven.get(&address).map_or(0, BTreeMap::len);
-        if of_address >= self.bounds.per_address {
+        if table.of(address).count() >= self.bounds.per_address {
             table.cut_oldest(address);
-        } else if table.unproven_count + table.proven.len() >= self.bounds.total {
+        } else if table.unproven.len() + table.proven.len() >= self.bounds.total {
             match table.fullest() {
                 Some(fullest) => table.cut_oldest(fullest),
                 // A client that once sent a valid request must not block others either.
@@ -84,8 +82,7 @@ impl Pending {
         }
         let (number, cut, working) = (table.next, CancellationToken::new(), Arc::default());
         table.next += 1;
-        table.unproven_count += 1;
-        table.unproven.entry(address).or_default().insert(number, cut.clone());
+        table.unproven.insert((address, number), cut.clone());
         Some(PendingEntry { pending: Arc::clone(self), address, number, cut, working, is_proven: Mutex::new(false) })
     }
 
@@ -95,13 +92,22 @@ impl Pending {
 }
 
 impl PendingTable {
+    /// The unfinished work of an address, the oldest first.
+    fn of(&self, address: IpAddr) -> impl Iterator<Item = u64> {
+        self.unproven.range((address, 0)..=(address, u64::MAX)).map(|((_, number), _)| *number)
+    }
+
     /// The address with the most unfinished work.
     fn fullest(&self) -> Option<IpAddr> {
-        self.unproven.iter().max_by_key(|(_, entries)| entries.len()).map(|(address, _)| *address)
+        let mut counts = BTreeMap::<IpAddr, usize>::new();
+        for (address, _) in self.unproven.keys() {
+            *counts.entry(*address).or_default() += 1;
+        }
+        counts.into_iter().max_by_key(|(_, count)| *count).map(|(address, _)| address)
     }
 
     fn cut_oldest(&mut self, address: IpAddr) {
-        let oldest = self.unproven.get(&address).and_then(|entries| entries.keys().next().copied());
+        let oldest = self.of(address).next();
         if let Some(cut) = oldest.and_then(|number| self.remove(address, number)) {
             cut.cancel();
         }
@@ -116,13 +122,7 @@ impl PendingTable {
     }
 
     fn remove(&mut self, address: IpAddr, number: u64) -> Option<CancellationToken> {
-        let entries = self.unproven.get_mut(&address)?;
-        let removed = entries.remove(&number)?;
-        if entries.is_empty() {
-            self.unproven.remove(&address);
-        }
-        self.unproven_count -= 1;
-        Some(removed)
+        self.unproven.remove(&(address, number))
     }
 }
 
@@ -184,9 +184,9 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn counts(pending: &Pending) -> (usize, usize, usize) {
+    fn counts(pending: &Pending) -> (usize, usize) {
         let table = pending.table();
-        (table.unproven_count, table.proven.len(), table.unproven.len())
+        (table.unproven.len(), table.proven.len())
     }
 
     #[test]
@@ -197,13 +197,13 @@ mod tests {
         let mut flooding: Vec<_> = (0..5).map(|_| pending.admit(flood).unwrap()).collect();
         let cut: Vec<_> = flooding.iter().map(|entry| entry.cut.is_cancelled()).collect();
         assert_eq!(cut, [true, true, false, false, false], "three of one address");
-        assert_eq!(counts(&pending), (4, 0, 2));
+        assert_eq!(counts(&pending), (4, 0));
         let second = pending.admit(honest).unwrap();
         let third = pending.admit(honest).unwrap();
         assert!(flooding[2].cut.is_cancelled() && !flooding[3].cut.is_cancelled(), "the fullest address gives way");
         assert!([&first, &second, &third].iter().all(|entry| !entry.cut.is_cancelled()));
         flooding.clear();
-        assert_eq!(counts(&pending), (3, 0, 1));
+        assert_eq!(counts(&pending), (3, 0));
     }
 
     #[test]
@@ -213,22 +213,22 @@ mod tests {
         let kept = pending.admit(one).unwrap();
         kept.mark_proven();
         kept.mark_proven();
-        assert_eq!(counts(&pending), (0, 1, 0));
+        assert_eq!(counts(&pending), (0, 1));
         let idle = pending.admit(one).unwrap();
         let new = pending.admit(two).unwrap();
         assert!(idle.cut.is_cancelled() && !kept.cut.is_cancelled());
         // Too late: it was already displaced.
         idle.mark_proven();
-        assert_eq!(counts(&pending), (1, 1, 1));
+        assert_eq!(counts(&pending), (1, 1));
         new.mark_proven();
         let (busy, other) = (kept.working(), new.working());
         assert!(pending.admit(two).is_none(), "nobody is left who could give way");
         drop(other);
         let last = pending.admit(two).unwrap();
         assert!(new.cut.is_cancelled() && !kept.cut.is_cancelled(), "only who does nothing gives way");
-        assert_eq!(counts(&pending), (1, 1, 1));
+        assert_eq!(counts(&pending), (1, 1));
         drop((busy, kept, idle, new, last));
-        assert_eq!(counts(&pending), (0, 0, 0));
+        assert_eq!(counts(&pending), (0, 0));
     }
 
     #[test]

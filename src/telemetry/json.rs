@@ -8,7 +8,10 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::json::write::escape_into;
+use crate::json::write::{escape_into, push_quoted};
+
+/// The length of most lines about a review.
+const USUAL_LENGTH: usize = 512;
 
 /// One JSON object a line: `timestamp`, `level`, then the fields of the event in their order.
 pub(super) struct JsonLines;
@@ -20,71 +23,70 @@ where
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let level = event.metadata().level();
-        write!(line, "{{\"timestamp\":\"{:.6}\",\"level\":\"{level}\"", jiff::Timestamp::now())?;
-        let mut fields = FieldWriter { line: &mut line, result: Ok(()) };
-        event.record(&mut fields);
-        fields.result?;
-        line.write_str("}\n")
+        // Built apart and written at once: each small write would go through two writers.
+        let mut text = String::with_capacity(USUAL_LENGTH);
+        write!(text, "{{\"timestamp\":\"{:.6}\",\"level\":\"{level}\"", jiff::Timestamp::now())?;
+        event.record(&mut FieldWriter(&mut text));
+        text.push_str("}\n");
+        line.write_str(&text)
     }
 }
 
-/// Writes each field when visited.
-struct FieldWriter<'l, 'w> {
-    line: &'l mut Writer<'w>,
-    result: fmt::Result,
-}
+/// Writes each field when visited. Writing into a string does not fail.
+struct FieldWriter<'l>(&'l mut String);
 
-impl FieldWriter<'_, '_> {
-    fn member(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
+impl FieldWriter<'_> {
+    fn key(&mut self, field: &Field) {
         // Field names are ours, and plain.
-        let name = field.name();
-        self.result = self.result.and_then(|()| {
-            self.line.write_str(",\"")?;
-            self.line.write_str(name)?;
-            self.line.write_str("\":")?;
-            value(self.line)
-        });
+        self.0.push_str(",\"");
+        self.0.push_str(field.name());
+        self.0.push_str("\":");
+    }
+
+    fn shown(&mut self, field: &Field, value: impl fmt::Display) {
+        self.key(field);
+        let _ = write!(self.0, "{value}");
     }
 }
 
-impl Visit for FieldWriter<'_, '_> {
+impl Visit for FieldWriter<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.member(field, |line| {
-            line.write_char('"')?;
-            escape_into(line, value)?;
-            line.write_char('"')
-        });
+        self.key(field);
+        push_quoted(self.0, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.member(field, |line| write!(line, "{value}"));
+        self.key(field);
+        self.0.push_str(if value { "true" } else { "false" });
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.member(field, |line| write!(line, "{value}"));
+        self.shown(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.member(field, |line| write!(line, "{value}"));
+        self.shown(field, value);
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.member(field, |line| if value.is_finite() { write!(line, "{value}") } else { line.write_str("null") });
+        match value.is_finite() {
+            true => self.shown(field, value),
+            false => self.shown(field, "null"),
+        }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.member(field, |line| {
-            line.write_char('"')?;
-            write!(Escaped(line), "{value:?}")?;
-            line.write_char('"')
-        });
+        self.key(field);
+        self.0.push('"');
+        let _ = write!(Escaped(self.0), "{value:?}");
+        self.0.push('"');
     }
 }
 
 /// Escapes text for a JSON string while writing.
-struct Escaped<'l, 'w>(&'l mut Writer<'w>);
+struct Escaped<'l>(&'l mut String);
 
-impl Write for Escaped<'_, '_> {
+impl Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         escape_into(self.0, text)
     }

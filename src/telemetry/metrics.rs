@@ -263,7 +263,7 @@ impl Default for Metrics {
 impl Metrics {
     fn register(&mut self) {
         let registry = &mut self.registry;
-        registry.register("reviews", "ReviewLabels reviews", self.reviews.clone());
+        registry.register("reviews", "Answered reviews", self.reviews.clone());
         registry.register("findings", "Findings, by rule and action", self.findings.clone());
         registry.register(
             "status_writes",
@@ -295,11 +295,7 @@ impl Metrics {
             "Unix time at which a certificate expires",
             self.expiry.clone(),
         );
-        registry.register(
-            "certificate_reloads",
-            "CertificateLabels reloads, by result",
-            self.certificate_reloads.clone(),
-        );
+        registry.register("certificate_reloads", "Certificate reloads, by result", self.certificate_reloads.clone());
         registry.register("policy_reloads", "Policy reloads, by result", self.policy_reloads.clone());
         registry.register(
             "policy_current",

@@ -176,7 +176,7 @@ fn renamed_operator_is_recognized() {
 fn rendered(network: &Value) -> Value {
     let text = network.to_string();
     let Ok(Some(Object::Network(network))) = Object::read(&text) else { panic!("{text}") };
-    serde_json::from_str(&render(&network, PREFIX).nad.unwrap()).unwrap()
+    serde_json::from_str(&render(&network, PREFIX).nad_json().unwrap()).unwrap()
 }
 
 /// Nothing shows where the operator is. Whoever has its right may write what a live network renders to, and nothing else.

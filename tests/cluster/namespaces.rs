@@ -84,6 +84,8 @@ fn next_write_unblocks_a_wedged_operator() {
     cluster.jane.wait(&Kind::Sriov.at("mover"), |network| network["metadata"]["annotations"][LAST_NAMESPACE] == "apps");
     cluster.jane.patch(&Kind::Sriov.at("mover"), &moved("later"));
     cluster.jane.wait_gone(&nad_at("apps", "mover"));
+    // An operator that finds the namespace at once creates the NAD, and never fails.
+    wait("an attempt without the namespace", || (cluster.waits_for_namespace(Kind::Sriov, "mover") > 0).then_some(()));
     cluster.namespace("later");
     let before = cluster.failures(Kind::Sriov, "mover");
     wait("an attempt that fails", || (cluster.failures(Kind::Sriov, "mover") > before).then_some(()));

@@ -82,6 +82,11 @@ impl Cluster {
         self.count(kind, name, "Reconciler error")
     }
 
+    /// How often the operator waited for the namespace of a network.
+    pub fn waits_for_namespace(&self, kind: Kind, name: &str) -> usize {
+        self.count(kind, name, "Target namespace doesn't exist")
+    }
+
     /// How often the operator's write of a NAD came too late.
     pub fn conflicts(&self, kind: Kind, name: &str) -> usize {
         let is_conflict = |line: &&Value| line["error"].as_str().unwrap_or_default().contains("has been modified");

@@ -100,12 +100,12 @@ fn operator_condition(network: &str) -> Option<String> {
 }
 
 fn rendering(around: &ChainContext<'_>) -> ChainStep {
-    match &around.rendered.nad {
-        Some(_) => {
+    match &around.rendered.fault {
+        None => {
             let says = format!("renders to NAD {}, type {}", around.place(), around.network.kind.plugin());
             ChainStep::new(Link::Rendering, LinkHealth::Good, says)
         }
-        None => ChainStep::new(Link::Rendering, LinkHealth::Broken, "the operator cannot render a NAD"),
+        Some(_) => ChainStep::new(Link::Rendering, LinkHealth::Broken, "the operator cannot render a NAD"),
     }
 }
 
@@ -184,7 +184,7 @@ fn absent(around: &ChainContext<'_>, place: &str) -> ChainStep {
     let waits = |what: &str| {
         ChainStep::new(Link::Nad, LinkHealth::Waiting, format!("{place} does not exist yet: waiting for {what}"))
     };
-    if around.rendered.nad.is_none() {
+    if around.rendered.fault.is_some() {
         return waits("a network that can be rendered");
     }
     if !matches!(around.snapshot.namespace, Ok(Some(NamespaceState::Active)) | Err(_)) {

@@ -177,7 +177,7 @@ mod tests {
         let network = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","metadata":{"name":"net","namespace":"op"},
             "spec":{"resourceName":"cx7","networkNamespace":"apps","vlan":5}}"#;
         let Ok(Some(Object::Network(network))) = Object::read(network) else { panic!("no network") };
-        let rendered = crate::resources::render(&network, "a.io").nad.unwrap();
+        let rendered = crate::resources::render(&network, "a.io").nad_json().unwrap();
         let read = |text: &str| match Object::read(text) {
             Ok(Some(Object::Nad(nad))) => prefix_on(&nad, &network),
             _ => panic!("{text}"),

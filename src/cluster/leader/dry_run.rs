@@ -89,7 +89,7 @@ impl DryRunDenials {
 impl Cluster {
     async fn dry_run_denial(&self, network: &str, context: &AuditContext) -> Option<String> {
         let Ok(Some(Object::Network(network))) = Object::read(network) else { return None };
-        let nad = render(&network, &context.prefix.as_ref()?.value).nad?;
+        let nad = render(&network, &context.prefix.as_ref()?.value).nad_json()?;
         let target = network.target_namespace();
         let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{}/{NADS}?dryRun=All", segment(&target)?);
         stable_message(&self.dry_run_error(&path, nad).await?)

@@ -22,7 +22,7 @@ const RESOURCE_NAME_KEY: &str = "resourceName";
 pub(super) fn expected(network: &Network<'_>, facts: &Facts) -> Option<String> {
     let prefix = facts.prefix.as_ref().map_or(DEFAULT_PREFIX, |prefix| prefix.value.as_str());
     let rendered = render(network, prefix);
-    rendered.nad.is_some().then_some(rendered.config)
+    rendered.fault.is_none().then_some(rendered.config)
 }
 
 /// The differences between a NAD and its network's rendering, as text. Without a prefix, resource names are not compared.

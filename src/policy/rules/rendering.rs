@@ -12,7 +12,7 @@ use super::nad_device::{MALFORMED, MISSING};
 use super::network::SCHEMA;
 use crate::cni::{CniObject, Config, same_key};
 use crate::json::{Document, Error, Kind, Member, Value, line_column};
-use crate::resources::{Nad, Network, Object, RenderFault, Rendered, offset_of_nonblank, render};
+use crate::resources::{Nad, Network, RenderFault, Rendered, offset_of_nonblank, render};
 
 rule! { FRAGMENT = "network/fragment", Deny;
 "`ipam`, `capabilities` or `metaPlugins` that are not valid JSON";
@@ -53,8 +53,7 @@ pub(crate) fn check(network: &Network<'_>, scope: &NamespaceScope<'_>, facts: &F
         Some(RenderFault::NotJson(_)) if broken => {}
         Some(fault) => faulty(network, prefix, fault, out),
     }
-    let Some(json) = &rendered.nad else { return };
-    let Ok(Some(Object::Nad(nad))) = Object::read(json) else { return };
+    let Some(nad) = rendered.nad() else { return };
     // A denial by the schema is enough for a field; one that only warns, or is switched off, hides no other denial.
     let schema_denies = scope.action(&SCHEMA).unwrap_or(SCHEMA.default) == Action::Deny;
     for finding in judge_nad(&nad, scope, out) {
@@ -281,6 +280,7 @@ mod tests {
 
     use super::*;
     use crate::policy::{Action, Policy, Rule, Subject, judge};
+    use crate::resources::Object;
 
     fn is_denied_as(rule: &Rule, spec: &Value) -> bool {
         let mut json = json!({

@@ -1,0 +1,226 @@
+//! Rendering without YAML equals rendering through it.
+
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+
+use super::super::Object;
+use super::read::{direct, through_yaml};
+use super::*;
+
+/// Texts that are nothing special, and texts that mean something to YAML, to JSON or to the template.
+const PIECES: &[&str] = &[
+    "a",
+    "net",
+    "z9",
+    "-",
+    ".",
+    "/",
+    " ",
+    "  ",
+    "\n",
+    "\n\n",
+    "\n---\n",
+    "\n...\n",
+    "---",
+    "...",
+    "\t",
+    "\r",
+    "'",
+    "''",
+    "\"",
+    "\\",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    ": ",
+    " #",
+    "#",
+    "&",
+    "*",
+    "!",
+    "|",
+    ">",
+    "%",
+    "@",
+    "`",
+    "?",
+    "é",
+    "\u{85}",
+    "\u{2028}",
+    "\u{feff}",
+    "\u{1}",
+    "null",
+    "on",
+    "yes",
+    "1e3",
+    "0x1f",
+    "~",
+    "true",
+    "\"a\": 1",
+    "{\"type\":\"static\"}",
+    "{ \"a\": [1, 2,\n   3] }",
+    "\n  ",
+    " \n ",
+    "x\n y",
+];
+
+const NAMES: &[&str] = &[
+    "net",
+    "telco-mgmt",
+    "a.b-c",
+    "on",
+    "null",
+    "123",
+    "1e3",
+    "n",
+    "y",
+    "0",
+    "a---b",
+    "..",
+    "",
+    "Yes",
+    "e5",
+    "2020-01-01",
+];
+
+const FIELDS: &[&str] =
+    &["ipam", "capabilities", "metaPlugins", "vlanProto", "logLevel", "logFile", "spoofChk", "bridge", "linkState"];
+
+/// A small generator of numbers, from a seed that a failure prints.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+
+    fn text(&mut self) -> String {
+        let pieces = self.below(5);
+        (0..pieces).map(|_| PIECES[self.below(PIECES.len())]).collect()
+    }
+
+    fn name(&mut self) -> String {
+        if self.below(8) == 0 { self.text() } else { NAMES[self.below(NAMES.len())].to_owned() }
+    }
+
+    /// Half of the fields of half of the networks are harmless, so that not every network is doubtful.
+    fn field(&mut self) -> Value {
+        match self.below(4) {
+            0 => self.text().into(),
+            1 => format!("{{\"k{}\": \"v w\", \n\"l\": [true, {{}}]}}", self.below(9)).into(),
+            2 => "{ }".into(),
+            _ => "".into(),
+        }
+    }
+
+    fn network(&mut self) -> String {
+        let kind = ["SriovNetwork", "SriovIBNetwork", "OVSNetwork"][self.below(3)];
+        let mut spec = serde_json::Map::new();
+        for field in FIELDS {
+            if self.below(3) == 0 {
+                spec.insert((*field).to_owned(), self.field());
+            }
+        }
+        spec.insert("resourceName".to_owned(), self.name().into());
+        if self.below(2) == 0 {
+            spec.insert("networkNamespace".to_owned(), self.name().into());
+        }
+        spec.insert("vlan".to_owned(), self.below(5000).into());
+        json!({
+            "apiVersion": "sriovnetwork.openshift.io/v1",
+            "kind": kind,
+            "metadata": { "name": self.name(), "namespace": self.name() },
+            "spec": spec,
+        })
+        .to_string()
+    }
+}
+
+/// `make renderings` compares a million.
+#[test]
+fn direct_rendering_equals_rendering_through_yaml() {
+    let count = std::env::var("NADMIT_RENDERINGS").ok().map_or(20_000, |count| count.parse().unwrap());
+    let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 | 1;
+    println!("seed {seed}");
+    let mut random = Random(seed);
+    let mut certain = 0;
+    for _ in 0..count {
+        let json = random.network();
+        let Ok(Some(Object::Network(network))) = Object::read(&json) else { panic!("{json}") };
+        let filled = Template::fill(&network).config;
+        let (namespace, owner) = (network.target_namespace(), network.id().owner_ref());
+        let resource = format!("openshift.io/{}", network.text("resourceName"));
+        let name = network.meta.name.as_ref();
+        let meant = ExpectedNad { name, namespace: &namespace, resource: &resource, owner: &owner };
+        let Some(config) = direct(&filled, &meant) else { continue };
+        certain += 1;
+        assert_eq!(Ok(config), through_yaml(&meant.manifest(&filled), &meant), "seed {seed}: {json}");
+    }
+    println!("{certain} of {count} were certain");
+    assert!(certain > count / 50 && certain < count, "{certain} of {count}");
+}
+
+/// What people really write is never doubtful.
+#[test]
+fn usual_networks_need_no_yaml() {
+    for spec in [
+        json!({ "resourceName": "cx7" }),
+        json!({ "resourceName": "cx7", "networkNamespace": "apps", "vlan": 100, "spoofChk": "off", "trust": "on",
+            "ipam": "{\n  \"type\": \"whereabouts\",\n  \"range\": \"10.20.0.0/24\"\n}\n", "capabilities": "{ \"mac\": true }",
+            "metaPlugins": "{ \"type\": \"tuning\" },\n{ \"type\": \"vrf\", \"vrfname\": \"red\" }" }),
+    ] {
+        let json = json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetwork",
+            "metadata": { "name": "telco-mgmt", "namespace": "openshift-sriov-network-operator" }, "spec": spec });
+        let json = json.to_string();
+        let Ok(Some(Object::Network(network))) = Object::read(&json) else { panic!("{json}") };
+        let (namespace, owner) = (network.target_namespace(), network.id().owner_ref());
+        let meant = ExpectedNad {
+            name: &network.meta.name,
+            namespace: &namespace,
+            resource: "openshift.io/cx7",
+            owner: &owner,
+        };
+        assert!(direct(&Template::fill(&network).config, &meant).is_some(), "{json}");
+        let rendered = render(&network, "openshift.io");
+        let nad = rendered.nad_json().unwrap();
+        let Ok(Some(Object::Nad(read))) = Object::read(&nad) else { panic!("{nad}") };
+        let built = rendered.nad().unwrap();
+        assert_eq!(
+            (&read.meta.name, &read.meta.namespace, &read.config),
+            (&built.meta.name, &built.meta.namespace, &built.config)
+        );
+        for key in [RESOURCE_NAME, OWNER_REF] {
+            assert_eq!(read.meta.annotation(key), built.meta.annotation(key));
+            assert_eq!(read.meta.raw_annotation(key), built.meta.raw_annotation(key));
+        }
+        assert_eq!((read.meta.owner(), read.unknown, read.misshapen.len()), (built.meta.owner(), Vec::new(), 0));
+    }
+}
+
+#[test]
+fn indents_as_go_does() {
+    for (text, want) in [
+        ("{}", "{}"),
+        ("[ ]", "[]"),
+        ("{ \"a\" : [ ] }", "{\n    \"a\": []\n}"),
+        ("[1,\n-2.5e3 ,true]", "[\n    1,\n    -2.5e3,\n    true\n]"),
+        (
+            r#"{"a b\"{ ,:":"\\","c":{"d":null}}"#,
+            "{\n    \"a b\\\"{ ,:\": \"\\\\\",\n    \"c\": {\n        \"d\": null\n    }\n}",
+        ),
+    ] {
+        assert_eq!(indent(text).as_deref(), Ok(want), "{text}");
+    }
+    // Two tokens never become one.
+    assert!(indent("[1 2]").is_err());
+    let deep = format!("{}{}", "[".repeat(60), "]".repeat(60));
+    let wide = format!("[{}0]", format!("{deep},").repeat(500));
+    assert!(indent(&wide).is_err_and(|error| error.problem == json::Problem::TooLarge));
+}
