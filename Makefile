@@ -69,6 +69,4 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs 
 	done
 
 generate: ## generate docs, schema and manifests from the code
-	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md.new && mv docs/rules.md.new docs/rules.md
-	$(CARGO) run --locked --quiet -- schema > docs/policy.schema.json.new && mv docs/policy.schema.json.new docs/policy.schema.json
-	$(CARGO) run --locked --quiet -- install --generate deploy
+	GENERATE=1 $(CARGO) test --locked --quiet --test tests generated::

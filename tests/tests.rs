@@ -14,6 +14,7 @@ mod browser;
 mod cases;
 mod check;
 mod doctor;
+mod generated;
 mod hostile;
 mod layers;
 mod properties;

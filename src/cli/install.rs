@@ -8,9 +8,9 @@ use clap::Args;
 use clap::builder::PossibleValue;
 
 use super::connection::{Connection, block_on};
-use super::{EXIT_CLEAN, print, print_error};
+use super::{print, print_error};
 use crate::deploy::clients::{Clients, admission_files};
-use crate::deploy::{CertificateSource, Options, ServiceRef, audit_only, files, objects};
+use crate::deploy::{CertificateSource, Options, ServiceRef, audit_only, objects};
 use crate::policy::Policy;
 use crate::tls::check_client_ca;
 use crate::yaml::emit;
@@ -96,21 +96,10 @@ pub(super) struct Install {
     /// Only print a ServiceAccount with the read-only permissions that `nadmit audit` and `nadmit doctor` need
     #[arg(long, conflicts_with_all = ["image", "replicas", "certificates", "policy", "monitoring", "backstop", "dry_runs", "client_ca"])]
     audit_only: bool,
-    /// Write the generated files into this directory instead
-    #[arg(long, hide = true, value_name = "DIR")]
-    generate: Option<PathBuf>,
 }
 
 impl Install {
     pub(super) fn run(self) -> anyhow::Result<u8> {
-        if let Some(directory) = &self.generate {
-            for (path, text) in files::files() {
-                let path = directory.join(path);
-                fs::create_dir_all(path.parent().unwrap_or(directory))?;
-                fs::write(&path, text).with_context(|| path.display().to_string())?;
-            }
-            return Ok(EXIT_CLEAN);
-        }
         if let Some(directory) = &self.admission_files {
             return write_admission_files(&self.place.home(), directory);
         }
