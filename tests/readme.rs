@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use clap::builder::PossibleValue;
 use clap::{Command, CommandFactory};
 use nadmit::cli::Cli;
 
@@ -12,7 +13,7 @@ fn every_flag_is_explained() {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let sections: Vec<&str> = readme.split("\n## ").collect();
     let mut checked = 0;
-    for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+    for command in Cli::command().get_subcommands() {
         let name = format!("nadmit {}", command.get_name());
         let about: String = sections.iter().filter(|section| section.contains(&name)).copied().collect();
         assert!(!about.is_empty(), "README.md does not speak of `{name}`");
@@ -26,6 +27,30 @@ fn every_flag_is_explained() {
         }
     }
     assert!(checked > 40, "only {checked} flags and variables");
+}
+
+/// What is shipped has no arguments for tests alone: help shows every command and every argument, and says what it is for.
+#[test]
+fn no_argument_is_hidden() {
+    fn check(command: &Command) -> usize {
+        let name = command.get_name();
+        assert!(!command.is_hide_set(), "the command {name} is hidden");
+        let own = command.get_arguments().map(|argument| {
+            let id = argument.get_id();
+            let is_hidden = argument.is_hide_set()
+                || argument.is_hide_short_help_set()
+                || argument.is_hide_long_help_set()
+                || argument.get_possible_values().iter().any(PossibleValue::is_hide_set);
+            assert!(!is_hidden, "{name}: {id} is hidden");
+            assert!(argument.get_help().is_some(), "{name}: {id} has no help");
+            1
+        });
+        own.sum::<usize>() + command.get_subcommands().map(check).sum::<usize>()
+    }
+    let mut command = Cli::command();
+    command.build();
+    let checked = check(&command);
+    assert!(checked > 60, "only {checked} arguments");
 }
 
 /// Each row of the table of attacks names at least one test or case, and all of them exist.
@@ -57,8 +82,7 @@ fn every_attack_has_a_test() {
 
 /// Its flags and their variables, as the README writes them.
 fn words(command: &Command) -> Vec<String> {
-    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
-    let words = arguments.flat_map(|argument| {
+    let words = command.get_arguments().flat_map(|argument| {
         let flag = argument.get_long().map(|long| format!("`--{long}"));
         let variable = argument.get_env().map(|variable| format!("`{}", variable.to_string_lossy()));
         [flag, variable]

@@ -77,8 +77,9 @@ pub(super) struct InCluster {
     /// The CA certificates (PEM) that the API server trusts; reloaded on change [default: those of --tls-secret]
     #[arg(long, env = "NADMIT_CA_BUNDLE", value_name = "FILE")]
     ca_bundle: Option<PathBuf>,
-    /// The address behind the Service, for tests without a Service network
-    #[arg(long, hide = true, value_name = "ADDRESS")]
+    /// Where a replica outside the Service network reaches the Service, as IP:PORT, for example if the Service is an external name;
+    /// before it registers, nadmit connects to itself there, and it registers this port [default: the Service's name, port 443]
+    #[arg(long, env = "NADMIT_SERVICE_ADDRESS", value_name = "ADDRESS")]
     service_address: Option<SocketAddr>,
 }
 
@@ -107,7 +108,7 @@ impl InCluster {
     }
 
     /// The settings of the certificate Secret, if any.
-    pub(super) fn secret(&self, client_ca: Option<PathBuf>) -> Option<Settings> {
+    pub(super) fn secret(&self, client_ca: Option<PathBuf>) -> anyhow::Result<Option<Settings>> {
         self.secret.settings(self.home(), client_ca)
     }
 
@@ -120,7 +121,7 @@ impl InCluster {
         if self.ca_bundle.is_none() && !self.secret.is_named() {
             anyhow::bail!(NO_BUNDLE);
         }
-        Ok(Some(TokenKeeper::start(cluster.clone(), self.home().namespace, self.secret.token_schedule()).await))
+        Ok(Some(TokenKeeper::start(cluster.clone(), self.home().namespace, self.secret.token_schedule()?).await))
     }
 
     /// Starts registration and leader election, if enabled. `bundle` is the CA bundle of a certificate Secret.

@@ -105,7 +105,7 @@ impl Serve {
         let cluster = self.in_cluster.connect().await?;
         let tokens = self.in_cluster.tokens(cluster.as_ref()).await?;
         let (registered, is_registered) = watch::channel(None);
-        let (tls, files, published, kept) = match self.in_cluster.secret(self.client_ca.clone()) {
+        let (tls, files, published, kept) = match self.in_cluster.secret(self.client_ca.clone())? {
             Some(settings) => {
                 let cluster =
                     cluster.clone().context("--tls-secret needs a cluster: run in a pod, or pass --kubeconfig")?;

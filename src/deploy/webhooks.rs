@@ -28,7 +28,7 @@ pub(super) const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "
 pub struct Address {
     /// Its Service.
     pub home: ServiceRef,
-    /// The address of the Service, without a Service network: for tests, whose Service is an external name.
+    /// Where replicas outside the Service network reach the Service, for example if it is an external name.
     pub at: Option<SocketAddr>,
     /// The token at the end of every path, which only the API server and nadmit know.
     pub token: Option<String>,

@@ -29,6 +29,7 @@ mod harness;
 mod stalled;
 
 mod api;
+mod clock;
 mod cluster;
 mod control_plane;
 mod objects;

@@ -1,6 +1,7 @@
 //! The certificate that replicas make, share and renew through a Secret.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::client::{Client, Http, Trust, block_on};
+use crate::clock::Clock;
 use crate::cluster::{Cluster, alone};
 use crate::harness::{Server, nadmit};
 use crate::objects::version;
@@ -27,24 +29,30 @@ const SECRET: &str = "/api/v1/namespaces/nadmit/secrets/nadmit-tls";
 const NAME: &str = "nadmit-tls";
 
 fn start(cluster: &Cluster, arguments: &[&str]) -> Server {
+    start_prepared(cluster, arguments, |_| ())
+}
+
+/// The same, after something was done to the command.
+fn start_prepared(cluster: &Cluster, arguments: &[&str], prepare: impl Fn(&mut Command)) -> Server {
     let kubeconfig = cluster.kubeconfig("nadmit");
     let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
     command.args(["--tls-secret", NAME, "--kubeconfig", kubeconfig.to_str().unwrap()]).args(arguments);
+    prepare(&mut command);
     Server::launch(command, tempfile::tempdir().unwrap())
 }
 
 /// Starts as many at the same moment; also how far apart.
-fn start_at_once(cluster: &Cluster, arguments: &[&[&str]]) -> (Vec<Server>, Duration) {
-    let barrier = Barrier::new(arguments.len());
+fn start_at_once<const COUNT: usize>(start: impl Fn(usize) -> Server + Sync) -> (Vec<Server>, Duration) {
+    let barrier = Barrier::new(COUNT);
     thread::scope(|scope| {
-        let start = |arguments| {
-            let barrier = &barrier;
+        let (barrier, start) = (&barrier, &start);
+        let start = |number| {
             scope.spawn(move || {
                 barrier.wait();
-                (Instant::now(), start(cluster, arguments))
+                (Instant::now(), start(number))
             })
         };
-        let started: Vec<_> = arguments.iter().map(|arguments| start(arguments)).collect();
+        let started: Vec<_> = (0..COUNT).map(start).collect();
         let (at, servers): (Vec<_>, Vec<_>) = started.into_iter().map(|thread| thread.join().unwrap()).unzip();
         (servers, *at.iter().max().unwrap() - *at.iter().min().unwrap())
     })
@@ -126,7 +134,7 @@ fn replicas_that_start_at_once_agree_on_one_ca() {
         round += 1;
         assert!(round < 100, "only {close} rounds in which all started within 10 ms");
         let before = watch.of(NAME).len();
-        let (servers, apart) = start_at_once(&cluster, &[quick, quick, quick]);
+        let (servers, apart) = start_at_once::<3>(|_| start(&cluster, quick));
         close += usize::from(apart < Duration::from_millis(10));
         let secret = cluster.admin.get(SECRET).unwrap();
         let bundle = text(&secret, "ca.crt");
@@ -196,7 +204,7 @@ fn deleted_or_damaged_secret_is_restored_without_rejections() {
     let _alone = alone();
     let cluster = Cluster::start();
     let quick: &[&str] = &["--settle", "1800ms"];
-    let (servers, _) = start_at_once(&cluster, &[quick, quick]);
+    let (servers, _) = start_at_once::<2>(|_| start(&cluster, quick));
     let callers = Callers::start(&cluster.admin, &servers);
     let garbage = BASE64_STANDARD.encode("somebody was here");
     let keys = ["tls.crt", "tls.key", "ca.crt", "ca.key"];
@@ -241,10 +249,20 @@ fn replicas_with_clock_skew_converge() {
     let _alone = alone();
     let cluster = Cluster::start();
     let watch = cluster.admin.watch(SECRETS);
-    for wrong in ["1h", "-1h"] {
+    let clock = Clock::compile();
+    for wrong in [3600, -3600] {
         let before = watch.of(NAME).len();
-        let [right, wrong] = ["0s", wrong].map(|offset| ["--settle", "1200ms", "--clock-offset", offset]);
-        let (servers, _) = start_at_once(&cluster, &[&right, &wrong, &right]);
+        let offsets = [0, wrong, 0];
+        let (servers, _) = start_at_once::<3>(|number| {
+            let shift = |command: &mut Command| clock.shift(command, offsets[number]);
+            start_prepared(&cluster, &["--settle", "1200ms"], shift)
+        });
+        let shown = servers.iter().map(|server| server.wait_for_log("serving", |line| line["message"] == "serving"));
+        for (line, offset) in shown.zip(offsets) {
+            let logged: jiff::Timestamp = line["timestamp"].as_str().unwrap().parse().unwrap();
+            let ahead = logged.as_second() - jiff::Timestamp::now().as_second();
+            assert!((ahead - offset).abs() < 600, "its clock is {ahead} s ahead instead of {offset} s: {line}");
+        }
         let callers = Callers::start(&cluster.admin, &servers);
         // Thirty looks of each replica, in which nothing is written.
         let quiet = |writes: usize| {
@@ -275,7 +293,6 @@ fn certificate_switches_after_all_webhooks_have_the_ca() {
         secret: NAME.to_owned(),
         lifetimes: Lifetimes { settle, ..Lifetimes::default() },
         client_ca: None,
-        clock_offset: 0,
     };
     let (webhooks, registered) = tokio::sync::watch::channel(None);
     let changes = Arc::<AtomicUsize>::default();

@@ -36,8 +36,6 @@ pub struct Settings {
     pub lifetimes: Lifetimes,
     /// The client CA: a file, read at each reconcile.
     pub client_ca: Option<PathBuf>,
-    /// Clock offset of this replica in seconds; for tests.
-    pub clock_offset: i64,
 }
 
 /// Why a reconcile failed.
@@ -192,7 +190,7 @@ impl CertificateKeeper {
             held: self.held.as_ref(),
             registered: registered.as_deref(),
             steady: self.since.elapsed(),
-            now: jiff::Timestamp::now().as_second().saturating_add(self.settings.clock_offset),
+            now: jiff::Timestamp::now().as_second(),
         }
     }
 
