@@ -64,7 +64,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs 
 	command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz@0.13.2
 	for target in audit_events audit_log config manifest review status; do \
 		mkdir -p fuzz/corpus/$$target; \
-		$(CARGO) +nightly fuzz run $$target fuzz/corpus/$$target tests/cases tests/hostile examples -- \
+		$(CARGO) +nightly fuzz run $$target fuzz/corpus/$$target tests/cases src/policy/rules/examples tests/hostile examples -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 || exit 1; \
 	done
 

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The modules, from the outside in. Dependencies point downwards only; those marked pure use no clock, no network, no
-//! environment and no `async`, which a lint and a test enforce. `tests/layers.rs` fails on a dependency that points upwards.
+//! environment and no `async`. Lints and tests enforce both.
 //!
 //! | module | content |
 //! |---|---|

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use crate::browser::Browser;
-use crate::cases;
+use crate::case;
 
 const GOOD: &str = "apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
@@ -60,8 +60,8 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn each_case_through_the_binary() {
     let mut judged = 0;
-    for case in cases::all().iter().filter(|case| case.is_offline()) {
-        let input = case.directory.join("input.yaml");
+    for case in case::all().iter().filter(|case| case.is_offline()) {
+        let input = &case.input_file;
         let policy = case.directory.join("policy.yaml");
         let mut arguments = vec!["check", "--output", "json", input.to_str().unwrap()];
         if policy.exists() {
@@ -291,15 +291,12 @@ fn json_of(manifest: &str) -> String {
 /// Equal input gives equal bytes, in every format, however many cores work on it.
 #[test]
 fn output_is_the_same_every_time() {
+    const EXAMPLE: &str = "../src/policy/rules/examples/nad/unknown-key/bad.yaml";
     for format in ["human", "json", "sarif", "junit", "github"] {
-        let first = run(&["check", "--output", format, "shown", "cases/nad/unknown-key/bad/input.yaml"]);
+        let first = run(&["check", "--output", format, "shown", EXAMPLE]);
         assert_eq!(first.status.code(), Some(1), "{}", text(&first.stderr));
         assert!(first.stdout.len() > 1000);
-        assert_eq!(
-            first.stdout,
-            run(&["check", "--output", format, "shown", "cases/nad/unknown-key/bad/input.yaml"]).stdout,
-            "{format}"
-        );
+        assert_eq!(first.stdout, run(&["check", "--output", format, "shown", EXAMPLE]).stdout, "{format}");
     }
 }
 

@@ -30,15 +30,23 @@ fn rank(layers: &[&[&str]], module: &str) -> Option<usize> {
     layers.iter().position(|layer| layer.contains(&module))
 }
 
-fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+fn every_file(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+            every_file(&path, found);
+        } else {
             found.push(path);
         }
     }
+}
+
+/// The Rust files that are no tests.
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    every_file(directory, &mut files);
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs"));
+    files
 }
 
 /// The lines of a file that are no comments and no tests: tests of a file stand at its end.
@@ -61,9 +69,8 @@ fn named<'l>(line: &'l str, prefix: &'l str) -> impl Iterator<Item = &'l str> {
 
 fn upward(root: &str, prefix: &str, layers: &[&[&str]]) -> (Vec<String>, usize) {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
-    let (mut files, mut wrong, mut arrows) = (Vec::new(), Vec::new(), 0);
-    sources(&src, &mut files);
-    for file in files {
+    let (mut wrong, mut arrows) = (Vec::new(), 0);
+    for file in sources(&src) {
         let relative = file.strip_prefix(&src).unwrap();
         let first = relative.iter().next().unwrap().to_str().unwrap();
         let module = first.strip_suffix(".rs").unwrap_or(first);
@@ -83,6 +90,20 @@ fn upward(root: &str, prefix: &str, layers: &[&[&str]]) -> (Vec<String>, usize) 
         }
     }
     (wrong, arrows)
+}
+
+/// What is shipped is built, and understood, from `src/` alone.
+#[test]
+fn no_source_depends_on_the_tests() {
+    let mut files = Vec::new();
+    every_file(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    for file in &files {
+        let text = fs::read_to_string(file).unwrap();
+        for (at, line) in text.lines().enumerate() {
+            assert!(!line.contains("tests/"), "{}:{} names a path in tests/: {line}", file.display(), at + 1);
+        }
+    }
+    assert!(files.len() > 300, "only {} files looked at", files.len());
 }
 
 #[test]

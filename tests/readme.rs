@@ -69,7 +69,7 @@ fn every_attack_has_a_test() {
                     let file = if file.starts_with("src/") { file.to_owned() } else { format!("tests/{file}") };
                     fs::read_to_string(root.join(file)).is_ok_and(|text| text.contains(&format!("fn {test}(")))
                 }
-                None => root.join("tests/cases").join(name).join("input.yaml").exists(),
+                None => root.join("tests/cases").join(name).join("expect.yaml").exists(),
             };
             assert!(is_there, "SECURITY.md names `{name}`, which does not exist");
             named += 1;

@@ -11,7 +11,8 @@
 
 mod audit_log;
 mod browser;
-mod cases;
+#[allow(dead_code, reason = "shared with the test of each case")]
+mod case;
 mod check;
 mod doctor;
 mod generated;

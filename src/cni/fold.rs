@@ -232,7 +232,7 @@ mod tests {
         found.map(|value| text.get(value.span.range()).unwrap().to_owned())
     }
 
-    /// `tests/readers` compares many thousands of these with Go.
+    /// `make readers` compares many thousands of these with Go.
     #[test]
     fn a_second_value_is_decoded_into_the_first() {
         for (kind, text, pointer, want) in [

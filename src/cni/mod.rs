@@ -1,6 +1,6 @@
 //! The CNI document in `spec.config`, read as the Go programs read it and edited without touching any other byte.
 //!
-//! There are two kinds of readers, which decode differently (measured with the real programs, see `tests/readers`):
+//! There are two kinds of readers, which decode differently (measured with the real programs, see `make readers`):
 //! - **Multus** decodes the *text* into a struct: keys match in any case, and each member is decoded into its field in the
 //!   order of the text. (Where the config has no name, its helper library first passes it through a map, and the second kind
 //!   of reading applies.)

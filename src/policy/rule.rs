@@ -87,8 +87,8 @@ impl PartialEq for Rule {
 
 impl Eq for Rule {}
 
-/// Declares a rule. Its two examples are the test cases `bad` and `good` of that rule, so that what the reference shows is
-/// what the tests run.
+/// Declares a rule. Its two examples, `examples/<rule>/bad.yaml` and `good.yaml`, are also the cases `bad` and `good` of that rule,
+/// so that what the reference shows is what the tests run.
 macro_rules! rule {
     ($name:ident = $id:literal, $default:ident $(+ $repairs:ident)?; $finds:literal; $why:literal) => {
         #[doc = $finds]
@@ -98,8 +98,8 @@ macro_rules! rule {
             repairs: false $(|| { let $repairs = true; $repairs })?,
             finds: $finds,
             why: $why,
-            bad: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/", $id, "/bad/input.yaml")),
-            good: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/", $id, "/good/input.yaml")),
+            bad: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/policy/rules/examples/", $id, "/bad.yaml")),
+            good: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/policy/rules/examples/", $id, "/good.yaml")),
         };
     };
 }

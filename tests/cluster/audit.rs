@@ -267,17 +267,9 @@ fn versions(cluster: &Cluster) -> BTreeSet<(String, String)> {
 
 /// Every NAD of the rules' own cases, as far as the API server takes it.
 fn cases(cluster: &Cluster) -> usize {
-    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")];
     let mut made = 0;
-    while let Some(directory) = directories.pop() {
-        let mut entries: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-        entries.sort();
-        directories.extend(entries.iter().filter(|path| path.is_dir()).cloned());
-        let has = |name: &str| entries.iter().any(|path| path.ends_with(name));
-        if !has("input.yaml") || has("policy.yaml") || has("admission.yaml") {
-            continue;
-        }
-        for mut manifest in crate::install::read(&fs::read_to_string(directory.join("input.yaml")).unwrap()) {
+    for case in crate::case::all().iter().filter(|case| case.is_offline() && case.policy_text.is_none()) {
+        for mut manifest in crate::install::read(&case.input) {
             let is_owned =
                 manifest.to_string().contains("owner-ref") || !manifest["metadata"]["ownerReferences"].is_null();
             if manifest["kind"] != "NetworkAttachmentDefinition" || is_owned {

@@ -15,6 +15,9 @@
 #[path = "../browser.rs"]
 #[allow(dead_code, reason = "shared with the tests of the program alone")]
 mod browser;
+#[path = "../case.rs"]
+#[allow(dead_code, reason = "shared with the test of each case")]
+mod case;
 #[path = "../serve/certificates.rs"]
 #[allow(dead_code, reason = "shared with the tests of the server alone")]
 mod certificates;

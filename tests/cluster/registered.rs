@@ -1,7 +1,5 @@
 //! nadmit registers itself, and stays registered as it should be.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nadmit::cni::Config;
@@ -260,9 +258,8 @@ fn mentions_device(config: &str) -> bool {
 /// The spec of every NAD in the cases.
 pub fn of_the_cases() -> Vec<Value> {
     let mut specs = Vec::new();
-    for file in inputs(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")) {
-        let text = fs::read_to_string(file).unwrap();
-        for document in Documents::new(&text) {
+    for case in crate::case::all() {
+        for document in Documents::new(&case.input) {
             let Ok(node) = document.node else { continue };
             let Ok(object) = serde_json::from_str::<Value>(&node.to_json()) else { continue };
             if object["kind"] == "NetworkAttachmentDefinition" {
@@ -271,14 +268,6 @@ pub fn of_the_cases() -> Vec<Value> {
         }
     }
     specs
-}
-
-fn inputs(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| if path.is_dir() { inputs(&path) } else { vec![path] })
-        .filter(|path| path.ends_with("input.yaml"))
-        .collect()
 }
 
 pub fn odd() -> Vec<Value> {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::client::{Client, Http, block_on};
 use super::harness::Server;
 use super::reviews::{Reply, TestReview, V1BETA1};
-use crate::cases::{self, Case};
+use crate::case::{self, Case};
 
 /// How many pieces the cases of the default policy are cut into, and how many servers are asked at once.
 const PIECES: usize = 4;
@@ -30,7 +30,7 @@ struct CaseReply {
 #[test]
 fn each_case_over_https_matches_check() {
     let mut by_policy: BTreeMap<Option<String>, Vec<Case>> = BTreeMap::new();
-    for case in cases::all() {
+    for case in case::all() {
         by_policy.entry(case.policy_text.clone()).or_default().push(case);
     }
     let mut jobs = Vec::new();
@@ -293,7 +293,7 @@ type ReplyText = (String, String, Option<String>);
 
 /// What `check` finds, by the case's own word, with the places of what is refused.
 fn findings_of_check(case: &Case) -> BTreeSet<ReplyText> {
-    let told = |finding: &cases::Expected| {
+    let told = |finding: &case::Expected| {
         let place = (finding.action == "deny").then(|| place(&finding.pointer, finding.config_pointer.as_deref()));
         (finding.rule.clone(), finding.action.clone(), place)
     };

@@ -14,7 +14,7 @@ use nadmit::review::Endpoint::{Mutate, Status, Validate};
 use super::client::{Client, block_on};
 use super::in_process::InProcess;
 use super::reviews::{GOOD, REFUSED, REPAIRABLE, TestReview, V1BETA1, path};
-use crate::cases::{self, Case};
+use crate::case::{self, Case};
 
 /// Knows at once what the case says, but has to be asked about networks.
 #[derive(Clone, Default)]
@@ -75,7 +75,7 @@ fn owner_is_read_only_when_a_value_is_stored() {
     let (mut repaired, mut as_written) = (0, 0);
     block_on(async {
         let mut clients: BTreeMap<Option<String>, Client> = BTreeMap::new();
-        for case in cases::all().iter().filter(|case| !case.is_stored()) {
+        for case in case::all().iter().filter(|case| !case.is_stored()) {
             if !clients.contains_key(&case.policy_text) {
                 let server = InProcess::start(Arc::new(cluster.clone()), case.policy.clone()).await;
                 clients.insert(case.policy_text.clone(), server.connect().await);

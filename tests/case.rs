@@ -1,0 +1,390 @@
+//! The cases of every rule, as data: `tests/cases/<rule>/<name>/`.
+//!
+//! - `input.yaml`: the manifests; all are judged, each with the others as facts. Those of the cases `bad` and `good` are the examples
+//!   of the rule, `src/policy/rules/examples/<rule>/`.
+//! - `expect.yaml`: exactly the findings, and the patch of a document if it says one.
+//! - `policy.yaml`: a policy, if not the default one.
+//! - `admission.yaml`: what only admission knows (user, old object, facts of the cluster; `sub_resource: status` for a write to one). Doors that cannot know it skip the case.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nadmit::json::LineIndex;
+use nadmit::manifests::{Assumptions, Index, Manifest, ManifestDocument, documents};
+use nadmit::policy::{
+    Facts, Lookup, NadFact, NamespaceState, NetworkFact, OperatorHealth, Policy, Prefix, Rewrites, StatusWrite,
+    StoredState, Subject, Verdict, judge, judge_status,
+};
+use nadmit::resources::{NetworkId, NetworkKind, Object};
+use nadmit::yaml::Documents;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One finding, as the cases write it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    #[serde(default)]
+    pub document: usize,
+    pub rule: String,
+    pub action: String,
+    pub pointer: String,
+    pub config_pointer: Option<String>,
+}
+
+/// What a case expects.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    pub findings: Vec<Expected>,
+    /// The patch of the first document.
+    pub patch: Option<Value>,
+}
+
+/// What only admission knows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Admission {
+    user: Option<String>,
+    operation: Option<String>,
+    sub_resource: Option<String>,
+    old: Option<Value>,
+    facts: CaseFacts,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CaseFacts {
+    named_owner: Option<Value>,
+    networks_here: Vec<CaseNetwork>,
+    nad_here: Option<Value>,
+    last_nad: Option<String>,
+    target_namespace: Option<String>,
+    prefix: Option<String>,
+    operator_namespace: Option<String>,
+    unreachable: Vec<String>,
+    stored: Option<CaseStored>,
+}
+
+/// What only an audit knows; times are in seconds.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CaseStored {
+    unchanged_for: u64,
+    deleting_for: Option<u64>,
+    finalizers: Vec<String>,
+    nad: Option<Value>,
+    condition: Option<String>,
+    refused: Option<String>,
+    operator: Option<String>,
+    waiting: usize,
+    rewrites: Option<CaseRewrites>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseRewrites {
+    count: usize,
+    within: u64,
+    managers: Vec<String>,
+    fields: Vec<String>,
+    #[serde(default)]
+    always: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct CaseNetwork {
+    kind: String,
+    namespace: String,
+    name: String,
+    network_namespace: Option<String>,
+    resource_name: String,
+}
+
+/// A case on disk.
+pub struct Case {
+    pub name: String,
+    /// Where its expectation is, and its policy if it has one.
+    pub directory: PathBuf,
+    /// The file with its manifests.
+    pub input_file: PathBuf,
+    pub input: String,
+    pub expect: Expect,
+    pub policy: Policy,
+    /// The policy file, if there is one.
+    pub policy_text: Option<String>,
+    admission: Option<Admission>,
+}
+
+impl Case {
+    /// Whether a manifest file alone says all that the case is about.
+    pub fn is_offline(&self) -> bool {
+        self.admission.is_none()
+    }
+
+    /// The user that writes, where the case names one.
+    pub fn user(&self) -> Option<&str> {
+        self.admission.as_ref()?.user.as_deref()
+    }
+
+    /// Whether the case is about a write to a status.
+    pub fn is_status(&self) -> bool {
+        self.admission.as_ref().is_some_and(|admission| admission.sub_resource.as_deref() == Some("status"))
+    }
+
+    /// Whether the case is about what is stored already, so that no write is judged.
+    pub fn is_stored(&self) -> bool {
+        self.admission.as_ref().is_some_and(|admission| admission.facts.stored.is_some())
+    }
+
+    /// The object as it was before, as JSON text, where the case is an update.
+    pub fn old(&self) -> Option<String> {
+        self.admission.as_ref()?.old.as_ref().map(ToString::to_string)
+    }
+
+    /// Every document, as JSON text.
+    pub fn documents(&self) -> Vec<String> {
+        self.manifests().iter().map(|manifest| manifest.node.to_json()).collect()
+    }
+
+    fn manifests(&self) -> Vec<Manifest> {
+        let mut manifests = Vec::new();
+        documents(&LineIndex::of(&self.input), &mut |document| match document {
+            ManifestDocument::Manifest(manifest) => manifests.push(manifest),
+            ManifestDocument::Unreadable { line, problem } => panic!("{}: line {line}: {problem}", self.name),
+        });
+        manifests
+    }
+
+    /// Judges the case's manifests in process.
+    pub fn judge(&self) -> Vec<(String, Verdict)> {
+        self.manifests().iter().filter_map(|manifest| self.judge_one(manifest)).collect()
+    }
+
+    /// All that the case knows about the rest of the cluster when that object is written: from its other manifests, and
+    /// from what it says about admission.
+    pub fn facts(&self, object: &Object<'_>) -> Facts {
+        let mut index = Index::default();
+        self.manifests().iter().for_each(|manifest| index.add(manifest));
+        let mut facts = index.finish().facts(object, &assumptions());
+        if let Some(admission) = &self.admission {
+            admission.facts.add_to(&mut facts);
+        }
+        facts
+    }
+
+    fn judge_one(&self, manifest: &Manifest) -> Option<(String, Verdict)> {
+        let json = manifest.node.to_json();
+        if self.is_status() {
+            let verdict = self.judge_status(&json);
+            return Some((json, verdict));
+        }
+        let object = Object::read(&json).unwrap()?;
+        let facts = self.facts(&object);
+        let nothing = Admission::default();
+        let admission = self.admission.as_ref().unwrap_or(&nothing);
+        let old_json = admission.old.as_ref().map(ToString::to_string);
+        assert_eq!(
+            old_json.is_some(),
+            admission.operation.as_deref() == Some("UPDATE"),
+            "{}: an update has an old object",
+            self.name
+        );
+        let old = old_json.as_deref().map(|json| Object::read(json).unwrap().unwrap());
+        let subject =
+            Subject { object: &object, old: old.as_ref(), writer: admission.user.as_deref(), is_final: false };
+        let verdict = judge(&subject, &facts, &self.policy);
+        Some((json, verdict))
+    }
+}
+
+impl Case {
+    /// Judges the case's write to a status in process.
+    pub fn judge_status(&self, object: &str) -> Verdict {
+        let value: Value = serde_json::from_str(object).unwrap();
+        let word = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let old = self.old().unwrap_or_else(|| panic!("{}: a status is written to what is there", self.name));
+        let write = StatusWrite {
+            group: word("/apiVersion").split_once('/').unwrap().0,
+            resource: &(word("/kind").to_lowercase() + "s"),
+            kind: word("/kind"),
+            namespace: word("/metadata/namespace"),
+            name: word("/metadata/name"),
+            user: self.user().unwrap(),
+            manager: "",
+            object,
+            old: &old,
+        };
+        judge_status(&write, &Facts::default(), &self.policy).unwrap().verdict
+    }
+}
+
+impl CaseFacts {
+    fn add_to(&self, facts: &mut Facts) {
+        let network = |network: &CaseNetwork| {
+            let id = NetworkId {
+                kind: NetworkKind::from_kind(&network.kind).unwrap(),
+                namespace: network.namespace.clone(),
+                name: network.name.clone(),
+            };
+            let target_namespace = network.network_namespace.clone().unwrap_or_else(|| network.namespace.clone());
+            NetworkFact { id, target_namespace, resource_name: network.resource_name.clone() }
+        };
+        facts.networks_here.extend(self.networks_here.iter().map(network));
+        match &self.named_owner {
+            Some(Value::String(word)) if word == "absent" => facts.named_owner = Lookup::Absent,
+            Some(Value::String(word)) if word == "unknown" => facts.named_owner = Lookup::Unknown,
+            Some(other) => facts.named_owner = Lookup::Found(network(&serde_json::from_value(other.clone()).unwrap())),
+            None => {}
+        }
+        match &self.nad_here {
+            Some(Value::String(word)) if word == "absent" => facts.nad_here = Lookup::Absent,
+            Some(nad) => {
+                let owner = nad.get("owner").and_then(Value::as_str).and_then(NetworkId::parse);
+                facts.nad_here = Lookup::Found(NadFact { owner });
+            }
+            None => {}
+        }
+        match self.last_nad.as_deref() {
+            Some("absent") => facts.last_nad = Lookup::Absent,
+            Some("there") => facts.last_nad = Lookup::Found(()),
+            Some(other) => panic!("it cannot be {other}"),
+            None => {}
+        }
+        match self.target_namespace.as_deref() {
+            Some("absent") => facts.target_namespace = Lookup::Absent,
+            Some("active") => facts.target_namespace = Lookup::Found(NamespaceState::Active),
+            Some("terminating") => facts.target_namespace = Lookup::Found(NamespaceState::Terminating),
+            Some(other) => panic!("no such state: {other}"),
+            None => {}
+        }
+        if let Some(value) = &self.prefix {
+            facts.prefix = Some(Prefix { value: value.clone(), assumed: false });
+        }
+        facts.unreachable.extend(self.unreachable.iter().cloned());
+        facts.stored = self.stored.as_ref().map(|stored| Box::new(stored.fact()));
+        if self.operator_namespace.is_some() {
+            facts.operator_namespace.clone_from(&self.operator_namespace);
+        }
+    }
+}
+
+impl CaseStored {
+    fn fact(&self) -> StoredState {
+        StoredState {
+            unchanged_for: Duration::from_secs(self.unchanged_for),
+            deleting_for: self.deleting_for.map(Duration::from_secs),
+            finalizers: self.finalizers.clone(),
+            nad: match &self.nad {
+                None => Lookup::Unknown,
+                Some(Value::String(word)) if word == "absent" => Lookup::Absent,
+                Some(nad) => Lookup::Found(nad.to_string()),
+            },
+            condition: self.condition.clone(),
+            refused: self.refused.clone(),
+            operator: match self.operator.as_deref() {
+                None => OperatorHealth::Unknown,
+                Some("gone") => OperatorHealth::NotRunning,
+                Some("works") => OperatorHealth::Active,
+                Some("silent") => OperatorHealth::Stalled,
+                Some(other) => panic!("no such life: {other}"),
+            },
+            waiting: self.waiting,
+            rewrites: self.rewrites.as_ref().map(|rewrites| Rewrites {
+                count: rewrites.count,
+                within: Duration::from_secs(rewrites.within),
+                managers: rewrites.managers.clone(),
+                always: rewrites.always.clone(),
+                fields: rewrites.fields.clone(),
+            }),
+        }
+    }
+}
+
+/// What `check` takes for granted, on a fixed day.
+fn assumptions() -> Assumptions {
+    Assumptions {
+        prefix: Prefix { value: "openshift.io".to_owned(), assumed: true },
+        operator_namespace: None,
+        today: "2026-11-01".parse().unwrap(),
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
+}
+
+/// Every case there is.
+pub fn all() -> Vec<Case> {
+    directories().iter().map(|directory| Case::read(directory)).collect()
+}
+
+/// The directories of all cases.
+pub fn directories() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect(&root(), &mut found);
+    assert!(found.len() > 350, "only {} cases found", found.len());
+    found
+}
+
+/// The name of the case in a directory: `<rule>/<name>`.
+pub fn name_of(directory: &Path) -> String {
+    directory.strip_prefix(root()).unwrap().to_string_lossy().into_owned()
+}
+
+fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    if entries.iter().all(|path| path.is_dir()) {
+        entries.iter().for_each(|path| collect(path, found));
+    } else {
+        found.push(directory.to_owned());
+    }
+}
+
+impl Case {
+    pub fn read(directory: &Path) -> Self {
+        let name = name_of(directory);
+        let input_file = input_file(directory, &name);
+        let read = |file: &str| fs::read_to_string(directory.join(file)).ok();
+        let parse = |text: &str| -> Value {
+            let node = Documents::new(text).next().unwrap_or_else(|| panic!("{name}: empty")).node.unwrap();
+            serde_json::from_str(&node.to_json()).unwrap()
+        };
+        let expect = read("expect.yaml").unwrap_or_else(|| panic!("{name} has no expect.yaml"));
+        Self {
+            expect: serde_json::from_value(parse(&expect))
+                .unwrap_or_else(|error| panic!("{name}: expect.yaml: {error}")),
+            input: fs::read_to_string(&input_file).unwrap_or_else(|error| panic!("{}: {error}", input_file.display())),
+            input_file,
+            policy: read("policy.yaml").map_or_else(Policy::default, |text| Policy::parse(&text).unwrap()),
+            policy_text: read("policy.yaml"),
+            admission: read("admission.yaml").map(|text| {
+                serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{name}: admission.yaml: {error}"))
+            }),
+            directory: directory.to_owned(),
+            name,
+        }
+    }
+
+    /// The same case with other manifests.
+    pub fn with_input(&self, input: String) -> Self {
+        Self { input, ..Self::read(&self.directory) }
+    }
+}
+
+/// The manifests of a case: its own, or the example of its rule.
+fn input_file(directory: &Path, name: &str) -> PathBuf {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/policy/rules/examples");
+    let (own, example) = (directory.join("input.yaml"), examples.join(format!("{name}.yaml")));
+    assert_ne!(
+        own.exists(),
+        example.exists(),
+        "{name}: there must be either {} or {}",
+        own.display(),
+        example.display()
+    );
+    if own.exists() { own } else { example }
+}
