@@ -11,6 +11,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::not_run::not_run;
+
 /// How long the browser may take for anything.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -27,17 +29,20 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts it; `None` where there is none. `CHROMIUM` says where it is.
+    /// Starts it; `None` where there is none, outside CI. `CHROMIUM` says where it is.
     pub fn start() -> Option<Self> {
         let chromium = std::env::var_os("CHROMIUM").unwrap_or_else(|| "chromium".into());
-        Command::new(&chromium).arg("--version").output().ok()?;
+        if Command::new(&chromium).arg("--version").output().is_err() {
+            not_run("HTML pages in a browser", "Install chromium, or set CHROMIUM to its path.");
+            return None;
+        }
         let profile = tempfile::tempdir().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 1>&2"]).arg(chromium);
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]);
         command.args(["--remote-debugging-pipe", "--no-first-run", "--window-size=1280,900"]);
         command.arg(format!("--user-data-dir={}", profile.path().display()));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let input = child.stdin.take().unwrap();
         let mut pipe = BufReader::new(child.stdout.take().unwrap());
         let (sender, output) = channel();

@@ -8,6 +8,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::not_run::not_run;
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -120,7 +122,7 @@ fn every_dependency_is_allowed() {
 #[test]
 fn the_sbom_lists_what_is_linked() {
     if Command::new("python3").arg("--version").output().is_err() {
-        eprintln!("NOT RUN: there is no python3");
+        not_run("the SBOM", "Install python3.");
         return;
     }
     let directory = tempfile::tempdir().unwrap();

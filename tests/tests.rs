@@ -18,6 +18,7 @@ mod doctor;
 mod generated;
 mod hostile;
 mod layers;
+mod not_run;
 mod properties;
 mod purity;
 mod readme;

@@ -8,9 +8,9 @@ use nadmit::deploy::CertificateSource;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, bin};
 use crate::harness::{nadmit, run};
-use crate::install::{bin, printed, read, sorted};
+use crate::install::{printed, read, sorted};
 use crate::objects::{nad, nads};
 use crate::processes::{Process, wait};
 

@@ -20,6 +20,7 @@ use crate::objects::Kind;
 use crate::operator::Template;
 use crate::processes::{Process, free_port, used, wait};
 use crate::service::Service;
+use crate::times;
 
 /// The prefix the operator is told to put in front of resource names.
 pub const PREFIX: &str = "openshift.io";
@@ -38,7 +39,14 @@ pub struct ExclusiveMachine(#[expect(dead_code, reason = "held")] RwLockWriteGua
 pub fn alone() -> ExclusiveMachine {
     let held = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     IS_ALONE.set(true);
+    times::start();
     ExclusiveMachine(held)
+}
+
+/// Where the programs are.
+pub fn bin() -> PathBuf {
+    times::start();
+    PathBuf::from(std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it"))
 }
 
 /// A cluster; it is gone when this is dropped.
@@ -87,8 +95,7 @@ impl Cluster {
     /// A control plane whose files somebody prepares, who knows the directory and the address of nadmit's Service.
     pub fn start_with(prepare: impl FnOnce(&Path, SocketAddr)) -> Self {
         let share = (!IS_ALONE.get()).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
-        let bin = std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it");
-        let bin = PathBuf::from(bin);
+        let bin = bin();
         let mut directory = tempfile::Builder::new().prefix("nadmit-cluster-").tempdir().unwrap();
         // Until this is a cluster there is nothing that would know whether the test has failed.
         directory.disable_cleanup(true);

@@ -1,7 +1,7 @@
 //! What `nadmit install` prints is taken by a real API server, gives nadmit the rights it needs, and goes away again.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use nadmit::deploy::CertificateSource;
@@ -9,7 +9,7 @@ use nadmit::yaml::Documents;
 use nadmit::yaml::emit;
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, bin};
 use crate::harness::{nadmit, run};
 use crate::processes::wait;
 
@@ -88,11 +88,6 @@ impl Cluster {
             self.admin.wait(&format!("/apis/{kind}"), |_| true);
         }
     }
-}
-
-/// Where the programs are.
-pub fn bin() -> PathBuf {
-    PathBuf::from(std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it"))
 }
 
 #[test]

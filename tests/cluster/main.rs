@@ -27,6 +27,8 @@ mod client;
 #[path = "../serve/harness.rs"]
 #[allow(dead_code, reason = "shared with the tests of the server alone")]
 mod harness;
+#[path = "../not_run.rs"]
+mod not_run;
 #[path = "../serve/stalled.rs"]
 #[allow(dead_code, reason = "shared with the tests of the server alone")]
 mod stalled;
@@ -40,6 +42,7 @@ mod operator;
 mod processes;
 mod replicas;
 mod service;
+mod times;
 mod writers;
 
 mod audit;

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::install::{bin, printed};
+use crate::cluster::bin;
+use crate::install::printed;
 
 /// Every expression in what is installed for monitoring, as Prometheus gets it.
 fn expressions() -> Vec<String> {
