@@ -12,7 +12,6 @@ COPY .cargo .cargo
 COPY Cargo.toml Cargo.lock ./
 COPY src src
 COPY benches benches
-COPY tests tests
 # The commit's time: the same sources give the same binary.
 ARG SOURCE_DATE_EPOCH=0
 ENV SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH RUSTFLAGS="--remap-path-prefix=/nadmit=. --remap-path-prefix=/usr/local/cargo=cargo"
