@@ -19,7 +19,7 @@ use case::{Case, Expected};
 use libtest_mimic::{Arguments, Trial};
 use nadmit::json::LineIndex;
 use nadmit::manifests::{ManifestDocument, documents};
-use nadmit::policy::{Verdict, rules};
+use nadmit::policy::{Finding, Verdict, rules};
 use nadmit::resources::Object;
 use serde_json::Value;
 
@@ -39,6 +39,7 @@ fn main() -> ExitCode {
             let case = Case::read(&directory);
             let verdicts = case.judge();
             each_case_matches_its_expectation(&case, &verdicts);
+            each_finding_has_a_headline_and_a_help(&case, &verdicts);
             each_repair_converges(&case, &verdicts);
             Ok(())
         })
@@ -55,6 +56,16 @@ fn each_case_matches_its_expectation(case: &Case, verdicts: &[(String, Verdict)]
     if let Some(patch) = &case.expect.patch {
         let found = serde_json::to_value(&verdicts.first().unwrap().1.patch).unwrap();
         assert!(found == *patch, "{}\n  expected patch {patch:#}\n  found {found:#}", case.name);
+    }
+}
+
+/// Every finding has a short headline that makes sense on its own, and says how to fix it.
+fn each_finding_has_a_headline_and_a_help(case: &Case, verdicts: &[(String, Verdict)]) {
+    for finding in verdicts.iter().flat_map(|(_, verdict)| &verdict.findings) {
+        let Finding { rule, message, note, help, .. } = finding;
+        let is_phrase = |text: &str| !text.is_empty() && !text.ends_with(['.', ':', ';']) && !text.contains('\n');
+        let is_good = message.chars().count() <= 100 && [message, note, help].into_iter().all(|text| is_phrase(text));
+        assert!(is_good, "{}: {}\n  {message}\n  note: {note}\n  help: {help}", case.name, rule.id);
     }
 }
 

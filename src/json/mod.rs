@@ -141,6 +141,17 @@ impl<'t> Value<'t> {
         Value { span: self.span, kind }
     }
 
+    /// A scalar as it is, a list or an object as its type: "100", `true`, "a list".
+    pub fn shown(&self) -> Cow<'_, str> {
+        match &self.kind {
+            Kind::Bool(true) => "true".into(),
+            Kind::Bool(false) => "false".into(),
+            Kind::Number(text) => text.as_ref().into(),
+            Kind::String(text) => format!("{text:?}").into(),
+            Kind::Null | Kind::Array(_) | Kind::Object(_) => self.describe().into(),
+        }
+    }
+
     /// The type of the value as text: "a number".
     pub fn describe(&self) -> &'static str {
         match self.kind {

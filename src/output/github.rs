@@ -1,6 +1,6 @@
 //! Workflow commands, which GitHub shows as annotations beside the lines they are about.
 
-use super::text::{full_name, path, problem_and_help};
+use super::text::{full_name, path, whole};
 use super::{Format, JudgedDocument, LocatedFinding, Summary};
 use crate::policy::Action;
 use crate::visible;
@@ -40,7 +40,7 @@ fn command(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> Option<S
         };
     }
     let title = property(placed.finding.rule.id);
-    let text = format!("{} {}: {}", judged.kind, full_name(judged), problem_and_help(placed.finding));
+    let text = format!("{} {}: {}", judged.kind, full_name(judged), whole(placed.finding));
     Some(format!("::{level} {properties}title={title}::{}\n", data(&text)))
 }
 
@@ -62,14 +62,14 @@ mod tests {
     #[test]
     fn one_command_per_finding() {
         let case = TestDocument::new(vec![
-            testing::finding("nad/no-plugin", Action::Deny, "no plugin"),
+            testing::finding("nad/no-plugin", Action::Deny, "no plugin").with_note("pods fail"),
             testing::finding("nad/resource-name-missing", Action::Patch, "no resource"),
             testing::finding("nad/plugins-ignored", Action::Warn, "ignored"),
             testing::finding("nad/schema", Action::Audit, "only recorded"),
         ]);
         let quiet = TestDocument::new(Vec::new());
         insta::assert_snapshot!(testing::report(&Github, &[&case, &quiet]), @"
-        ::error file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/no-plugin::NetworkAttachmentDefinition apps/net: no plugin%0Ahelp: fix it
+        ::error file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/no-plugin::NetworkAttachmentDefinition apps/net: no plugin%0Anote: pods fail%0Ahelp: fix it
         ::warning file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/resource-name-missing::NetworkAttachmentDefinition apps/net: no resource%0Ahelp: fix it
         ::warning file=nets/a b.yaml,line=9,col=5,endLine=9,endColumn=14,title=nad/plugins-ignored::NetworkAttachmentDefinition apps/net: ignored%0Ahelp: fix it
         nadmit: 2 judged, 1 deny, 1 patch, 1 warn

@@ -48,6 +48,9 @@ impl Human {
             title.element(origin).element(Level::NOTE.with_name("text").message(text))
         };
         group = group.element(Level::NOTE.with_name("in").message(shown(&object(judged, placed))));
+        if !finding.note.is_empty() {
+            group = group.element(Level::NOTE.message(shown(&finding.note)));
+        }
         if let Some(because) = &finding.because {
             group = group.element(Level::NOTE.message(shown(&why(because))));
         }

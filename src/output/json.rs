@@ -59,6 +59,7 @@ struct FindingReport<'a> {
     line: usize,
     column: usize,
     message: &'a str,
+    note: &'a str,
     help: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     would: Option<&'static str>,
@@ -100,6 +101,7 @@ impl<'a> FindingReport<'a> {
             line: placed.line,
             column: placed.column,
             message: &finding.message,
+            note: &finding.note,
             help: &finding.help,
             would: finding.would.map(|action| action.name()),
             because: finding.because.as_ref().map(ExcuseReason::name),
@@ -116,13 +118,15 @@ mod tests {
     #[test]
     fn keeps_the_contract() {
         let case = TestDocument::new(vec![
-            testing::finding("nad/plugins-ignored", Action::Warn, "`plugins` is ignored").in_config("/plugins"),
+            testing::finding("nad/plugins-ignored", Action::Warn, "`plugins` is ignored")
+                .with_note("Multus runs one plugin")
+                .in_config("/plugins"),
             testing::finding("nad/schema", Action::Deny, "a \"list\"\nof lines").at("/metadata/annotations/a~1b"),
         ])
         .patched(r#"[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]"#);
         insta::assert_snapshot!(testing::report(&Json, &[&case, &TestDocument::new(Vec::new())]), @r#"
         {"version":1,"documents":[
-        {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[{"rule":"nad/plugins-ignored","action":"warn","pointer":"/spec/config","config_pointer":"/plugins","line":9,"column":5,"message":"`plugins` is ignored","help":"fix it"},{"rule":"nad/schema","action":"deny","pointer":"/metadata/annotations/a~1b","config_pointer":null,"line":9,"column":5,"message":"a \"list\"\nof lines","help":"fix it"}],"patch":[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]},
+        {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[{"rule":"nad/plugins-ignored","action":"warn","pointer":"/spec/config","config_pointer":"/plugins","line":9,"column":5,"message":"`plugins` is ignored","note":"Multus runs one plugin","help":"fix it"},{"rule":"nad/schema","action":"deny","pointer":"/metadata/annotations/a~1b","config_pointer":null,"line":9,"column":5,"message":"a \"list\"\nof lines","note":"","help":"fix it"}],"patch":[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]},
         {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[],"patch":[]}
         ],"summary":{"documents":2,"deny":1,"patch":0,"warn":1}}
         "#);

@@ -1,6 +1,6 @@
 //! JUnit XML: every document is a test case, which fails if the document would be denied.
 
-use super::text::{full_name, path, problem, problem_and_help};
+use super::text::{full_name, path, problem, whole};
 use super::{Format, JudgedDocument, LocatedFinding, Summary};
 use crate::policy::Action;
 
@@ -60,7 +60,7 @@ fn list(judged: &JudgedDocument<'_>, findings: &[&LocatedFinding<'_>]) -> String
     let one = |placed: &&LocatedFinding<'_>| {
         let LocatedFinding { finding, line, column, .. } = placed;
         let (action, rule) = (finding.action.name(), finding.rule.id);
-        format!("{source}:{line}:{column}: {action} {rule}: {}\n", problem_and_help(finding))
+        format!("{source}:{line}:{column}: {action} {rule}: {}\n", whole(finding))
     };
     text(&findings.iter().map(one).collect::<String>())
 }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn each_document_is_a_test_case() {
         let denied = TestDocument::new(vec![
-            testing::finding("nad/no-plugin", Action::Deny, "no <plugin> & no \"type\""),
+            testing::finding("nad/no-plugin", Action::Deny, "no <plugin> & no \"type\"").with_note("pods fail"),
             testing::finding("nad/plugins-ignored", Action::Warn, "ignored"),
             testing::finding("nad/cni-version", Action::Deny, "version"),
         ]);
@@ -114,6 +114,7 @@ mod tests {
         <testsuite name="nets/a b.yaml" tests="1" failures="1" errors="0" skipped="0" time="0">
         <testcase classname="NetworkAttachmentDefinition" name="apps/net" file="nets/a b.yaml" line="3" time="0">
         <failure message="no &lt;plugin&gt; &amp; no &quot;type&quot; (and 1 more)" type="nad/no-plugin">nets/a b.yaml:9:5: deny nad/no-plugin: no &lt;plugin&gt; &amp; no "type"
+        note: pods fail
         help: fix it
         nets/a b.yaml:9:5: deny nad/cni-version: version
         help: fix it

@@ -90,7 +90,7 @@ fn examples(rule: &Rule) -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// Where a heading is linked to: its letters, digits and hyphens, as GitHub has it.
-fn anchor(heading: &str) -> String {
+pub(super) fn anchor(heading: &str) -> String {
     heading.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect()
 }
 

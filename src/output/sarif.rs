@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::json::to_json;
-use super::text::{full_name, path, problem_and_help};
+use super::text::{full_name, path, whole};
 use super::{Format, JudgedDocument, LocatedFinding, Summary, reference};
 use crate::policy::rules::RULES;
 use crate::policy::{Action, ExcuseReason, Rule};
@@ -51,14 +51,25 @@ impl Format for Sarif {
 }
 
 fn metadata(rule: &Rule) -> Value {
-    json!({
+    let mut metadata = json!({
         "id": rule.id,
         "shortDescription": {"text": rule.finds},
         "fullDescription": {"text": rule.why},
         "help": {"text": reference::explain(rule), "markdown": reference::details(rule)},
         "defaultConfiguration": {"level": level(rule.default)},
         "properties": {"tags": [reference::family(rule)]},
-    })
+    });
+    if let (Some(uri), Some(members)) = (help_uri(env!("CARGO_PKG_REPOSITORY"), rule), metadata.as_object_mut()) {
+        members.insert("helpUri".to_owned(), uri.into());
+    }
+    metadata
+}
+
+/// The rule's section of the reference in a repository; SARIF requires an absolute URI, so `None` without a repository.
+fn help_uri(repository: &str, rule: &Rule) -> Option<String> {
+    let version = env!("CARGO_PKG_VERSION");
+    let anchor = reference::anchor(rule.id);
+    (!repository.is_empty()).then(|| format!("{repository}/blob/v{version}/docs/rules.md#{anchor}"))
 }
 
 fn level(action: Action) -> &'static str {
@@ -91,6 +102,10 @@ struct Properties<'a> {
     action: &'static str,
     pointer: &'a str,
     config_pointer: Option<&'a str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    note: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    help: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     would: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +123,7 @@ impl<'a> SarifResult<'a> {
             rule_id: finding.rule.id,
             rule_index: RULES.iter().position(|rule| *rule == finding.rule),
             level: level(finding.action),
-            message: json!({"text": problem_and_help(finding)}),
+            message: json!({"text": whole(finding)}),
             locations: [location(judged, placed)],
             partial_fingerprints: json!({"finding/v1": fingerprint(judged, index, placed)}),
             suppressions: suppression.into_iter().collect(),
@@ -116,6 +131,8 @@ impl<'a> SarifResult<'a> {
                 action: finding.action.name(),
                 pointer: &finding.pointer,
                 config_pointer: finding.config.as_ref().map(|place| place.pointer.as_str()),
+                note: &finding.note,
+                help: &finding.help,
                 would: finding.would.map(|action| action.name()),
                 because: finding.because.as_ref().map(ExcuseReason::name),
             },
@@ -235,6 +252,27 @@ mod tests {
             place["logicalLocations"][1]["fullyQualifiedName"],
             "NetworkAttachmentDefinition/apps/net/spec/config#/plugins"
         );
+    }
+
+    #[test]
+    fn results_have_note_and_help_apart() {
+        let found = testing::finding("nad/no-plugin", Action::Deny, "`plugins` is empty").with_note("Multus panics");
+        let log = log(&[&TestDocument::new(vec![found])]);
+        let result = &log["runs"][0]["results"][0];
+        assert_eq!(result["message"]["text"], "`plugins` is empty\nnote: Multus panics\nhelp: fix it");
+        assert_eq!(result["properties"]["note"], "Multus panics");
+        assert_eq!(result["properties"]["help"], "fix it");
+    }
+
+    #[test]
+    fn rules_link_to_the_reference_in_the_repository() {
+        let rule = RULES[0];
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            help_uri("https://example.org/nadmit", rule),
+            Some(format!("https://example.org/nadmit/blob/v{version}/docs/rules.md#nadconfig-not-json"))
+        );
+        assert_eq!(help_uri("", rule), None);
     }
 
     #[test]

@@ -61,6 +61,7 @@ pub(crate) fn finding(rule: &str, action: Action, message: &str) -> Finding {
         pointer: "/spec/config".to_owned(),
         config: None,
         message: message.to_owned(),
+        note: String::new(),
         help: "fix it".to_owned(),
         is_about_key: false,
         is_excused: false,
@@ -70,6 +71,12 @@ pub(crate) fn finding(rule: &str, action: Action, message: &str) -> Finding {
 }
 
 impl Finding {
+    /// The same with a note.
+    pub(crate) fn with_note(mut self, note: &str) -> Self {
+        self.note = note.to_owned();
+        self
+    }
+
     /// The same at another place of the object.
     pub(crate) fn at(mut self, pointer: &str) -> Self {
         self.pointer = pointer.to_owned();

@@ -12,7 +12,7 @@ pub(super) fn full_name(judged: &JudgedDocument<'_>) -> String {
     if judged.namespace.is_empty() { name.to_owned() } else { format!("{}/{name}", judged.namespace) }
 }
 
-/// The message; in audit mode prefixed with the action that would have been taken.
+/// The headline; in audit mode prefixed with the action that would have been taken.
 pub(super) fn problem(finding: &Finding) -> Cow<'_, str> {
     match finding.would {
         Some(action) => Cow::Owned(format!("would {}: {}", action.name(), finding.message)),
@@ -20,10 +20,15 @@ pub(super) fn problem(finding: &Finding) -> Cow<'_, str> {
     }
 }
 
-/// The message, and the help on its own line.
-pub(super) fn problem_and_help(finding: &Finding) -> String {
-    let problem = problem(finding);
-    if finding.help.is_empty() { problem.into_owned() } else { format!("{problem}\nhelp: {}", finding.help) }
+/// The headline, and note and help each on its own line.
+pub(super) fn whole(finding: &Finding) -> String {
+    let mut text = problem(finding).into_owned();
+    for (label, line) in [("note", &finding.note), ("help", &finding.help)] {
+        if !line.is_empty() {
+            text.extend(["\n", label, ": ", line]);
+        }
+    }
+    text
 }
 
 /// The path of a file with forward slashes and no `./` in front; `None` for the standard input.

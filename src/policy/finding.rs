@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::finding_text::FindingText;
 use super::ratchet::{FindingLocation, JudgedObject, Ratchet};
 use super::{Action, Facts, MissingFact, Reference, Rule};
 use crate::cni::edit::Edit;
@@ -11,8 +12,6 @@ use crate::resources::Nad;
 
 /// How many findings of one rule are reported for one object. A hostile object must not cause a huge response.
 pub(crate) const MAX_PER_RULE: usize = 16;
-/// The maximum length of a message; a quoted value may be of any length.
-const MAX_MESSAGE_CHARS: usize = 400;
 
 /// One problem of an object.
 #[derive(Clone, Debug)]
@@ -29,8 +28,10 @@ pub struct Finding {
     pub pointer: String,
     /// The place in the text at that pointer, if that text is JSON.
     pub config: Option<ConfigPlace>,
-    /// What is wrong, and the consequence at run time.
+    /// The headline: what is wrong, with the value.
     pub message: String,
+    /// The consequence at run time.
+    pub note: String,
     /// How to fix it.
     pub help: String,
     /// Whether the key is wrong, and not its value.
@@ -96,7 +97,8 @@ pub(crate) enum Repair {
 }
 
 impl Finding {
-    fn new(rule: &'static Rule, pointer: String, config: Option<ConfigPlace>, message: String, help: String) -> Self {
+    fn new(rule: &'static Rule, pointer: String, config: Option<ConfigPlace>, text: FindingText) -> Self {
+        let FindingText { message, note, help } = text;
         Self {
             rule,
             action: rule.default,
@@ -105,6 +107,7 @@ impl Finding {
             pointer,
             config,
             message,
+            note,
             help,
             is_about_key: false,
             is_excused: false,
@@ -185,10 +188,12 @@ impl<'d> Findings<'d> {
         &mut self,
         rule: &'static Rule,
         span: Span,
-        message: impl Into<String>,
+        headline: impl Into<String>,
+        note: impl Into<String>,
         help: impl Into<String>,
     ) -> &mut Finding {
-        self.add(rule, "/spec/config".to_owned(), None, Some(span), message.into(), help.into())
+        let text = FindingText::new(headline, note, help);
+        self.add(Finding::new(rule, "/spec/config".to_owned(), None, text), Some(span))
     }
 
     /// A finding about a field of the object.
@@ -196,10 +201,11 @@ impl<'d> Findings<'d> {
         &mut self,
         rule: &'static Rule,
         pointer: impl Into<String>,
-        message: impl Into<String>,
+        headline: impl Into<String>,
+        note: impl Into<String>,
         help: impl Into<String>,
     ) -> &mut Finding {
-        self.add(rule, pointer.into(), None, None, message.into(), help.into())
+        self.add(Finding::new(rule, pointer.into(), None, FindingText::new(headline, note, help)), None)
     }
 
     /// A finding about a place in a text that could not be read as a document.
@@ -208,10 +214,11 @@ impl<'d> Findings<'d> {
         rule: &'static Rule,
         pointer: impl Into<String>,
         place: ConfigPlace,
-        message: impl Into<String>,
+        headline: impl Into<String>,
+        note: impl Into<String>,
         help: impl Into<String>,
     ) -> &mut Finding {
-        self.add(rule, pointer.into(), Some(place), None, message.into(), help.into())
+        self.add(Finding::new(rule, pointer.into(), Some(place), FindingText::new(headline, note, help)), None)
     }
 
     /// The JSON pointer of a value or key in the config.
@@ -232,8 +239,9 @@ impl<'d> Findings<'d> {
     /// Adds a finding from a rendered NAD at its place in this object.
     pub(crate) fn add_relocated(&mut self, finding: Finding, pointer: String, config: Option<ConfigPlace>) {
         self.flush_latest();
-        let Finding { rule, message, help, ceiling, is_excused, .. } = finding;
-        let new = Finding { ceiling, is_excused, ..Finding::new(rule, pointer, config, message, help) };
+        let Finding { rule, message, note, help, ceiling, is_excused, .. } = finding;
+        let text = FindingText { message, note, help };
+        let new = Finding { ceiling, is_excused, ..Finding::new(rule, pointer, config, text) };
         self.push(new, None);
     }
 
@@ -273,17 +281,8 @@ impl<'d> Findings<'d> {
         (self.list, self.wanted, self.ratchet)
     }
 
-    fn add(
-        &mut self,
-        rule: &'static Rule,
-        pointer: String,
-        config: Option<ConfigPlace>,
-        span: Option<Span>,
-        message: String,
-        help: String,
-    ) -> &mut Finding {
+    fn add(&mut self, finding: Finding, span: Option<Span>) -> &mut Finding {
         self.flush_latest();
-        let finding = Finding::new(rule, pointer, config, message, help);
         &mut self.latest.insert((finding, span)).0
     }
 
@@ -313,8 +312,7 @@ impl<'d> Findings<'d> {
             let pointer = document.pointer_to(span);
             finding.config = Some(ConfigPlace { pointer, span: span.range(), line, column });
         }
-        finding.message = truncated(finding.message, MAX_MESSAGE_CHARS);
-        finding.help = truncated(finding.help, MAX_MESSAGE_CHARS);
+        finding.shorten();
         self.list.push(finding);
     }
 }
@@ -333,16 +331,4 @@ pub(crate) fn limit_shown(findings: &mut Vec<Finding>) {
         *count += usize::from(finding.action <= Action::Warn);
         finding.action > Action::Warn || *count <= MAX_PER_RULE
     });
-}
-
-/// A text for people, truncated if it is long.
-pub(crate) fn truncated(text: impl Into<String>, most: usize) -> String {
-    let mut text = text.into();
-    if text.len() > most
-        && let Some((cut, _)) = text.char_indices().nth(most)
-    {
-        text.truncate(cut);
-        text.push('…');
-    }
-    text
 }

@@ -7,6 +7,7 @@ mod facts;
 mod failure;
 mod file;
 mod finding;
+mod finding_text;
 mod judge;
 mod names;
 mod operators;
@@ -26,8 +27,8 @@ pub use file::{
     Dra, Exception, Exempt, LogLevel, Mode, NamespacePolicy, OperatorPolicy, Policy, PolicyError, ResourceName,
     WriteTarget, is_default_operator_namespace,
 };
-pub(crate) use finding::truncated;
 pub use finding::{ConfigPlace, ExcuseReason, Finding};
+pub(crate) use finding_text::truncated;
 pub use judge::{Subject, Verdict, judge};
 pub use names::{NameVisibility, Reference};
 pub(crate) use operators::{DEFAULT_OPERATOR_NAME, account_of};

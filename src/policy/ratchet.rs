@@ -108,8 +108,8 @@ pub(super) struct FindingLocation<'f> {
 impl FindingLocation<'_> {
     fn identity(&self, finding: &Finding, hashing: &RandomState) -> u64 {
         let mut hasher = hashing.build_hasher();
-        // The message names what the value is compared with; it is not truncated yet.
-        (finding.rule.id, &finding.message).hash(&mut hasher);
+        // Headline and note name what the value is compared with; they are not truncated yet.
+        (finding.rule.id, &finding.message, &finding.note).hash(&mut hasher);
         match (self.document, self.span) {
             (Some(document), Some(span)) => in_config(document, span, &mut hasher),
             _ => {
@@ -201,9 +201,11 @@ mod tests {
     use crate::resources::Object;
 
     fn nad(routes: &str) -> String {
-        let config = format!(
-            r#"{{"cniVersion":"1.0.0","type":"sriov","ipam":{{"type":"static","addresses":[{{"address":"10.0.0.1/24"}}],"routes":[{routes}]}}}}"#
-        );
+        sriov(&format!(r#""ipam":{{"type":"static","addresses":[{{"address":"10.0.0.1/24"}}],"routes":[{routes}]}}"#))
+    }
+
+    fn sriov(members: &str) -> String {
+        let config = format!(r#"{{"cniVersion":"1.0.0","type":"sriov",{members}}}"#);
         serde_json::json!({
             "apiVersion": "k8s.cni.cncf.io/v1",
             "kind": "NetworkAttachmentDefinition",
@@ -217,6 +219,32 @@ mod tests {
         let [old, new] = [old, new].map(|json| Object::read(json).unwrap().unwrap());
         let subject = Subject { object: &new, old: Some(&old), writer: Some("jane"), is_final: true };
         judge(&subject, &Facts::default(), &Policy::default())
+    }
+
+    /// What a headline does not show in full, or shows of another value, still counts.
+    #[test]
+    fn identity_is_the_whole_value_and_what_it_is_compared_with() {
+        let long = |end: &str| format!(r#""link_state":"{}{end}{}""#, "x".repeat(300), "y".repeat(300));
+        let rates = |min: u32, max: u32| format!(r#""min_tx_rate":{min},"max_tx_rate":{max}"#);
+        let ranges = |end: u8| {
+            format!(
+                r#""ipam":{{"type":"host-local","ranges":[[{{"subnet":"10.0.0.0/24","rangeEnd":"10.0.0.{end}"}}],[{{"subnet":"10.0.0.0/24"}}]]}}"#
+            )
+        };
+        let unrelated = r#""vlan":5,"#;
+        for (old, new, is_denied) in [
+            (long("a"), long("a"), false),
+            (long("a"), format!("{unrelated}{}", long("a")), false),
+            (long("a"), long("b"), true),
+            (rates(200, 100), rates(200, 100), false),
+            (rates(200, 100), rates(200, 50), true),
+            (rates(200, 100), rates(300, 100), true),
+            (ranges(50), ranges(50), false),
+            (ranges(50), ranges(60), true),
+        ] {
+            let verdict = updated(&sriov(&old), &sriov(&new));
+            assert_eq!(verdict.denies(), is_denied, "{old} -> {new}: {:?}", verdict.findings);
+        }
     }
 
     /// However many findings there are, the one that counts is found, and the verdict stays short.

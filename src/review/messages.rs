@@ -28,7 +28,7 @@ pub(super) fn field(finding: &Finding) -> String {
     }
 }
 
-/// A finding with its help, on one line.
+/// A finding with its help, on one line: headline, note, rule, help, so that the headline survives truncation.
 pub(super) fn cause(finding: &Finding) -> String {
     let label = match (finding.action, finding.would) {
         (Action::Patch, _) => "Repaired",
@@ -37,8 +37,7 @@ pub(super) fn cause(finding: &Finding) -> String {
         _ if !finding.repairs.is_empty() => "This repair was not applied",
         _ => "Help",
     };
-    let help = if finding.help.is_empty() { String::new() } else { format!(". {label}: {}", finding.help) };
-    plain(&format!("{} ({}){help}", finding.message, finding.rule.id))
+    plain(&finding.sentence_with_help(label))
 }
 
 /// The denial message.
@@ -195,6 +194,18 @@ mod tests {
             "{}",
             words(true)
         );
+    }
+
+    /// Whoever truncates the text keeps the headline.
+    #[test]
+    fn headline_comes_first_then_note_rule_and_help() {
+        let found = finding("/spec/config", Some("/vlan"), "`vlan` is 5000, expected 0 to 4094")
+            .with_note("sriov-cni rejects it; every pod that uses this network fails to start");
+        insta::assert_snapshot!(denial(&[&found]), @"spec.config#/vlan: `vlan` is 5000, expected 0 to 4094: sriov-cni rejects it; every pod that uses this network fails to start (nad/config-not-json). Help: fix it");
+        insta::assert_snapshot!(warnings(std::iter::once(&found)).join("\n"), @"
+        spec.config#/vlan: `vlan` is 5000, expected 0 to 4094: sriov-cni rejects it; every pod that uses this network fails to
+          start (nad/config-not-json). Help: fix it
+        ");
     }
 
     #[test]

@@ -274,7 +274,9 @@ impl<'s> ChainContext<'s> {
                 };
                 let mut findings = reportable(judge(&Subject::manifest(&object), &facts, policy));
                 // A problem of the network also shows up in the NAD; report it once.
-                findings.retain(|one| !of_network.iter().any(|o| o.rule == one.rule && o.message == one.message));
+                let is_same =
+                    |one: &Finding, other: &Finding| one.rule == other.rule && one.sentence() == other.sentence();
+                findings.retain(|one| !of_network.iter().any(|other| is_same(one, other)));
                 // Older operators do not set the owner-ref, but last-network-namespace.
                 findings.retain(|one| !network.is_rendered_to_target() || one.rule.id != "nad/operator-overwrites");
                 findings

@@ -23,7 +23,11 @@ pub(super) fn human(chain: &NetworkChain, has_colours: bool) -> String {
         text.push('\n');
         for finding in &step.findings {
             text += &below(&format!("{}[{}]: {}", level(finding), finding.rule.id, finding.message));
-            text += &below(&format!("help: {}", finding.help));
+            for (label, line) in [("note", &finding.note), ("help", &finding.help)] {
+                if !line.is_empty() {
+                    text += &below(&format!("{label}: {line}"));
+                }
+            }
         }
         if let Some(help) = &step.help {
             text += &below(&format!("help: {help}"));
@@ -142,6 +146,7 @@ struct FindingJson<'a> {
     pointer: &'a str,
     config_pointer: Option<&'a str>,
     message: &'a str,
+    note: &'a str,
     help: &'a str,
 }
 
@@ -153,6 +158,7 @@ impl<'a> FindingJson<'a> {
             pointer: &finding.pointer,
             config_pointer: finding.config.as_ref().map(|place| place.pointer.as_str()),
             message: &finding.message,
+            note: &finding.note,
             help: &finding.help,
         }
     }
@@ -178,7 +184,7 @@ mod tests {
     fn untrusted_text_is_escaped() {
         let nasty = "n\u{1b}[2J\u{202e}\nx";
         let id = NetworkId { kind: NetworkKind::Sriov, namespace: nasty.to_owned(), name: nasty.to_owned() };
-        let findings = vec![finding("nad/schema", Action::Deny, nasty)];
+        let findings = vec![finding("nad/schema", Action::Deny, nasty).with_note(nasty)];
         let (says, help) = (nasty.to_owned(), Some(nasty.to_owned()));
         let chain = NetworkChain {
             id,
@@ -186,7 +192,7 @@ mod tests {
         };
         let text = human(&chain, false);
         assert!(!text.contains(|c| visible::is_hidden(c) && c != '\n'), "{text:?}");
-        assert_eq!(text.matches("n\\u{1b}[2J\\u{202e}\\nx").count(), 5, "{text}");
+        assert_eq!(text.matches("n\\u{1b}[2J\\u{202e}\\nx").count(), 6, "{text}");
         let json: serde_json::Value = serde_json::from_str(&json(&chain, None)).unwrap();
         assert_eq!((&json["name"], &json["steps"][0]["says"]), (&nasty.into(), &nasty.into()));
     }

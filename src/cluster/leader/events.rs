@@ -85,15 +85,14 @@ fn concerns_author(finding: &Finding) -> bool {
 
 /// The name of an Event: the same for the same message about the same object.
 fn name(about: &ObjectReference<'_>, finding: &Finding) -> String {
-    let recorded = fingerprint([finding.rule.id, &finding.pointer, &finding.message]);
+    let recorded = fingerprint([finding.rule.id, &finding.pointer, &finding.sentence()]);
     format!("nadmit-{}-{recorded}", about.uid)
 }
 
 fn event(about: &ObjectReference<'_>, finding: &Finding, name: &str, identity: &str, now: Timestamp) -> Value {
     let ObjectReference { api_version, kind, namespace, name: of_name, uid } = *about;
-    let help = if finding.help.is_empty() { String::new() } else { format!(". Help: {}", finding.help) };
     // `kubectl describe` prints it unescaped.
-    let message = format!("{} ({}){help}", finding.message, finding.rule.id);
+    let message = finding.sentence_with_help("Help");
     let message = visible::line(&message);
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     json!({
@@ -159,7 +158,8 @@ mod tests {
 
     #[test]
     fn event_describes_a_finding() {
-        let found = finding("network/namespace-absent", Action::Warn, "`apps` is not there");
+        let found = finding("network/namespace-absent", Action::Warn, "namespace `apps` does not exist")
+            .with_note("the operator creates no NAD");
         let event = event(&NET, &found, &name(&NET, &found), "me_1", "2026-02-03T04:05:06.7Z".parse().unwrap());
         insta::assert_snapshot!(format!("{event:#}"), @r##"
         {
@@ -175,7 +175,7 @@ mod tests {
           },
           "kind": "Event",
           "lastTimestamp": "2026-02-03T04:05:06Z",
-          "message": "`apps` is not there (network/namespace-absent). Help: fix it",
+          "message": "namespace `apps` does not exist: the operator creates no NAD (network/namespace-absent). Help: fix it",
           "metadata": {
             "name": "nadmit-f6b1-17a10e98a9b2e643",
             "namespace": "operator"
@@ -204,6 +204,7 @@ mod tests {
             name(&other, &found()),
             name(&NET, &finding("nad/schema", Action::Warn, "n")),
             name(&NET, &finding("nad/field-type", Action::Warn, "m")),
+            name(&NET, &found().with_note("n")),
             name(&NET, &found().at("/spec/ipam")),
         ] {
             assert_ne!(name(&NET, &found()), different);

@@ -89,7 +89,7 @@ fn object(judged: &JudgedDocument<'_>) -> Option<PageObject> {
         .iter()
         .map(|finding| {
             let title = format!("{}: {}", finding.action.name(), finding.rule.id);
-            Block::text(&title, &format!("{}\n{}", text::problem(finding), finding.help))
+            Block::text(&title, &text::whole(finding))
         })
         .collect();
     if let Some((given, stored)) = &judged.change {

@@ -192,7 +192,7 @@ fn result(sort: ReportResult, finding: &Finding) -> Value {
         "result": sort.name(),
         // Warnings are not scored, by the contract of these kinds.
         "scored": sort == ReportResult::Fail,
-        "message": short(&finding.message),
+        "message": short(&finding.sentence()),
         "properties": properties,
     })
 }

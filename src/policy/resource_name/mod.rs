@@ -11,13 +11,15 @@ use crate::cni::{Config, Plugin, edit};
 use crate::json::escape;
 use crate::policy::file::WriteTarget;
 use crate::policy::finding::{Findings, Repair};
-use crate::policy::rules::nad_device::{MALFORMED, MISMATCH, MISSING, STATIC_DEVICE, named};
+use crate::policy::rules::nad_device::{MALFORMED, MISMATCH, MISSING, ONE_DEVICE, STATIC_DEVICE, named};
 use crate::policy::scope::NamespaceScope;
 use crate::policy::{Facts, Finding, Lookup, MissingFact, NetworkFact};
 use crate::resources::{Nad, NetworkKind, OWNER_REF, RESOURCE_NAME};
 
 /// The key in the plugin's config that users look for. Multus does not read it.
 const KEY: &str = "resourceName";
+/// What a mistake at that key means.
+const IGNORED: &str = "Multus uses the annotation and ignores this key";
 
 /// The input of the rules on a NAD's resourceName.
 pub(crate) struct ResourceNameCheck<'a> {
@@ -94,12 +96,8 @@ pub(crate) fn check(question: &ResourceNameCheck<'_>, out: &mut Findings<'_>) {
 fn has_fixed_device(plugin: &Plugin<'_>, out: &mut Findings<'_>) -> bool {
     let Some(fixed) = plugin.object.get("deviceID") else { return false };
     let Some(device) = fixed.value.as_str().filter(|device| !device.is_empty()) else { return false };
-    out.config(
-        &STATIC_DEVICE,
-        fixed.key_span,
-        format!("`deviceID` is fixed to {device}: every pod gets this one device, on whatever node it runs"),
-        "remove `deviceID` and name the resource in the annotation k8s.v1.cni.cncf.io/resourceName",
-    );
+    let help = "remove `deviceID` and name the resource in the annotation k8s.v1.cni.cncf.io/resourceName";
+    out.config(&STATIC_DEVICE, fixed.key_span, format!("`deviceID` is fixed to {device}"), ONE_DEVICE, help);
     true
 }
 
@@ -113,7 +111,8 @@ fn malformed_annotation<'o>(name: &str, out: &'o mut Findings<'_>) -> &'o mut Fi
     out.object(
         &MALFORMED,
         pointer,
-        format!("the annotation k8s.v1.cni.cncf.io/resourceName is \"{name}\", which {problem}; no pod ever gets a device under that name"),
+        format!("annotation resourceName is \"{name}\", which {problem}"),
+        "no pod ever gets a device under that name",
         "write <domain>/<name> exactly as the node offers it: `kubectl get node -o yaml` shows it under status.allocatable",
     )
 }
@@ -121,9 +120,9 @@ fn malformed_annotation<'o>(name: &str, out: &'o mut Findings<'_>) -> &'o mut Fi
 /// What happens to pods if a plugin that needs a device gets none.
 fn consequence(kind: &str) -> &'static str {
     match kind {
-        "sriov" => "pods that use it hang in ContainerCreating with \"VF pci addr is required\"",
-        "ib-sriov" => "pods that use it hang in ContainerCreating without a deviceID",
-        _ => "pods that use it get no device",
+        "sriov" => "pods that use this network hang in ContainerCreating with \"VF pci addr is required\"",
+        "ib-sriov" => "pods that use this network hang in ContainerCreating without a deviceID",
+        _ => "pods that use this network get no device",
     }
 }
 
@@ -264,37 +263,25 @@ impl ResourceNameCheck<'_> {
         let Some(answer) = from_network else { return false };
         let pointer = || format!("/metadata/annotations/{}", escape(RESOURCE_NAME));
         if own_name(name) != own_name(&answer.value) {
-            let message = format!(
-                "the annotation k8s.v1.cni.cncf.io/resourceName is {name}, but {} {}: pods would be given another network's device",
-                self.owner().map_or_else(String::new, |owner| {
-                    format!("{} has resourceName", named(&owner.id, &self.nad.meta.namespace, self.facts, out))
-                }),
-                own_name(&answer.value)
-            );
-            out.object(
-                &MISMATCH,
-                pointer(),
-                message,
-                format!("nadmit sets it to {}; change the network to change it", answer.value),
-            )
-            .with_repairs(self.repairs(&answer.value, devices));
+            let owner = self.owner().map_or_else(String::new, |owner| {
+                format!("{} has ", named(&owner.id, &self.nad.meta.namespace, self.facts, out))
+            });
+            let own = own_name(&answer.value);
+            let headline = format!("annotation resourceName is {name}, but {owner}{own}");
+            let note = "pods would be given another network's device";
+            let help = format!("nadmit sets it to {}; change the network to change it", answer.value);
+            out.object(&MISMATCH, pointer(), headline, note, help).with_repairs(self.repairs(&answer.value, devices));
             return true;
         }
         let expected = self.scope.prefix(self.facts).filter(|prefix| !prefix.assumed);
         if let (Some(expected), Some(found)) = (expected, domain(name))
             && expected.value != found
         {
-            let message = format!(
-                "the annotation k8s.v1.cni.cncf.io/resourceName is {name}, but the operator's prefix is {}",
-                expected.value
-            );
-            out.object(
-                &MISMATCH,
-                pointer(),
-                message,
-                "check that nodes offer the resource under this name; nadmit leaves it unchanged",
-            )
-            .at_most_warn();
+            let headline =
+                format!("annotation resourceName is {name}, but the operator's prefix is {}", expected.value);
+            let note = "pods get a device only if nodes offer the resource under this name";
+            let help = "check that nodes offer the resource under this name; nadmit leaves it unchanged";
+            out.object(&MISMATCH, pointer(), headline, note, help).at_most_warn();
         }
         false
     }
@@ -302,13 +289,13 @@ impl ResourceNameCheck<'_> {
     fn missing(&self, answer: Option<&ExpectedName<'_>>, devices: &[&Plugin<'_>], out: &mut Findings<'_>) {
         let kind = devices.first().map_or("sriov", |plugin| plugin.kind);
         let pointer = if self.nad.meta.has_annotations() { "/metadata/annotations" } else { "/metadata" };
-        // Built without `format!`: nearly every NAD that the operator writes gets this message.
-        let wants = " plugin needs a device, but the NAD has no annotation k8s.v1.cni.cncf.io/resourceName: ";
-        let message = ["the ", kind, wants, consequence(kind)].concat();
+        // Built without `format!`: nearly every NAD that the operator writes gets this finding.
+        let headline = ["the ", kind, " plugin needs a device, but the NAD has no resourceName annotation"].concat();
+        let note = consequence(kind);
         match answer {
             Some(answer) => {
                 let help = ["it becomes ", &answer.value, ", as ", answer.source.phrase()].concat();
-                out.object(&MISSING, pointer, message, help).with_repairs(self.repairs(&answer.value, devices));
+                out.object(&MISSING, pointer, headline, note, help).with_repairs(self.repairs(&answer.value, devices));
             }
             None => {
                 let unqualified =
@@ -326,7 +313,7 @@ impl ResourceNameCheck<'_> {
                     (None, None) => "add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers the devices; if pods claim their devices (DRA) instead, set `dra: allow` for this namespace in the policy"
                         .to_owned(),
                 };
-                out.object(&MISSING, pointer, message, help);
+                out.object(&MISSING, pointer, headline, note, help);
             }
         }
     }
@@ -342,9 +329,10 @@ impl ResourceNameCheck<'_> {
             let repair = || self.write_config(plugin, &answer.value);
             let Some(member) = plugin.object.get(KEY).filter(|member| !member.value.is_null()) else {
                 if is_wanted {
-                    let message = "the config lacks `resourceName`: Multus reads the annotation, but tools that read the config do not find the resource";
+                    let headline = "the plugin config has no `resourceName`";
+                    let note = "Multus reads the annotation, but tools that read the config do not find the resource";
                     let help = format!("it becomes {}", answer.value);
-                    out.config(&MISSING, plugin.type_member.key_span, message, help)
+                    out.config(&MISSING, plugin.type_member.key_span, headline, note, help)
                         .never_denied()
                         .with_repairs(repair());
                 }
@@ -355,24 +343,19 @@ impl ResourceNameCheck<'_> {
             let says = answer.source.phrase();
             let may_write = belongs && write != WriteTarget::Annotation;
             if let Some(problem) = unusable(found) {
-                let message =
-                    format!("`resourceName` in the config is \"{found}\", which {problem}; Multus uses the annotation");
-                let finding = out.config(&MALFORMED, member.value.span, message, help).never_denied();
+                let headline = format!("`resourceName` in the config is \"{found}\", which {problem}");
+                let finding = out.config(&MALFORMED, member.value.span, headline, IGNORED, help).never_denied();
                 finding.with_repairs(repair().filter(|_| may_write));
             } else if own_name(found) != own_name(&answer.value) {
-                let message = format!(
-                    "`resourceName` in the config is {found}, but the value {says} is {}; Multus uses the annotation",
-                    answer.value
-                );
-                let finding = out.config(&MISMATCH, member.value.span, message, help).never_denied();
+                let headline = format!("`resourceName` in the config is {found}, expected {}", answer.value);
+                let note = format!("the expected value is {says}; {IGNORED}");
+                let finding = out.config(&MISMATCH, member.value.span, headline, note, help).never_denied();
                 finding.with_repairs(repair().filter(|_| may_write && answer.source.is_network()));
             } else if found != answer.value {
-                let message = format!(
-                    "`resourceName` in the config is {found}, but the value {says} is {}: only the domain differs",
-                    answer.value
-                );
+                let headline = format!("`resourceName` in the config is {found}, expected {}", answer.value);
+                let note = format!("only the domain differs; the expected value is {says}");
                 let help = "write the same name in both places; nadmit leaves it unchanged";
-                out.config(&MISMATCH, member.value.span, message, help).at_most_warn();
+                out.config(&MISMATCH, member.value.span, headline, note, help).at_most_warn();
             }
         }
     }

@@ -9,16 +9,16 @@ pub(crate) fn unusable(name: &str) -> Option<&'static str> {
         return Some("has no name after the slash");
     }
     if rest.contains('/') {
-        return Some("has more than one slash, as if the domain were given twice");
+        return Some("has more than one slash");
     }
     if domain.ends_with("kubernetes.io") {
-        return Some("has a kubernetes.io domain, which is reserved");
+        return Some("has the reserved domain kubernetes.io");
     }
     if !is_domain(domain) {
         return Some("has a domain that is not a DNS name");
     }
     if !is_name(rest) {
-        return Some("has characters that are invalid in a resource name");
+        return Some("has invalid characters after the slash");
     }
     None
 }

@@ -1,6 +1,6 @@
 //! Rules that need a stored object and time: NADs that were never created, drift, and deletions that hang.
 //!
-//! A finding is kept in the cluster as long as it holds, and rewritten when its message changes. So messages contain nothing that
+//! A finding is kept in the cluster as long as it holds, and rewritten when its text changes. So texts contain nothing that
 //! changes by itself: no age and no count.
 
 use super::super::finding::Findings;
@@ -69,14 +69,14 @@ pub(super) fn check_nad(nad: &Nad<'_>, facts: &Facts, scope: &NamespaceScope<'_>
     if let (Some(owner), false) = (nad.meta.owner(), nad.meta.deleting)
         && let Some(what) = missing_owner(nad, &owner, facts)
     {
-        let message =
-            format!("{owner} made this NAD and {what}: no controller updates or deletes it, and pods still use it");
+        let headline = format!("the owner {owner} {what}");
+        let note = "no controller updates or deletes this NAD, and pods still use it";
         let help = "delete the NAD, or recreate the network; remove the owner from a NAD that is meant to stay";
         let pointer = match nad.meta.annotation(OWNER_REF) {
             Some(_) => format!("/metadata/annotations/{}", escape(OWNER_REF)),
             None => "/metadata/ownerReferences".to_owned(),
         };
-        out.object(&ORPHAN, pointer, message, help);
+        out.object(&ORPHAN, pointer, headline, note, help);
     }
     check_any(facts, scope, out);
 }
@@ -103,11 +103,10 @@ pub(super) fn check_any(facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Fin
     if stored.deleting_for.is_some_and(|waits| waits >= scope.policy.audit.grace())
         && let Some(first) = stored.finalizers.first()
     {
-        let message = format!(
-            "its deletion waits for the finalizer {first}: its name stays taken, and its namespace cannot be deleted"
-        );
+        let headline = format!("the deletion waits for the finalizer {first}");
+        let note = "the name stays taken, and the namespace cannot be deleted";
         let help = "check that the controller of the finalizer runs, and its log; remove the finalizer by hand only if that controller no longer exists";
-        out.object(&STUCK_DELETION, "/metadata/finalizers", message, help);
+        out.object(&STUCK_DELETION, "/metadata/finalizers", headline, note, help);
     }
     let most = scope.policy.audit.writes_per_minute;
     if let Some(rewrites) = stored.rewrites.as_ref().filter(|rewrites| is_hot(rewrites, most)) {
@@ -126,91 +125,101 @@ fn is_hot(rewrites: &Rewrites, per_minute: u32) -> bool {
 
 fn hot_object(rewrites: &Rewrites, out: &mut Findings<'_>) {
     let who = match rewrites.managers.as_slice() {
-        [] => "somebody keeps writing it".to_owned(),
-        [one] => format!("{one} keeps writing it"),
+        [] => "somebody keeps writing this object".to_owned(),
+        [one] => format!("{one} keeps writing this object"),
         [one, two] => format!("{one} and {two} overwrite each other"),
-        [one, two, ..] => format!("{one}, {two} and others keep writing it"),
+        [one, two, ..] => format!("{one}, {two} and others keep writing this object"),
     };
     let what = match (rewrites.fields.as_slice(), rewrites.always.as_slice()) {
         ([], []) => String::new(),
-        ([], always) => format!(", each time with a new value of {}", always.join(", ")),
-        ([one], _) => format!("; {one} changes back and forth"),
-        (fields, _) => format!("; {} change back and forth", fields.join(", ")),
+        ([], always) => format!("; fields with a new value each time: {}", always.join(", ")),
+        (fields, _) => format!("; fields that change back and forth: {}", fields.join(", ")),
     };
     let help = match rewrites.managers.len() {
         0 | 1 => "stop that writer, and check why it sees a difference every time",
         _ => "let one of them own these fields, and remove them from what the other writes",
     };
-    out.object(&HOT_OBJECT, "", format!("{who}{what}: each write sends a watch event to every client"), help);
+    out.object(&HOT_OBJECT, "", who, format!("each write sends a watch event to every client{what}"), help);
 }
+
+/// Why a NAD does not exist: the reason if it is certain, what else is known, and the help.
+type AbsenceReason<'a> = (String, &'a str, &'static str);
 
 /// Reports that the NAD does not exist, and why.
 fn nad_absent(network: &Network<'_>, facts: &Facts, stored: &StoredState, out: &mut Findings<'_>) {
     let target = network.target_namespace();
-    let (reason, help) = match (&facts.target_namespace, &stored.refused, &stored.condition) {
+    let (reason, details, help): AbsenceReason<'_> = match (&facts.target_namespace, &stored.refused, &stored.condition)
+    {
         (Lookup::Absent, ..) => (
             format!("namespace `{target}` does not exist"),
+            "",
             "create the namespace, or set another one in networkNamespace",
         ),
         (Lookup::Found(NamespaceState::Terminating), ..) => (
             format!("namespace `{target}` is being deleted"),
+            "",
             "wait until it is deleted and create it again, or set another one",
         ),
-        (_, Some(refused), _) => {
-            (format!("a dry run of it is denied: {refused}"), "fix what it is denied for, or whoever denies it")
+        (_, Some(refused), _) => (
+            "a dry run of it is denied".to_owned(),
+            refused.as_str(),
+            "fix what it is denied for, or whoever denies it",
+        ),
+        (_, _, Some(condition)) => {
+            ("the operator reports an error".to_owned(), condition.as_str(), "fix what the operator reports")
         }
-        (_, _, Some(condition)) => (format!("the operator says: {condition}"), "fix what the operator reports"),
         _ if drift::expected(network, facts).is_none() => {
-            ("the operator cannot render the network's spec".to_owned(), "fix the other findings of this network")
+            ("the operator cannot render the network's spec".to_owned(), "", "fix the other findings of this network")
         }
         _ => operator_reason(stored, out),
     };
-    let message =
-        format!("its NAD {target}/{} does not exist: {reason}; pods that use it do not start", network.meta.name);
-    out.object(&NAD_ABSENT, "", message, help);
+    let mut headline = format!("NAD {target}/{} does not exist", network.meta.name);
+    if !reason.is_empty() {
+        headline.extend([", because ", &reason]);
+    }
+    let separator = if details.is_empty() { "" } else { "; " };
+    let note = format!("{details}{separator}pods that use this network do not start");
+    out.object(&NAD_ABSENT, "", headline, note, help);
 }
 
 /// The reason when only the operator can be at fault.
-fn operator_reason(stored: &StoredState, out: &mut Findings<'_>) -> (String, &'static str) {
+fn operator_reason(stored: &StoredState, out: &mut Findings<'_>) -> AbsenceReason<'static> {
     match stored.operator {
-        OperatorHealth::NotRunning => ("the operator is not running".to_owned(), "start the operator"),
+        OperatorHealth::NotRunning => ("the operator is not running".to_owned(), "", "start the operator"),
         OperatorHealth::Stalled => {
             if stored.waiting > 1 {
-                let message = "this and other networks wait for their NADs, and the running operator has written nothing since: it stopped reconciling";
-                out.object(
-                    &OPERATOR_SILENT,
-                    "",
-                    message,
-                    "restart the operator's pod, and keep its log for a bug report",
-                );
+                let headline = "the operator runs, but has written nothing since several networks changed";
+                let note = "it stopped reconciling; this and other networks wait for their NADs";
+                let help = "restart the operator's pod, and keep its log for a bug report";
+                out.object(&OPERATOR_SILENT, "", headline, note, help);
             }
             (
-                "the operator runs, and has written nothing since the network was last written".to_owned(),
+                String::new(),
+                "the operator runs, and has written nothing since the network was last written",
                 "check the operator's log; restart the operator if the log does not mention this network",
             )
         }
         OperatorHealth::Active => (
-            "the operator has written other objects since, and not this NAD".to_owned(),
+            String::new(),
+            "the operator has written other objects since, and not this NAD",
             "the operator's log says why: search it for the network's name",
         ),
-        OperatorHealth::Unknown => ("the reason is not known".to_owned(), "check that the operator runs, and its log"),
+        OperatorHealth::Unknown => {
+            (String::new(), "the reason is not known", "check that the operator runs, and its log")
+        }
     }
 }
 
 fn drifted(network: &Network<'_>, nad: &Nad<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {
     let prefix = scope.prefix(facts).filter(|prefix| !prefix.assumed).map(|prefix| prefix.value);
     let differences = drift::differences(network, nad, prefix, facts);
-    if differences.is_empty() {
-        return;
-    }
-    let message = format!(
-        "its NAD {}/{} differs from what the network renders: {}; pods use the NAD",
-        network.target_namespace(),
-        network.meta.name,
-        differences.join("; ")
-    );
+    let Some((first, more)) = differences.split_first() else { return };
+    let (target, name) = (network.target_namespace(), &network.meta.name);
+    let headline = format!("NAD {target}/{name} differs from its network ({first})");
+    let more = if more.is_empty() { String::new() } else { format!("; further differences: {}", more.join("; ")) };
+    let note = format!("pods use the NAD, not what the network renders now{more}");
     let help = "check who writes the NAD (`kubectl get --show-managed-fields`), and write the network once more so that the operator renders it again";
-    out.object(&NAD_DRIFT, "/spec", message, help);
+    out.object(&NAD_DRIFT, "/spec", headline, note, help);
 }
 
 /// Folds all repairs that admission would make on a stored NAD into one finding: it is incomplete.
@@ -221,13 +230,12 @@ pub(in super::super) fn fold(findings: &mut Vec<Finding>, scope: &NamespaceScope
     if action == Action::Off {
         return;
     }
-    let message = folded.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ");
+    let note = folded.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ");
     let repairs = folded.iter_mut().flat_map(|finding| std::mem::take(&mut finding.repairs)).collect();
     let Some(first) = folded.into_iter().next() else { return };
-    let help = "`nadmit audit --fix` completes it, and so does the leader of `nadmit serve --register`".to_owned();
-    let message = super::super::finding::truncated(
-        format!("it was stored without what admission would have added: {message}"),
-        400,
-    );
-    findings.insert(at, Finding { rule: &NAD_INCOMPLETE, action, message, help, repairs, ..first });
+    let message = "the NAD was stored without what admission would have added".to_owned();
+    let help = "run `nadmit audit --fix`; the leader of `nadmit serve --register` completes the NAD too".to_owned();
+    let mut incomplete = Finding { rule: &NAD_INCOMPLETE, action, message, note, help, repairs, ..first };
+    incomplete.shorten();
+    findings.insert(at, incomplete);
 }

@@ -10,7 +10,7 @@ rule! { UNKNOWN = "cluster/unknown", Audit;
 
 pub(super) fn check(facts: &Facts, out: &mut Findings<'_>) {
     for what in &facts.unreachable {
-        let message = format!("{what}: rules that depend on it were not checked");
-        out.object(&UNKNOWN, "", message, "see nadmit's log and the metric nadmit_cache_ready");
+        let note = "rules that depend on it were not checked";
+        out.object(&UNKNOWN, "", what, note, "see nadmit's log and the metric nadmit_cache_ready");
     }
 }

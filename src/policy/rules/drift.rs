@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::Facts;
-use super::super::finding::truncated;
+use super::super::truncated;
 use super::rendering::DEFAULT_PREFIX;
 use crate::cni::Config;
 use crate::json::Document;
@@ -12,7 +12,7 @@ use crate::resources::{Nad, Network, NetworkKind, RESOURCE_NAME, render};
 /// How many differences are reported.
 const MAX_DIFFERENCES: usize = 3;
 /// How much of a value is quoted.
-const MAX_QUOTED: usize = 60;
+const MAX_QUOTED: usize = 40;
 /// Differs between releases of the operator.
 const VERSION_KEY: &str = "cniVersion";
 /// Added by admission: another rule reports whether it is missing.
@@ -34,10 +34,7 @@ pub(super) fn differences(network: &Network<'_>, nad: &Nad<'_>, prefix: Option<&
     if let (Some(want), Some(is)) = (&resource, nad.meta.annotation(RESOURCE_NAME))
         && *want != is
     {
-        found.push(format!(
-            "its resourceName is \"{}\", the network's is \"{want}\"",
-            truncated(is.as_ref(), MAX_QUOTED)
-        ));
+        found.push(format!("resourceName is \"{}\", the network has \"{want}\"", truncated(is.as_ref(), MAX_QUOTED)));
     }
     let Some(want) = expected(network, facts) else { return found };
     let text = nad.config.as_deref().unwrap_or_default();
@@ -48,7 +45,7 @@ pub(super) fn differences(network: &Network<'_>, nad: &Nad<'_>, prefix: Option<&
             strip_added_name(&mut is, resource.as_deref());
             compare("", Some(&want), Some(&is), &mut found);
         }
-        (Some(_), None) => found.push("its config cannot be read".to_owned()),
+        (Some(_), None) => found.push("the config cannot be read".to_owned()),
         (None, _) => {}
     }
     found.truncate(MAX_DIFFERENCES);
@@ -121,13 +118,13 @@ fn compare(pointer: &str, want: Option<&Value>, is: Option<&Value>, found: &mut 
             }
         }
         (Some(want), Some(is)) => {
-            found.push(format!("`{pointer}` in its config is {}, the network's is {}", quoted(is), quoted(want)));
+            found.push(format!("`{pointer}` is {}, the network has {}", quoted(is), quoted(want)));
         }
         (Some(want), None) => {
-            found.push(format!("`{pointer}` is missing in its config, the network has {}", quoted(want)));
+            found.push(format!("`{pointer}` is missing, the network has {}", quoted(want)));
         }
         (None, Some(is)) => {
-            found.push(format!("`{pointer}` in its config is {}, and the network does not set it", quoted(is)));
+            found.push(format!("`{pointer}` is {}, the network does not set it", quoted(is)));
         }
         (None, None) => {}
     }

@@ -85,12 +85,13 @@ fn check_key(reader: &str, object: CniObject<'_>, (path, does): &Key, out: &mut 
     let Some(value) = object.value_of(last) else { return };
     let Some(file) = value.as_str().filter(|file| !file.is_empty()) else { return };
     let program = if reader == "sriov" { "sriov-cni" } else { reader };
-    let message = format!("`{}` is {file:?}: {program} {does} that path on the node, as root", path.join("."));
+    let headline = format!("`{}` is {file:?}, a path on the node", path.join("."));
+    let note = format!("{program} {does} it as root, on every node that runs a pod of this network");
     let help = match *last {
         "logFile" | "log_file" => "remove it; the plugin then logs to stderr, where the runtime collects it",
         _ => "remove it; the plugin then uses the path that the node's administrator chose",
     };
-    out.config(&HOST_FILE, value.span, message, help);
+    out.config(&HOST_FILE, value.span, headline, note, help);
 }
 
 #[cfg(test)]

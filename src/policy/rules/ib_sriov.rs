@@ -35,10 +35,11 @@ fn dhcp(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         return;
     }
     if let Some(kind) = ipam.get("type") {
-        let message = "`ipam.type` is \"dhcp\", which ib-sriov-cni does not support: every pod that uses it fails";
+        let headline = "`ipam.type` is \"dhcp\", which ib-sriov-cni does not support";
+        let note = "every pod that uses this network fails to start";
         let help =
             "use another IPAM plugin, such as whereabouts; or set `vfioPciMode` where the VFs are bound to vfio-pci";
-        out.config(&DHCP, kind.value.span, message, help);
+        out.config(&DHCP, kind.value.span, headline, note, help);
     }
 }
 
@@ -52,9 +53,12 @@ fn guid(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let Some(guid) = value.as_str().filter(|guid| !guid.is_empty() && !is_guid(guid)) else { return };
     let from_pod = object.is_true("ibKubernetesEnabled") || sriov::from_pod(plugin, "infinibandGUID");
     let pods = sriov::failing_pods(from_pod);
-    let message = format!("GUID {guid:?} is not valid: ib-sriov-cni rejects it and fails {pods}");
+    let is_zero = guid.bytes().all(|digit| matches!(digit, b'0' | b':'));
+    let problem = if is_zero { "is all zeros" } else { "is not eight bytes between colons" };
+    let headline = format!("GUID {guid:?} {problem}");
+    let note = format!("ib-sriov-cni rejects it, and {pods} fails to start");
     let help = "write eight bytes in hexadecimal between colons, not all zero, as in \"02:00:00:00:00:00:00:01\"";
-    let finding = out.config(&GUID, value.span, message, help);
+    let finding = out.config(&GUID, value.span, headline, note, help);
     if from_pod {
         finding.at_most_warn();
     }
@@ -73,8 +77,9 @@ pub(crate) fn check_chain(config: &Config<'_>, out: &mut Findings<'_>) {
     let isolated = config.plugins.iter().filter(|plugin| plugin.kind == "ib-sriov");
     for plugin in isolated.filter(|plugin| plugin.object.is_true("rdmaIsolation")) {
         let Some(value) = plugin.object.value_of("rdmaIsolation") else { continue };
-        let message = "`rdmaIsolation` is true beside a chained `rdma` plugin: both move the RDMA device into the pod";
-        out.config(&RDMA_ISOLATION, value.span, message, "keep one of the two");
+        let headline = "`rdmaIsolation` is true beside a chained `rdma` plugin";
+        let note = "both move the RDMA device into the pod, which ib-sriov-cni does not support";
+        out.config(&RDMA_ISOLATION, value.span, headline, note, "keep one of the two");
     }
 }
 

@@ -42,8 +42,9 @@ fn wedged(
     // to its author which NADs exist in other namespaces, also through a report.
     let reads_all = subject.writer.is_none() && facts.names == NameVisibility::All;
     let may_look = reads_all || is_in_operator_namespace(network, facts, scope) == Some(true);
-    let message = if last.is_empty() {
-        "the annotation last-network-namespace is empty: the operator fails on it at every retry and never creates the NAD".to_owned()
+    let (headline, note) = if last.is_empty() {
+        let note = "the operator fails on it at every retry and never creates the NAD";
+        ("annotation last-network-namespace is empty".to_owned(), note)
     } else if last == network.target_namespace() || !may_look {
         return false;
     } else {
@@ -53,14 +54,14 @@ fn wedged(
                 out.request(MissingFact::LastNad { namespace: last.into_owned() });
                 return false;
             }
-            Lookup::Absent => format!(
-                "the annotation last-network-namespace names `{last}`, where this network has no NAD: \
-                 the operator fails to delete it at every retry and never creates the new one"
+            Lookup::Absent => (
+                format!("annotation last-network-namespace is `{last}`, where this network has no NAD"),
+                "the operator fails to delete that NAD at every retry and never creates the new one",
             ),
         }
     };
     let pointer = format!("/metadata/annotations/{}", escape(LAST_NAMESPACE));
-    out.object(&WEDGED, pointer, message, "nadmit removes the annotation")
+    out.object(&WEDGED, pointer, headline, note, "nadmit removes the annotation")
         .with_repairs([Repair::RemoveAnnotation(LAST_NAMESPACE)]);
     true
 }
@@ -91,13 +92,11 @@ pub(super) fn forged(
         return;
     }
     let name = network.meta.name.as_ref();
-    let message = format!(
-        "the annotation last-network-namespace names `{last}`, not this network's namespace `{target}`: an operator that watches all \
-         namespaces deletes the NAD {last}/{name}"
-    );
+    let headline = format!("annotation last-network-namespace is `{last}`, expected `{target}`");
+    let note = format!("an operator that watches all namespaces deletes the NAD {last}/{name}");
     let pointer = format!("/metadata/annotations/{}", escape(LAST_NAMESPACE));
     let help = "remove the annotation; only the operator sets it";
-    let finding = out.object(&FORGED, pointer, message, help);
+    let finding = out.object(&FORGED, pointer, headline, note, help);
     if is_in_operator_namespace != Some(false) {
         finding.at_most_warn();
     }

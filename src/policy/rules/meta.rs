@@ -26,6 +26,9 @@ rule! { SBR = "meta/sbr", Deny;
 "Routing by source needs the addresses of the interface, and the plugin fails the pod where the earlier result has none (\"No IP \
 addresses supplied\")." }
 
+const FAILS: &str = "every pod that uses this network fails to start";
+const REJECTED: &str = "the plugin rejects the config; every pod that uses this network fails to start";
+
 /// The rules on every plugin of the chain.
 pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     chain_order(config, out);
@@ -63,41 +66,37 @@ fn chain_order(config: &Config<'_>, out: &mut Findings<'_>) {
         return;
     }
     let kind = first.kind;
-    let (message, help) = if config.is_list {
+    let (headline, help) = if config.is_list {
         (
-            format!(
-                "`{kind}` is the first plugin of the chain, but needs the interface of an earlier one: every pod fails"
-            ),
+            format!("`{kind}` is the first plugin of the chain, but needs the interface of an earlier one"),
             "put the plugin that creates the interface before it",
         )
     } else {
         (
-            format!(
-                "`{kind}` is the only plugin, but needs the interface of an earlier one: every pod that uses it fails"
-            ),
+            format!("`{kind}` is the only plugin, but needs the interface of an earlier one"),
             "write a list of `plugins`, the first of which creates the interface",
         )
     };
-    out.config(&CHAIN_ORDER, first.type_member.value.span, message, help);
+    out.config(&CHAIN_ORDER, first.type_member.value.span, headline, FAILS, help);
 }
 
 fn vrf(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
     let help = "set `vrfname`, at most 15 letters, digits, `-` or `_`";
     match plugin.object.value_of("vrfname") {
         None => {
-            let message = "`vrf` has no `vrfname`: the plugin rejects the config and fails every pod";
-            out.config(&VRF, plugin.type_member.value.span, message, help);
+            let headline = "`vrf` has no `vrfname`";
+            out.config(&VRF, plugin.type_member.value.span, headline, REJECTED, help);
         }
         Some(value) => {
             if let Some(name) = value.as_str().filter(|name| !is_interface_name(name)) {
-                let message = format!("`vrfname` is {name:?}, which is not a valid interface name: every pod fails");
-                out.config(&VRF, value.span, message, help);
+                let headline = format!("`vrfname` is {name:?}, which is not a valid interface name");
+                out.config(&VRF, value.span, headline, FAILS, help);
             }
         }
     }
     if let Some((version, span)) = version.if_one_of(&["", "0.1.0", "0.2.0", "0.3.0"], plugin) {
-        let message = format!("`vrf` does not support CNI version {version}: every pod that uses it fails");
-        out.config(&VRF, span, message, "set the `cniVersion` of the list to 0.3.1 or later");
+        let headline = format!("`vrf` does not support CNI version {version}");
+        out.config(&VRF, span, headline, FAILS, "set the `cniVersion` of the list to 0.3.1 or later");
     }
 }
 
@@ -146,35 +145,34 @@ fn bandwidth(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, version: &Version
         limits |= rate_number > 0 && burst_number > 0;
         match (rate, burst) {
             (Some(rate), _) if rate_number > 0 && burst_number == 0 => {
-                let message = format!("`{rate_key}` is {rate_number} without a `{burst_key}`: every pod fails");
-                out.config(&BANDWIDTH, rate.span, message, format!("add `{burst_key}`, in bits"));
+                let headline = format!("`{rate_key}` is {rate_number} without a `{burst_key}`");
+                out.config(&BANDWIDTH, rate.span, headline, REJECTED, format!("add `{burst_key}`, in bits"));
             }
             (_, Some(burst)) if rate_number == 0 && burst_number > 0 => {
-                let message = format!("`{burst_key}` is {burst_number} without a `{rate_key}`: every pod fails");
-                out.config(&BANDWIDTH, burst.span, message, format!("add `{rate_key}`, in bits per second"));
+                let headline = format!("`{burst_key}` is {burst_number} without a `{rate_key}`");
+                let help = format!("add `{rate_key}`, in bits per second");
+                out.config(&BANDWIDTH, burst.span, headline, REJECTED, help);
             }
             (_, Some(burst)) if burst_number / 8 >= i64::from(u32::MAX) => {
-                let message = format!("`{burst_key}` is {burst_number} bits, 4 GiB or more: every pod fails");
-                out.config(&BANDWIDTH, burst.span, message, "write at most 34359738359");
+                let headline = format!("`{burst_key}` is {burst_number} bits, which is 4 GiB or more");
+                out.config(&BANDWIDTH, burst.span, headline, REJECTED, "write at most 34359738359");
             }
             _ => {}
         }
     }
     if limits && let Some(device) = device {
-        let message = format!(
-            "`bandwidth` cannot limit the VF of `{}`: it has no veth peer on the host, and every pod fails",
-            device.kind
-        );
+        let headline = format!("`bandwidth` cannot limit the VF of `{}`", device.kind);
+        let note = "a VF has no veth peer on the host; every pod that uses this network fails to start";
         let help = if device.kind == "sriov" {
             "remove it, and set `max_tx_rate` of the `sriov` plugin, in Mbit/s"
         } else {
             "remove it"
         };
-        out.config(&BANDWIDTH, plugin.type_member.value.span, message, help);
+        out.config(&BANDWIDTH, plugin.type_member.value.span, headline, note, help);
     }
     if let Some((version, span)) = version.if_one_of(&["", "0.1.0", "0.2.0"], plugin) {
-        let message = format!("`bandwidth` does not support CNI version {version}: every pod that uses it fails");
-        out.config(&BANDWIDTH, span, message, "set the `cniVersion` of the list to 0.3.0 or later");
+        let headline = format!("`bandwidth` does not support CNI version {version}");
+        out.config(&BANDWIDTH, span, headline, FAILS, "set the `cniVersion` of the list to 0.3.0 or later");
     }
 }
 
@@ -183,10 +181,10 @@ fn sbr(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, out: &mut Findings<'_>)
     // Another rule reports a type that cannot be decoded.
     let is_typed = |kind: &Value<'_>| kind.as_str() != Some("");
     if !device.object.object_of("ipam").and_then(|ipam| ipam.value_of("type")).is_some_and(is_typed) {
-        let message =
-            format!("`sbr` follows `{}` without `ipam`: it finds no address, and every pod fails", device.kind);
+        let headline = format!("`sbr` follows `{}` without `ipam`", device.kind);
+        let note = "`sbr` finds no address; every pod that uses this network fails to start";
         let help = format!("add `ipam` to the `{}` plugin, or remove `sbr`", device.kind);
-        out.config(&SBR, plugin.type_member.value.span, message, help);
+        out.config(&SBR, plugin.type_member.value.span, headline, note, help);
     }
 }
 

@@ -24,8 +24,9 @@ pub(super) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         && plugin.object.value_of("sysctl").is_none()
     {
         let first = map.members.first().map_or("", |member| &member.key);
-        let message = format!("`args.cni.sysctl` sets {first:?} but `sysctl` is absent: the tuning plugin panics");
-        out.config(&TUNING, map.value.span, message, "add a `sysctl`, which may be empty");
+        let headline = format!("`args.cni.sysctl` sets {first:?}, but `sysctl` is absent");
+        let note = "the tuning plugin panics; every pod that uses this network fails to start";
+        out.config(&TUNING, map.value.span, headline, note, "add a `sysctl`, which may be empty");
     }
     // Values in the arguments take precedence.
     if let Some(value) = argument("mac").or_else(|| sriov::configured_mac(plugin)) {
@@ -35,8 +36,9 @@ pub(super) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         && let Some(value) = plugin.object.value_of("mtu")
         && let Some(mtu) = value.as_int().filter(|mtu| *mtu < 0)
     {
-        let message = format!("`mtu` is {mtu}: the kernel rejects it, and every pod that uses it fails");
-        out.config(&TUNING, value.span, message, "write the MTU in bytes");
+        let headline = format!("`mtu` is {mtu}, expected a positive number");
+        let note = "the kernel rejects it; every pod that uses this network fails to start";
+        out.config(&TUNING, value.span, headline, note, "write the MTU in bytes");
     }
 }
 
@@ -47,9 +49,10 @@ fn check_sysctl(key: &str, span: Span, out: &mut Findings<'_>) {
     if first == "net" && steps.next().is_some() {
         return;
     }
-    let message = format!("the sysctl {key:?} is not below `net.`: the tuning plugin rejects it and fails every pod");
+    let headline = format!("sysctl {key:?} is not below `net.`");
+    let note = "the tuning plugin rejects it; every pod that uses this network fails to start";
     let help = "set it in the pod's securityContext.sysctls, or use one that starts with `net.`";
-    let finding = out.config(&TUNING, span, message, help);
+    let finding = out.config(&TUNING, span, headline, note, help);
     // The pod chooses the interface name that replaces IFNAME.
     if first.contains("IFNAME") {
         finding.at_most_warn();

@@ -1,8 +1,8 @@
 //! Multus as a plugin: it runs its delegates, which are judged like any plugin but get no device.
 
 use super::super::finding::Findings;
-use super::nad_config::{NO_PLUGIN, TOO_LARGE};
-use super::nad_device::{MISSING, STATIC_DEVICE};
+use super::nad_config::{NO_PLUGIN, NOTHING_TO_RUN, TOO_LARGE};
+use super::nad_device::{MISSING, ONE_DEVICE, STATIC_DEVICE};
 use crate::cni::{Config, Plugin};
 
 /// The rules on every `multus` of a config, and on its delegates beyond those of any config.
@@ -15,8 +15,9 @@ pub(super) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
         delegate.plugins.iter().for_each(|plugin| device(plugin, out));
     }
     if let Some(delegate) = config.nested_delegate {
-        let message = "`multus` has delegates inside of a delegate or beside another `type`, which nadmit does not judge: the config is denied";
-        out.config(&TOO_LARGE, delegate.value.span, message, "name the plugin directly in the NAD");
+        let headline = "`multus` has delegates inside of a delegate or beside another `type`";
+        let note = "nadmit does not judge such delegates, so the config is denied";
+        out.config(&TOO_LARGE, delegate.value.span, headline, note, "name the plugin directly in the NAD");
     }
 }
 
@@ -29,12 +30,10 @@ fn delegates(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let span = list.map_or(plugin.type_member.value.span, |list| list.span);
     let help = "give `delegates` one object with a `type` for each plugin; or name the plugin directly in the NAD";
     if list.is_none_or(|list| list.elements().is_some_and(<[_]>::is_empty)) {
-        let message = "`multus` has no `delegates`: there is no plugin to run, and every pod that uses it fails";
-        out.config(&NO_PLUGIN, span, message, help);
+        out.config(&NO_PLUGIN, span, "`multus` has no `delegates`", NOTHING_TO_RUN, help);
     }
     if let Some(null) = elements.iter().find(|element| element.is_null()) {
-        let message = "an element of `delegates` is null: there is no plugin to run, and every pod that uses it fails";
-        out.config(&NO_PLUGIN, null.span, message, help);
+        out.config(&NO_PLUGIN, null.span, "an element of `delegates` is null", NOTHING_TO_RUN, help);
     }
 }
 
@@ -46,22 +45,14 @@ fn device(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     match plugin.object.get("deviceID").filter(|fixed| fixed.value.as_str().is_some_and(|device| !device.is_empty())) {
         Some(fixed) => {
             let device = fixed.value.as_str().unwrap_or_default();
-            let message =
-                format!("`deviceID` is fixed to {device}: every pod gets this one device, on whatever node it runs");
-            out.config(
-                &STATIC_DEVICE,
-                fixed.key_span,
-                message,
-                "name the plugin directly in the NAD, with a resourceName",
-            );
+            let headline = format!("`deviceID` is fixed to {device}");
+            let help = "name the plugin directly in the NAD, with a resourceName";
+            out.config(&STATIC_DEVICE, fixed.key_span, headline, ONE_DEVICE, help);
         }
         None => {
-            let message = format!(
-                "`{}` is a delegate of `multus`, which passes it no device: every pod that uses it fails",
-                plugin.kind
-            );
-            let help = "name the plugin directly in the NAD";
-            out.config(&MISSING, plugin.type_member.value.span, message, help);
+            let headline = format!("`{}` is a delegate of `multus`, which passes it no device", plugin.kind);
+            let note = "every pod that uses this network fails to start";
+            out.config(&MISSING, plugin.type_member.value.span, headline, note, "name the plugin directly in the NAD");
         }
     }
 }

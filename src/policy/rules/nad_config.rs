@@ -53,28 +53,31 @@ rule! { UNKNOWN_FIELD = "nad/unknown-field", Warn;
 /// The versions the CNI library knows.
 const VERSIONS: &[&str] = &["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
+const HANG: &str = "pods that use this network hang in ContainerCreating";
+pub(super) const NOTHING_TO_RUN: &str = "there is no plugin to run; every pod that uses this network fails to start";
+
 /// The rules that do not need the config.
 pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
     for wrong in &nad.misshapen {
-        let message = format!("`{}` is {}: the API server rejects the object", dotted(&wrong.pointer), wrong.found);
-        out.object(&SCHEMA, wrong.pointer.clone(), message, wrong.help());
+        let headline = format!("`{}` is {}, expected {}", dotted(&wrong.pointer), wrong.found, wrong.wanted);
+        let note = "the API server rejects the object";
+        out.object(&SCHEMA, wrong.pointer.clone(), headline, note, wrong.help());
     }
     for key in &nad.unknown {
-        let message = format!("the API server drops `spec.{key}`: the CRD has only `spec.config`");
+        let headline = format!("unknown field `spec.{key}`");
+        let note = "the CRD has only `spec.config`; the API server drops every other field";
         let help = if same_key(key, "config") {
             "write `config`, in lower case"
         } else {
             "move it into the JSON text of `spec.config`, or remove it"
         };
-        out.object(&UNKNOWN_FIELD, format!("/spec/{}", json::escape(key)), message, help).about_key();
+        out.object(&UNKNOWN_FIELD, format!("/spec/{}", json::escape(key)), headline, note, help).about_key();
     }
     if nad.meta.name.contains('.') {
-        let message = format!(
-            "the name `{}` has a dot: the annotation `k8s.v1.cni.cncf.io/networks: {0}` on a pod is rejected",
-            nad.meta.name
-        );
-        let help = "rename it, or use the JSON form of the annotation in pods: [{\"name\": \"…\"}]";
-        out.object(&DOTTED_NAME, "/metadata/name", message, help);
+        let headline = format!("NAD name `{}` contains a dot", nad.meta.name);
+        let note = "the short form of the pod annotation `k8s.v1.cni.cncf.io/networks` rejects it";
+        let help = "rename the NAD, or use the JSON form of the annotation in pods: [{\"name\": \"…\"}]";
+        out.object(&DOTTED_NAME, "/metadata/name", headline, note, help);
     }
 }
 
@@ -92,30 +95,28 @@ pub(crate) fn unreadable(text: &str, error: json::Error, out: &mut Findings<'_>)
         .map_or(error.offset, |c| error.offset + c.len_utf8());
     let (line, column) = line_column(text, error.offset);
     let place = ConfigPlace { pointer: String::new(), span: error.offset..end, line, column };
-    let message = match error.problem {
-        limit if limit.is_limit() => format!("the config is too large: {}", error.problem),
-        _ => format!("the config is not JSON: {}; pods that use it hang in ContainerCreating", error.problem),
+    let (headline, note) = match error.problem {
+        limit if limit.is_limit() => (
+            format!("`spec.config` is too large ({})", error.problem),
+            "nadmit does not judge a config beyond this limit, so it is denied",
+        ),
+        _ => (format!("`spec.config` is not JSON ({})", error.problem), HANG),
     };
     let help = match error.problem {
         Problem::TrailingComma => "remove the last comma",
         Problem::Trailing => "keep one JSON object and remove what follows it",
         Problem::Blank => "write a JSON object, or remove `config` to use a file on the node",
-        limit if limit.is_limit() => "make it smaller: a CNI config is a few hundred bytes",
+        limit if limit.is_limit() => "make the config smaller; a CNI config has a few hundred bytes",
         _ => "fix the JSON at this position",
     };
-    out.text(rule, "/spec/config", place, message, help);
+    out.text(rule, "/spec/config", place, headline, note, help);
 }
 
 /// A config that is JSON but not an object.
 pub(crate) fn not_an_object(root: &Value<'_>, out: &mut Findings<'_>) {
-    let message =
-        format!("the config is {}, not a JSON object; pods that use it hang in ContainerCreating", root.describe());
-    out.config(
-        &NOT_JSON,
-        root.span,
-        message,
-        "write the CNI config as one JSON object: {\"cniVersion\": …, \"type\": …}",
-    );
+    let headline = format!("`spec.config` is {}, expected a JSON object", root.shown());
+    let help = "write the CNI config as one JSON object: {\"cniVersion\": …, \"type\": …}";
+    out.config(&NOT_JSON, root.span, headline, HANG, help);
 }
 
 /// The rules on a config that is an object.
@@ -138,16 +139,16 @@ pub(super) fn plugin_type(value: &Value<'_>, what: &str, out: &mut Findings<'_>)
     match &value.kind {
         Kind::Null => false,
         Kind::String(text) if text.contains('/') => {
-            let message = format!(
-                "`{what}` is \"{text}\": the CNI library accepts only a program name, not a path, and fails every pod"
-            );
-            out.config(&PLUGIN_TYPE, value.span, message, "write only the program name");
+            let headline = format!("`{what}` is \"{text}\", expected a program name without a path");
+            let note = "the CNI library rejects it; every pod that uses this network fails to start";
+            out.config(&PLUGIN_TYPE, value.span, headline, note, "write only the program name");
             false
         }
         Kind::String(_) => false,
         _ => {
-            let message = format!("`{what}` is {}: its reader expects a string and fails every pod", value.describe());
-            out.config(&PLUGIN_TYPE, value.span, message, "write the name of a CNI plugin, in double quotes");
+            let headline = format!("`{what}` is {}, expected a string", value.shown());
+            let note = "its reader cannot decode it; every pod that uses this network fails to start";
+            out.config(&PLUGIN_TYPE, value.span, headline, note, "write the name of a CNI plugin, in double quotes");
             true
         }
     }
@@ -159,11 +160,13 @@ fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
     if !config.is_list {
         if let Some(plugins) = root.get("plugins") {
             let kind = config.plugins.first().map_or("", |plugin| plugin.kind);
-            let message = format!("`plugins` is ignored: the top-level `type` makes this a single `{kind}` config");
+            let note =
+                format!("Multus treats this as a single `{kind}` config and does not run the plugins of the list");
             out.config(
                 &PLUGINS_IGNORED,
                 plugins.key_span,
-                message,
+                "`plugins` is ignored because of the top-level `type`",
+                note,
                 "remove the top-level `type`, and move its settings into the list",
             );
         }
@@ -174,22 +177,21 @@ fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
         && root.get_exact("plugins").is_some()
         && !begins_with_a_plugin(config)
     {
-        let message = format!(
-            "`{}` is given beside `plugins`: Multus merges the two into one list whose first element is no plugin, and every pod fails",
-            other.key
-        );
-        out.config(&NO_PLUGIN, other.key_span, message, "keep only `plugins`");
+        let headline = format!("`{}` is given beside `plugins`", other.key);
+        let note = "Multus merges the two into one list whose first element is no plugin; every pod that uses this network fails to start";
+        out.config(&NO_PLUGIN, other.key_span, headline, note, "keep only `plugins`");
     }
     let Some(plugins) = root.get_exact("plugins") else {
         match root.get("plugins") {
             Some(other) => {
-                let message =
-                    format!("`{}` is not spelled `plugins`: libcni does not find it, and every pod fails", other.key);
-                out.config(&NO_PLUGIN, other.key_span, message, "write `plugins`");
+                let headline = format!("`{}` is not spelled `plugins`", other.key);
+                let note = "libcni does not find the list; every pod that uses this network fails to start";
+                out.config(&NO_PLUGIN, other.key_span, headline, note, "write `plugins`");
             }
             None => {
-                let message = "the config has neither `type` nor `plugins`: there is no plugin to run, and every pod that uses it fails";
-                out.config(&NO_PLUGIN, root.value.span, message, "add \"type\": \"…\", the name of a CNI plugin");
+                let headline = "the config has neither `type` nor `plugins`";
+                let help = "add \"type\": \"…\", the name of a CNI plugin";
+                out.config(&NO_PLUGIN, root.value.span, headline, NOTHING_TO_RUN, help);
             }
         }
         return;
@@ -197,20 +199,13 @@ fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
     let help = "give the list one object with a `type` for each plugin of the chain";
     match &plugins.value.kind {
         Kind::Array(elements) if elements.is_empty() => {
-            out.config(
-                &NO_PLUGIN,
-                plugins.value.span,
-                "`plugins` is empty: Multus panics on it when a pod starts",
-                help,
-            );
+            let note = "Multus panics when a pod that uses this network starts";
+            out.config(&NO_PLUGIN, plugins.value.span, "`plugins` is empty", note, help);
         }
         Kind::Array(elements) => elements.iter().for_each(|element| element_type(element, out)),
         _ => {
-            let message = format!(
-                "`plugins` is {}, not a list: there is no plugin to run, and every pod that uses it fails",
-                plugins.value.describe()
-            );
-            out.config(&NO_PLUGIN, plugins.value.span, message, help);
+            let headline = format!("`plugins` is {}, expected a list", plugins.value.shown());
+            out.config(&NO_PLUGIN, plugins.value.span, headline, NOTHING_TO_RUN, help);
         }
     }
 }
@@ -224,9 +219,8 @@ fn begins_with_a_plugin(config: &Config<'_>) -> bool {
 
 fn element_type(element: &Value<'_>, out: &mut Findings<'_>) {
     let Some(object) = CniObject::of(element) else {
-        let message =
-            format!("an element of `plugins` is {}, not an object: every pod that uses it fails", element.describe());
-        out.config(&NO_PLUGIN, element.span, message, "write an object with a `type`");
+        let headline = format!("an element of `plugins` is {}, expected an object", element.shown());
+        out.config(&NO_PLUGIN, element.span, headline, NOTHING_TO_RUN, "write an object with a `type`");
         return;
     };
     match object.get_string("type", Reading::Copy).map(|member| &member.value) {
@@ -234,8 +228,9 @@ fn element_type(element: &Value<'_>, out: &mut Findings<'_>) {
             plugin_type(value, "type", out);
         }
         _ => {
-            let message = "an element of `plugins` has no `type`: libcni does not know what to run, and every pod that uses it fails";
-            out.config(&NO_PLUGIN, element.span, message, "add \"type\": \"…\", the name of a CNI plugin");
+            let headline = "an element of `plugins` has no `type`";
+            let help = "add \"type\": \"…\", the name of a CNI plugin";
+            out.config(&NO_PLUGIN, element.span, headline, NOTHING_TO_RUN, help);
         }
     }
 }
@@ -248,8 +243,9 @@ fn version(config: &Config<'_>, out: &mut Findings<'_>) {
     let versions = offered.and_then(|member| member.value.elements()).unwrap_or_default().iter();
     if let Some(value) = versions.chain(own.filter(|_| offered.is_some())).find(unreadable) {
         let version = value.as_str().unwrap_or_default();
-        let message = format!("\"{version}\" is not a version: libcni rejects the list, and every pod fails");
-        out.config(&CNI_VERSION, value.span, message, format!("use versions of {}", VERSIONS.join(", ")));
+        let headline = format!("CNI version \"{version}\" is not a version number");
+        let note = "libcni rejects the list; every pod that uses this network fails to start";
+        out.config(&CNI_VERSION, value.span, headline, note, format!("use versions of {}", VERSIONS.join(", ")));
         return;
     }
     let version = config.cni_version();
@@ -258,25 +254,27 @@ fn version(config: &Config<'_>, out: &mut Findings<'_>) {
     }
     let holds = |member: &&Member<'_>| member.value.as_str() == Some(version);
     let Some(member) = config.root.named("cniVersion").find(holds).or(offered) else { return };
-    let message =
-        format!("cniVersion \"{version}\" is unknown; every plugin rejects it (\"incompatible CNI versions\")");
-    out.config(&CNI_VERSION, member.value.span, message, format!("use one of {}", VERSIONS.join(", ")));
+    let headline = format!("unknown cniVersion \"{version}\"");
+    let note = "every plugin rejects it (\"incompatible CNI versions\"), and no pod that uses this network starts";
+    out.config(&CNI_VERSION, member.value.span, headline, note, format!("use one of {}", VERSIONS.join(", ")));
 }
 
 fn name(config: &Config<'_>, out: &mut Findings<'_>) {
     // Without a name, the NAD's name is used, which the API server has validated.
     let Some(member) = config.root.get_exact("name") else { return };
     if member.value.is_null() && !config.is_list {
-        let message = "the network name is null, and nothing is filled in for it: every pod that uses it fails (\"missing network name\")";
-        out.config(&NETWORK_NAME, member.value.span, message, "write a name, or remove it to use the name of the NAD");
+        let note =
+            "nothing is filled in for it; every pod that uses this network fails to start (\"missing network name\")";
+        let help = "write a name, or remove `name` to use the name of the NAD";
+        out.config(&NETWORK_NAME, member.value.span, "`name` is null", note, help);
     }
     let Some(name) = member.value.as_str().filter(|name| !name.is_empty()) else { return };
     let good = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-');
     if !name.chars().all(good) || !name.starts_with(|first: char| first.is_ascii_alphanumeric()) {
-        let message =
-            format!("the network name \"{name}\" is rejected by the CNI library: every pod that uses it fails");
-        let help = "use letters, digits, `_`, `.` and `-`, starting with a letter or digit; or remove it to use the name of the NAD";
-        out.config(&NETWORK_NAME, member.value.span, message, help);
+        let headline = format!("`name` is \"{name}\", which is not a valid network name");
+        let note = "the CNI library rejects it; every pod that uses this network fails to start";
+        let help = "use letters, digits, `_`, `.` and `-`, starting with a letter or digit; or remove `name` to use the name of the NAD";
+        out.config(&NETWORK_NAME, member.value.span, headline, note, help);
     }
 }
 

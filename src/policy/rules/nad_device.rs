@@ -31,6 +31,9 @@ rule! { OVERWRITES = "nad/operator-overwrites", Warn;
 "a hand-written NAD where a network renders one";
 "The operator replaces a NAD of that name without an owner, including its annotations and labels, at its next reconcile." }
 
+/// What a fixed `deviceID` means.
+pub(in crate::policy) const ONE_DEVICE: &str = "every pod gets this one device, on whatever node it runs";
+
 /// The rules on the owner of a NAD.
 pub(crate) fn check_owner(
     nad: &Nad<'_>,
@@ -48,9 +51,10 @@ pub(crate) fn check_owner(
         let is_ours = operator || facts.stored.is_some();
         if let (false, Some(network), None) = (is_ours, place.first(), nad.meta.owner()) {
             let who = named(&network.id, here, facts, out);
-            let message =
-                format!("{who} renders a NAD of this name in this namespace: the operator will replace this one");
-            out.object(&OVERWRITES, "/metadata/name", message, "move the settings into the network, or rename the NAD");
+            let headline = format!("{who} renders a NAD of this name in this namespace");
+            let note = "the operator replaces this NAD, with its annotations and labels, at its next reconcile";
+            let help = "move the settings into the network, or rename the NAD";
+            out.object(&OVERWRITES, "/metadata/name", headline, note, help);
         }
         return;
     };
@@ -77,18 +81,18 @@ pub(crate) fn check_owner(
     match place.first() {
         Some(other) => {
             let who = named(&other.id, here, facts, out);
-            let message = format!(
-                "the owner-ref annotation names \"{owner_ref}\", but {who} renders this NAD: the operator would never write it again"
-            );
-            out.object(&FORGED_OWNER, pointer, message, help);
+            let headline = format!("owner-ref names \"{owner_ref}\", but {who} renders this NAD");
+            let note = "the operator would never write this NAD again";
+            out.object(&FORGED_OWNER, pointer, headline, note, help);
         }
         None => {
             // Whether a network exists in another namespace must not leak.
             let is_absent = facts.named_owner == Lookup::Absent
                 && claimed.is_none_or(|id| out.may_name(Reference::Network(id), here, facts));
             let what = if is_absent { "does not exist" } else { "is not known to render this NAD" };
-            let message = format!("the owner-ref annotation names \"{owner_ref}\", which {what}");
-            out.object(&FORGED_OWNER, pointer, message, help).at_most_warn();
+            let headline = format!("owner-ref names \"{owner_ref}\", which {what}");
+            let note = "the operator does not update a NAD that names another owner";
+            out.object(&FORGED_OWNER, pointer, headline, note, help).at_most_warn();
         }
     }
 }

@@ -28,6 +28,8 @@ rule! { UNKNOWN_KEY = "nad/unknown-key", Warn;
 /// How many unknown keys of an object are checked for misspellings; beyond that, one finding says so.
 const MAX_UNKNOWN: usize = 200;
 
+const LIST_REJECTED: &str = "libcni rejects the list; every pod that uses this network fails to start";
+
 /// Checks every part of a config as its reader decodes it.
 pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     if config.is_list {
@@ -120,12 +122,10 @@ fn types(
 }
 
 fn capabilities(misfit: &Misfit<'_>, out: &mut Findings<'_>) {
-    let message = format!(
-        "`capabilities` holds {}, where libcni expects an object of booleans; every pod that uses it fails",
-        misfit.value.describe()
-    );
+    let headline = format!("`capabilities` holds {}, expected an object of booleans", misfit.value.shown());
+    let note = "libcni cannot decode it; every pod that uses this network fails to start";
     let help = "write an object of booleans: {\"ips\": true, \"mac\": true}";
-    out.config(&CAPABILITIES, misfit.value.span, message, help);
+    out.config(&CAPABILITIES, misfit.value.span, headline, note, help);
 }
 
 /// A `type` that cannot be decoded, beside another one.
@@ -161,8 +161,8 @@ fn ipam_type(object: CniObject<'_>, reading: Reading, out: &mut Findings<'_>) {
 fn list_quirks(root: CniObject<'_>, out: &mut Findings<'_>) {
     for key in ["name", "cniVersion", "cniVersions", "disableCheck", "disableGC", "loadOnlyInlinedPlugins"] {
         if let Some(member) = root.get_exact(key).filter(|member| member.value.is_null()) {
-            let message = format!("libcni rejects null for `{key}` in a list of plugins; every pod that uses it fails");
-            out.config(&FIELD_TYPE, member.value.span, message, "remove it");
+            let headline = format!("`{key}` is null in a list of plugins");
+            out.config(&FIELD_TYPE, member.value.span, headline, LIST_REJECTED, format!("remove `{key}`"));
         }
     }
     let Some(member) = root.get_exact("loadOnlyInlinedPlugins") else { return };
@@ -173,9 +173,9 @@ fn list_quirks(root: CniObject<'_>, out: &mut Findings<'_>) {
         _ => false,
     };
     if !fits {
-        let message =
-            "`loadOnlyInlinedPlugins` is neither true nor false: libcni rejects the list, and every pod fails";
-        out.config(&FIELD_TYPE, member.value.span, message, "write true or false, without quotes");
+        let headline = format!("`loadOnlyInlinedPlugins` is {}, expected true or false", member.value.shown());
+        let help = "write true or false, without quotes";
+        out.config(&FIELD_TYPE, member.value.span, headline, LIST_REJECTED, help);
     }
 }
 
@@ -189,13 +189,15 @@ fn unknown_keys<'k, 'd, I: Iterator<Item = &'k str>>(
     for (number, member) in unknown.enumerate() {
         // Finding the closest key is expensive, and hundreds of unknown keys are not misspellings.
         if number == MAX_UNKNOWN {
-            let message = format!("there are more than {MAX_UNKNOWN} keys that {reader} does not know and ignores");
-            out.config(&UNKNOWN_KEY, member.key_span, message, "remove them");
+            let headline = format!("more than {MAX_UNKNOWN} keys are unknown to {reader}");
+            let note = format!("{reader} ignores them, and nadmit does not check that many for misspellings");
+            out.config(&UNKNOWN_KEY, member.key_span, headline, note, "remove the unknown keys");
             return;
         }
         if let Some(close) = closest(&member.key, meant()) {
-            let message = format!("{reader} does not know `{}` and ignores it", member.key);
-            out.config(&UNKNOWN_KEY, member.key_span, message, format!("did you mean `{close}`?"));
+            let headline = format!("unknown key `{}` for {reader}", member.key);
+            let note = format!("{reader} ignores it, so the setting has no effect");
+            out.config(&UNKNOWN_KEY, member.key_span, headline, note, format!("did you mean `{close}`?"));
         }
     }
 }
@@ -203,9 +205,10 @@ fn unknown_keys<'k, 'd, I: Iterator<Item = &'k str>>(
 fn field_type<'o>(misfit: &Misfit<'_>, reader: &str, out: &'o mut Findings<'_>) -> &'o mut Finding {
     let place = out.pointer(misfit.value.span);
     let key = place.rsplit('/').find(|token| token.parse::<usize>().is_err()).unwrap_or_default();
-    let found = misfit.value.describe();
-    let message = format!("`{key}` is {found}, which {reader} cannot decode; every pod that uses it fails");
-    out.config(&FIELD_TYPE, misfit.value.span, message, format!("write {}", misfit.wanted))
+    let found = misfit.value.shown();
+    let headline = format!("`{key}` is {found}, expected {}", misfit.wanted);
+    let note = format!("{reader} cannot decode it; every pod that uses this network fails to start");
+    out.config(&FIELD_TYPE, misfit.value.span, headline, note, format!("write {}", misfit.wanted))
 }
 
 /// A known key in another case, or given twice.
@@ -219,14 +222,12 @@ fn ambiguous(taken: &DecodedField<'_, '_>, tables: &[&[Field]], out: &mut Findin
     let meant = tables.iter().copied().flatten().find(|field| same_key(&taken.first.key, field.key));
     let (key, first) = (meant.unwrap_or(taken.field).key, &taken.first.key);
     if let Some(second) = taken.second {
-        let message = format!(
-            "`{key}` is given more than once, as `{first}` and `{}`: readers disagree on which one counts",
-            second.key
-        );
-        out.config(&AMBIGUOUS_KEY, second.key_span, message, format!("keep one `{key}`"));
+        let headline = format!("`{key}` is given more than once, as `{first}` and `{}`", second.key);
+        let note = "Multus and the plugin decode them in a different order and may use different values";
+        out.config(&AMBIGUOUS_KEY, second.key_span, headline, note, format!("keep one `{key}`"));
     } else if first != key {
-        let message =
-            format!("`{first}` is not spelled `{key}`: some readers treat it as the same key, others ignore it");
-        out.config(&AMBIGUOUS_KEY, taken.first.key_span, message, format!("write `{key}`"));
+        let headline = format!("`{first}` is not spelled `{key}`");
+        let note = "some readers treat it as the same key, others ignore it";
+        out.config(&AMBIGUOUS_KEY, taken.first.key_span, headline, note, format!("write `{key}`"));
     }
 }

@@ -1,12 +1,12 @@
 //! Rules on networks: mistakes that otherwise surface only in the operator.
 
 use super::super::file::is_default_operator_namespace;
-use super::super::finding::{Findings, truncated};
+use super::super::finding::Findings;
 use super::super::resource_name::is_name;
 use super::super::rule::rule;
 use super::super::scope::NamespaceScope;
 use super::super::similar::closest;
-use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, Subject};
+use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, Subject, truncated};
 use super::last_namespace;
 use super::nad_device::named;
 use crate::json::escape;
@@ -47,6 +47,8 @@ rule! { SCHEMA = "network/schema", Deny;
 rule! { UNKNOWN_FIELD = "network/unknown-field", Warn;
 "a field of `spec` that the CRD does not have";
 "The API server drops unknown fields when it stores the object, so the setting never reaches the NAD." }
+
+const REJECTED: &str = "the API server rejects the object";
 
 /// Whether a network is in the operator's namespace; `None` if that namespace is not known.
 pub(super) fn is_in_operator_namespace(
@@ -102,21 +104,18 @@ pub(crate) fn check(
     }
     no_policy(network, facts, scope, out);
     if let (NetworkKind::Ovs, Some(mtu)) = (network.kind, network.integer("mtu").filter(|mtu| *mtu < 0)) {
-        let message =
-            format!("the operator cannot decode mtu {mtu}: its watch on all OVSNetworks of the cluster stops");
-        out.object(&MTU, "/spec/mtu", message, "write a positive number, or remove it");
+        let headline = format!("`spec.mtu` is {mtu}, expected a positive number");
+        let note = "the operator cannot decode it, and its watch on all OVSNetworks of the cluster stops";
+        out.object(&MTU, "/spec/mtu", headline, note, "write a positive number, or remove `mtu`");
     }
     last_namespace::check(network, subject, facts, scope, out);
 }
 
 fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
     for wrong in &network.misshapen {
-        let message = format!(
-            "`{}` is {}: the API server rejects the object",
-            wrong.pointer.trim_start_matches('/').replace('/', "."),
-            wrong.found
-        );
-        out.object(&SCHEMA, wrong.pointer.clone(), message, wrong.help());
+        let path = wrong.pointer.trim_start_matches('/').replace('/', ".");
+        let headline = format!("`{path}` is {}, expected {}", wrong.found, wrong.wanted);
+        out.object(&SCHEMA, wrong.pointer.clone(), headline, REJECTED, wrong.help());
     }
     // Without a spec the CRD requires nothing in it; the rule on resourceName does.
     let has_spec = network.spec.keys().next().is_some();
@@ -126,29 +125,28 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
             continue;
         }
         let path = violation.path.trim_start_matches('/').replace('/', ".");
-        let (pointer, message) = if is_absent {
-            ("/spec".to_owned(), format!("`spec.{path}` is missing: the API server rejects the object"))
+        let wanted = violation.wanted;
+        let (pointer, headline, help) = if is_absent {
+            let help = format!("add `{path}`, {wanted}");
+            ("/spec".to_owned(), format!("`spec.{path}` is missing"), help)
         } else {
-            (
-                format!("/spec{}", violation.path),
-                format!("`spec.{path}` is {}: the API server rejects the object", truncated(violation.found, 40)),
-            )
+            let found = truncated(violation.found, 40);
+            let headline = format!("`spec.{path}` is {found}, expected {wanted}");
+            (format!("/spec{}", violation.path), headline, format!("write {wanted}"))
         };
-        out.object(&SCHEMA, pointer, message, format!("write {}", violation.wanted));
+        out.object(&SCHEMA, pointer, headline, REJECTED, help);
     }
     let known = crd::fields(network.kind);
     for key in network.spec.keys().filter(|key| !known.iter().any(|field| field.name == *key)) {
         let names = || known.iter().map(|field| field.name);
         let longer = || names().find(|name| name.len() > 3 && key.to_lowercase().starts_with(&name.to_lowercase()));
-        let message = format!(
-            "a {} has no field `{key}`: the API server drops it, and the setting never reaches the NAD",
-            network.kind.name()
-        );
+        let headline = format!("{} has no field `{key}`", network.kind.name());
+        let note = "the API server drops it, and the setting never reaches the NAD";
         let help = match closest(key, names()).or_else(longer) {
             Some(close) => format!("did you mean `{close}`?"),
             None => "remove it".to_owned(),
         };
-        out.object(&UNKNOWN_FIELD, format!("/spec/{}", escape(key)), message, help).about_key();
+        out.object(&UNKNOWN_FIELD, format!("/spec/{}", escape(key)), headline, note, help).about_key();
     }
 }
 
@@ -162,25 +160,23 @@ fn resource_name(network: &Network<'_>, out: &mut Findings<'_>) {
     let problem = if name.is_empty() {
         "is empty"
     } else if name.contains('/') {
-        "already has a domain, and the operator prepends its own"
+        "already has a domain"
     } else if name.len() > 63 {
         "is longer than 63 characters"
     } else if !is_name(&name) {
-        "has characters that are invalid in a resource name"
+        "contains invalid characters"
     } else {
         return;
     };
     let pointer = if has_spec { "/spec/resourceName" } else { "/metadata/name" };
-    let message = format!(
-        "resourceName \"{}\" {problem}: no node offers the resulting resource, and pods hang",
-        truncated(name.as_ref(), 40)
-    );
+    let headline = format!("resourceName \"{}\" {problem}", truncated(name.as_ref(), 40));
+    let note = "the operator adds its own domain in front; no node offers the resulting resource, and pods hang";
     let help = match name.rsplit_once('/') {
         Some((_, own)) if is_name(own) => format!("write `{own}`, the name in the SriovNetworkNodePolicy"),
-        _ => "write the resourceName of the SriovNetworkNodePolicy: letters, digits, `_`, `-`, `.`, at most 63"
+        _ => "write the resourceName of the SriovNetworkNodePolicy: at most 63 letters, digits, `_`, `-` and `.`"
             .to_owned(),
     };
-    out.object(&RESOURCE_NAME, pointer, message, help);
+    out.object(&RESOURCE_NAME, pointer, headline, note, help);
 }
 
 fn target_namespace(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {
@@ -194,16 +190,16 @@ fn target_namespace(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope
         if here.is_empty() { "the namespace it is applied in".to_owned() } else { format!("namespace `{here}`") };
     match known {
         Some(_) if !here.is_empty() => {
-            let message = format!(
-                "networkNamespace `{target}` is ignored by the operator, because the network is in {place}, not in the operator's namespace; no NAD is created"
-            );
+            let headline = format!("networkNamespace `{target}` is allowed only in the operator's namespace");
+            let note = format!("the network is in {place}; the operator ignores it (Ready=False) and creates no NAD");
             let help = "move the network to the operator's namespace, or remove networkNamespace and create the network in the target namespace";
-            out.object(&TARGET_NAMESPACE, "/spec/networkNamespace", message, help);
+            out.object(&TARGET_NAMESPACE, "/spec/networkNamespace", headline, note, help);
         }
         _ => {
-            let message = format!("networkNamespace `{target}` works only if {place} is the operator's namespace");
+            let headline = format!("networkNamespace `{target}` works only in the operator's namespace");
+            let note = format!("nadmit does not know whether that is {place}; elsewhere the operator creates no NAD");
             let help = "set operator.namespace in the policy, or pass --operator-namespace";
-            out.object(&TARGET_NAMESPACE, "/spec/networkNamespace", message, help).at_most_warn();
+            out.object(&TARGET_NAMESPACE, "/spec/networkNamespace", headline, note, help).at_most_warn();
         }
     }
 }
@@ -220,16 +216,17 @@ fn namespace_state(network: &Network<'_>, subject: &Subject<'_>, facts: &Facts, 
         _ => None,
     };
     if let (Some(before), Lookup::Absent) = (before.filter(|before| *before != target), &facts.target_namespace) {
-        let message = format!(
-            "the NAD moves from namespace `{before}` to `{target}`, which does not exist: until it does, there is no NAD"
-        );
-        out.object(&MOVES_TO_NOWHERE, "/spec/networkNamespace", message, format!("create namespace `{target}` first"));
+        let headline = format!("the NAD moves from namespace `{before}` to `{target}`, which does not exist");
+        let note = "the operator deletes the old NAD at once; until the namespace exists, pods have no NAD";
+        let help = format!("create namespace `{target}` first");
+        out.object(&MOVES_TO_NOWHERE, "/spec/networkNamespace", headline, note, help);
         return;
     }
     let pointer =
         if network.text("networkNamespace").is_empty() { "/metadata/namespace" } else { "/spec/networkNamespace" };
-    let message = format!("namespace `{target}` {state}: the operator creates no NAD until it exists");
-    out.object(&NAMESPACE_ABSENT, pointer, message, format!("create namespace `{target}`"));
+    let headline = format!("namespace `{target}` {state}");
+    let note = "the operator creates no NAD until the namespace exists";
+    out.object(&NAMESPACE_ABSENT, pointer, headline, note, format!("create namespace `{target}`"));
 }
 
 fn claimed(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {
@@ -240,26 +237,29 @@ fn claimed(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out
     let renders = |other: &&NetworkFact| other.id != id && scope.policy.may_render(other, &target, facts);
     if let Some(other) = facts.networks_here.iter().find(renders) {
         let who = named(&other.id, &id.namespace, facts, out);
-        let message = format!("{who} also renders the NAD {place}: the second network never gets its NAD");
-        out.object(&CLAIMED, "/metadata/name", message, "rename one of them, or change its target namespace");
+        let headline = format!("{who} also renders the NAD {place}");
+        let note = "only one of the two networks gets its NAD; the other never becomes ready";
+        let help = "rename one of them, or change its target namespace";
+        out.object(&CLAIMED, "/metadata/name", headline, note, help);
         return;
     }
     let Lookup::Found(nad) = &facts.nad_here else { return };
-    let message = match &nad.owner {
+    let (headline, note) = match &nad.owner {
         Some(owner) if *owner == id => return,
         Some(owner) => {
             let owner = named(owner, &id.namespace, facts, out);
-            format!(
-                "the NAD {place} belongs to {owner}: the operator does not touch it, and this network never gets its NAD"
+            (
+                format!("the NAD {place} belongs to {owner}"),
+                "the operator does not touch it, and this network never gets its NAD",
             )
         }
         // Older operators do not set the owner-ref, but last-network-namespace.
         None if network.is_rendered_to_target() => return,
         // Once both are stored, differences are reported as drift.
         None if facts.stored.is_some() => return,
-        None => format!("a hand-written NAD {place} exists: the operator will replace it"),
+        None => (format!("a hand-written NAD {place} exists"), "the operator replaces it with the NAD of this network"),
     };
-    out.object(&CLAIMED, "/metadata/name", message, "rename one of them");
+    out.object(&CLAIMED, "/metadata/name", headline, note, "rename the network or the NAD");
 }
 
 fn no_policy(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {
@@ -268,7 +268,8 @@ fn no_policy(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, o
     if name.is_empty() || offered.iter().any(|known| *known == name) {
         return;
     }
-    let message = format!("no SriovNetworkNodePolicy offers `{name}`: pods that use this network stay Pending");
+    let headline = format!("no SriovNetworkNodePolicy offers the resource `{name}`");
+    let note = "no node has the devices; pods that use this network stay Pending";
     // Node policies are in the operator's own namespace.
     let close = closest(&name, offered.iter().map(String::as_str)).filter(|_| {
         scope.policy.is_operator_namespace(&network.meta.namespace, facts) == Some(true)
@@ -278,5 +279,5 @@ fn no_policy(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, o
         Some(close) => format!("did you mean `{close}`?"),
         None => format!("add a SriovNetworkNodePolicy with resourceName: {name}"),
     };
-    out.object(&NO_POLICY, "/spec/resourceName", message, help);
+    out.object(&NO_POLICY, "/spec/resourceName", headline, note, help);
 }

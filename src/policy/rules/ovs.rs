@@ -30,6 +30,9 @@ rule! { VLAN_IGNORED = "ovs/vlan-ignored", Warn;
 /// The largest VLAN id the database holds.
 const LARGEST: i64 = 4095;
 
+const PORT_REJECTED: &str = "the OVS database rejects the port; every pod that uses this network fails to start";
+const TRUNK_REJECTED: &str = "the port cannot be added; every pod that uses this network fails to start";
+
 /// The rules on one `ovs` plugin.
 pub(crate) fn check(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let trunk = plugin.object.value_of("trunk");
@@ -46,12 +49,12 @@ fn vlan(plugin: &Plugin<'_>, trunk: &[Value<'_>], out: &mut Findings<'_>) {
     let Some(value) = plugin.object.value_of("vlan") else { return };
     let Some(id) = value.as_int() else { return };
     if !trunk.is_empty() {
-        let message = format!("`vlan` is {id} and has no effect: `trunk` makes this a trunk port");
-        out.config(&VLAN_IGNORED, value.span, message, "keep one of the two");
+        let headline = format!("`vlan` is {id} and has no effect beside `trunk`");
+        let note = "the port is a trunk port, for which ovs-cni ignores `vlan`";
+        out.config(&VLAN_IGNORED, value.span, headline, note, "keep one of the two");
     } else if id > LARGEST {
-        let message =
-            format!("`vlan` is {id}: the OVS database allows 0 to {LARGEST}, and every pod that uses it fails");
-        out.config(&VLAN, value.span, message, "write a VLAN id from 1 to 4094");
+        let headline = format!("`vlan` is {id}, expected 0 to {LARGEST}");
+        out.config(&VLAN, value.span, headline, PORT_REJECTED, "write a VLAN id from 1 to 4094");
     }
 }
 
@@ -72,18 +75,18 @@ fn check_trunk(trunk: &Value<'_>, entries: &[Value<'_>], out: &mut Findings<'_>)
     let verdicts: Vec<_> = entries.iter().map(|entry| (entry, read(entry))).collect();
     let nothing = verdicts.iter().all(|(_, verdict)| matches!(verdict, TrunkEntry::Nothing));
     if nothing {
-        let message = format!("`trunk` {} contains no VLAN: every pod that uses it fails", count(entries));
-        out.config(&TRUNK, trunk.span, message, help);
+        let headline = format!("`trunk` {} contains no VLAN", count(entries));
+        out.config(&TRUNK, trunk.span, headline, TRUNK_REJECTED, help);
         return;
     }
     for (entry, verdict) in verdicts {
         match verdict {
             TrunkEntry::Refused(why) => {
-                out.config(&TRUNK, entry.span, format!("a `trunk` entry {why}: every pod that uses it fails"), help);
+                out.config(&TRUNK, entry.span, format!("a `trunk` entry {why}"), TRUNK_REJECTED, help);
             }
             TrunkEntry::Nothing => {
-                let message = format!("`trunk` entry {} contains no VLAN and is ignored", members(entry));
-                out.config(&TRUNK, entry.span, message, help).at_most_warn();
+                let headline = format!("`trunk` entry {} contains no VLAN", members(entry));
+                out.config(&TRUNK, entry.span, headline, "ovs-cni ignores the entry", help).at_most_warn();
             }
             TrunkEntry::Vlans | TrunkEntry::Unreadable => {}
         }
@@ -135,8 +138,9 @@ fn read(entry: &Value<'_>) -> TrunkEntry {
 fn ofport(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let Some(value) = plugin.object.value_of("ofport_request") else { return };
     if let Some(port) = value.as_int().filter(|port| *port > 65279) {
-        let message = format!("`ofport_request` is {port}: the OVS database allows 1 to 65279, and every pod fails");
-        out.config(&OFPORT, value.span, message, "write a port number from 1 to 65279, or remove it");
+        let headline = format!("`ofport_request` is {port}, expected 1 to 65279");
+        let help = "write a port number from 1 to 65279, or remove `ofport_request`";
+        out.config(&OFPORT, value.span, headline, PORT_REJECTED, help);
     }
 }
 
@@ -144,9 +148,10 @@ fn bridge(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let given = |key: &str| plugin.object.value_of(key).is_some_and(|value| value.as_str() != Some(""));
     let annotated = nad.meta.annotation(RESOURCE_NAME).is_some_and(|name| !name.is_empty());
     if !given("bridge") && !given("deviceID") && !annotated {
-        let message = "neither `bridge` nor a device is set: a file on the node or the pod must name the bridge, or the pod fails";
+        let headline = "neither `bridge` nor a device is set";
+        let note = "pods fail to start unless a file on the node, or the pod, names the bridge";
         let help = format!("add `bridge`, or the annotation {RESOURCE_NAME} for hardware offload");
-        out.config(&BRIDGE, plugin.type_member.value.span, message, help);
+        out.config(&BRIDGE, plugin.type_member.value.span, headline, note, help);
     }
 }
 

@@ -118,26 +118,22 @@ fn check_fragments(network: &Network<'_>, rendered: &Rendered, out: &mut Finding
         let pointer = format!("/spec/{field}");
         let works = rendered.fault.is_none();
         if *quoted || (works && changes_others(network, rendered, field)) {
-            let message =
-                format!("`{field}` injects into the operator's template ({}) and changes other fields", error.problem);
+            let headline = format!("`{field}` injects into the operator's template ({})", error.problem);
+            let note = "it changes other fields of the NAD, which the operator creates with its own rights";
             let help = if *quoted { "remove quotes and backslashes" } else { "write one JSON value" };
-            out.text(&RENDER_UNSAFE, pointer, place, message, help);
+            out.text(&RENDER_UNSAFE, pointer, place, headline, note, help);
         } else if works {
-            let message = format!(
-                "`{field}` is more than one JSON value ({}): it adds keys to the config, which works only by chance",
-                error.problem
-            );
-            out.text(&FRAGMENT, pointer, place, message, "write one JSON value").at_most_warn();
+            let headline = format!("`{field}` is more than one JSON value ({})", error.problem);
+            let note = "it adds keys to the config, which works only by chance";
+            out.text(&FRAGMENT, pointer, place, headline, note, "write one JSON value").at_most_warn();
         } else {
-            let message = format!(
-                "`{field}` is not valid JSON: {}; the operator creates no NAD, and only its log shows it",
-                error.problem
-            );
+            let headline = format!("`{field}` is not valid JSON ({})", error.problem);
+            let note = "the operator creates no NAD, and only its log shows it";
             let help = match *field {
                 "metaPlugins" => "write one or more JSON objects separated by commas",
                 _ => "write one JSON object",
             };
-            out.text(&FRAGMENT, pointer, place, message, help);
+            out.text(&FRAGMENT, pointer, place, headline, note, help);
         }
     }
     found
@@ -214,15 +210,10 @@ fn faulty(network: &Network<'_>, prefix: &str, fault: &RenderFault, out: &mut Fi
         let in_spec = *what == "namespace" && !network.text("networkNamespace").is_empty();
         let pointer = if in_spec { "/spec/networkNamespace".to_owned() } else { format!("/metadata/{what}") };
         let text = if *what == "name" { network.meta.name.clone() } else { network.target_namespace() };
-        let message = format!(
-            "the operator's template reads the {what} `{text}` as {found}, not as a string: the NAD is never created, and only the operator's log shows it"
-        );
-        out.object(
-            &AMBIGUOUS_NAME,
-            pointer,
-            message,
-            "use a name that starts with a letter and is not a YAML word for yes, no or null",
-        );
+        let headline = format!("the operator's template reads the {what} `{text}` as {found}, not as a string");
+        let note = "the NAD is never created, and only the operator's log shows it";
+        let help = "use a name that starts with a letter and is not a YAML word for yes, no or null";
+        out.object(&AMBIGUOUS_NAME, pointer, headline, note, help);
         return;
     }
     let what = match fault {
@@ -239,8 +230,9 @@ fn faulty(network: &Network<'_>, prefix: &str, fault: &RenderFault, out: &mut Fi
         fault.is_none_or(|fault| matches!(fault, RenderFault::NotText(..)))
     });
     let (pointer, name) = culprit.map_or(("/spec".to_owned(), "spec"), |field| (format!("/spec/{field}"), field));
-    let message = format!("`{name}` breaks the operator's template: {what}, created with the operator's rights");
-    out.object(&RENDER_UNSAFE, pointer, message, "remove line breaks, quotes and `---` lines");
+    let headline = format!("`{name}` breaks the operator's template");
+    let note = format!("{what}; the operator creates the result with its own rights");
+    out.object(&RENDER_UNSAFE, pointer, headline, note, "remove line breaks, quotes and `---` lines");
 }
 
 /// Maps a finding in the rendering to the field of the network.

@@ -58,23 +58,26 @@ pub(super) fn configured_mac<'d>(plugin: &Plugin<'d>) -> Option<&'d Value<'d>> {
 pub(super) fn mac(plugin: &Plugin<'_>, value: &Value<'_>, rule: &'static Rule, reader: &str, out: &mut Findings<'_>) {
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
     let help = "write six bytes in hexadecimal, as in \"02:00:00:00:00:01\"";
-    let doubt = match Mac::parse(text) {
+    let (problem, note) = match Mac::parse(text) {
         None => {
             let pods = failing_pods(from_pod(plugin, "mac"));
-            let message = format!("`mac` is {text:?}: {reader} cannot parse it and fails {pods}");
-            let finding = out.config(rule, value.span, message, help);
+            let headline = format!("`mac` is {text:?}, which is not a MAC address");
+            let note = format!("{reader} cannot parse it, and {pods} fails to start");
+            let finding = out.config(rule, value.span, headline, note, help);
             if from_pod(plugin, "mac") {
                 finding.at_most_warn();
             }
             return;
         }
-        Some(mac) if mac.bare => "only builds with a recent Go release can parse it without separators",
-        Some(mac) if mac.bytes != 6 => "an Ethernet address has six bytes",
-        Some(mac) if mac.multicast => "it is a multicast address, which drivers reject for an interface",
-        Some(mac) if mac.zero => "drivers reject an all-zero address for an interface",
+        Some(mac) if mac.bare => {
+            ("has no separators", "only plugins that were built with a recent Go release can parse it")
+        }
+        Some(mac) if mac.bytes != 6 => ("does not have six bytes", "an Ethernet interface cannot have this address"),
+        Some(mac) if mac.multicast => ("is a multicast address", "drivers reject it for an interface"),
+        Some(mac) if mac.zero => ("is all zeros", "drivers reject it for an interface"),
         Some(_) => return,
     };
-    out.config(rule, value.span, format!("`mac` is {text:?}: {doubt}"), help).at_most_warn();
+    out.config(rule, value.span, format!("`mac` is {text:?}, which {problem}"), note, help).at_most_warn();
 }
 
 /// Whether pods may provide their own value, which then replaces the one in the config.
@@ -86,7 +89,7 @@ pub(super) fn from_pod(plugin: &Plugin<'_>, capability: &str) -> bool {
 
 /// Which pods an invalid value in the config affects.
 pub(super) fn failing_pods(from_pod: bool) -> &'static str {
-    if from_pod { "every pod that does not provide its own" } else { "every pod that uses it" }
+    if from_pod { "every pod that does not provide its own" } else { "every pod that uses this network" }
 }
 
 fn tx_rate(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
@@ -96,35 +99,36 @@ fn tx_rate(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         let Some(given) = value.as_int() else { continue };
         if given < 0 {
             let cut = given as u32;
-            let message = format!("`{key}` is {given}: the kernel is asked for {cut} Mbit/s");
-            out.config(&TX_RATE, value.span, message, "write a rate in Mbit/s, or 0 for no limit");
+            let headline = format!("`{key}` is {given}, expected 0 or more");
+            let note = format!("truncated to 32 bits, the kernel is asked for {cut} Mbit/s");
+            out.config(&TX_RATE, value.span, headline, note, "write a rate in Mbit/s, or 0 for no limit");
         } else if let Ok(fits) = u32::try_from(given) {
             *rate = Some((fits, value));
         } else {
-            let message =
-                format!("`{key}` is {given}: truncated to 32 bits, the kernel is asked for {} Mbit/s", given as u32);
-            out.config(&TX_RATE, value.span, message, "write the rate in Mbit/s").at_most_warn();
+            let headline = format!("`{key}` is {given}, which does not fit into 32 bits");
+            let note = format!("truncated to 32 bits, the kernel is asked for {} Mbit/s", given as u32);
+            out.config(&TX_RATE, value.span, headline, note, "write the rate in Mbit/s").at_most_warn();
         }
     }
     if let [Some((min, value)), Some((max, _))] = rates
         && min > max
         && max > 0
     {
-        let message =
-            format!("`min_tx_rate` is {min} and `max_tx_rate` {max}: the kernel rejects it, and every pod fails");
-        out.config(&TX_RATE, value.span, message, "write a minimum that is not above the maximum");
+        let headline = format!("`min_tx_rate` is {min}, above the `max_tx_rate` of {max}");
+        let note = "the kernel rejects it; every pod that uses this network fails to start";
+        out.config(&TX_RATE, value.span, headline, note, "write a minimum that is not above the maximum");
     }
 }
 
 fn on_off(plugin: &Plugin<'_>, key: &str, effect: &str, out: &mut Findings<'_>) {
     let Some(value) = plugin.object.value_of(key) else { return };
     let Some(text) = value.as_str().filter(|text| !matches!(*text, "" | "on" | "off")) else { return };
-    let message =
-        format!("`{key}` is {text:?}: sriov-cni treats every value but \"on\" as off and switches {effect} off");
+    let headline = format!("`{key}` is {text:?}, expected \"on\" or \"off\"");
+    let note = format!("sriov-cni treats every value but \"on\" as off, and switches {effect} off");
     if reads_like_on(text) {
-        out.config(&ON_OFF, value.span, message, "write \"on\"");
+        out.config(&ON_OFF, value.span, headline, note, "write \"on\"");
     } else {
-        out.config(&ON_OFF, value.span, message, "write \"on\" or \"off\"").at_most_warn();
+        out.config(&ON_OFF, value.span, headline, note, "write \"on\" or \"off\"").at_most_warn();
     }
 }
 
@@ -138,10 +142,9 @@ pub(super) fn link_state(plugin: &Plugin<'_>, rule: &'static Rule, reader: &str,
     let Some(value) = plugin.object.value_of("link_state") else { return };
     let Some(state) = value.as_str() else { return };
     if !matches!(state, "" | "auto" | "enable" | "disable") {
-        let message = format!(
-            "`link_state` is {state:?}: {reader} knows auto, enable and disable and fails every pod that uses it"
-        );
-        out.config(rule, value.span, message, "write \"auto\", \"enable\" or \"disable\"");
+        let headline = format!("`link_state` is {state:?}, expected auto, enable or disable");
+        let note = format!("{reader} rejects it; every pod that uses this network fails to start");
+        out.config(rule, value.span, headline, note, "write \"auto\", \"enable\" or \"disable\"");
     }
 }
 
@@ -150,8 +153,9 @@ fn log_level(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let Some(value) = plugin.object.value_of("logLevel") else { return };
     let Some(level) = value.as_str().filter(|level| !level.is_empty()) else { return };
     if !LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level)) {
-        let message = format!("`logLevel` is {level:?}: sriov-cni does not know it and logs at info");
-        out.config(&LOG_LEVEL, value.span, message, format!("write one of {}", LEVELS.join(", ")));
+        let headline = format!("`logLevel` is {level:?}, which sriov-cni does not know");
+        let help = format!("write one of {}", LEVELS.join(", "));
+        out.config(&LOG_LEVEL, value.span, headline, "sriov-cni logs at info instead", help);
     }
 }
 
@@ -162,14 +166,18 @@ fn no_effect(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let master = object.str_of("master").filter(|master| !master.is_empty()).map(|master| format!("{master:?}"));
     let vfid = object.int_of("vfid").map(|vfid| vfid.to_string());
     let because = [
-        ("mtu", mtu, "the MTU is that of the VF", "set it on the device, or chain the `tuning` plugin with this `mtu`"),
-        ("master", master, "the device is the one the pod was given", "remove it"),
-        ("vfid", vfid, "the VF is the one the pod was given", "remove it"),
+        (
+            "mtu",
+            mtu,
+            "sriov-cni leaves the MTU of the VF as it is",
+            "set it on the device, or chain the `tuning` plugin with this `mtu`",
+        ),
+        ("master", master, "sriov-cni uses the device that the pod was given", "remove `master`"),
+        ("vfid", vfid, "sriov-cni uses the VF that the pod was given", "remove `vfid`"),
     ];
-    for (key, given, instead, help) in because {
+    for (key, given, note, help) in because {
         if let (Some(given), Some(member)) = (given, object.get(key)) {
-            let message = format!("`{key}` is {given} and has no effect: {instead}");
-            out.config(&NO_EFFECT, member.value.span, message, help);
+            out.config(&NO_EFFECT, member.value.span, format!("`{key}` is {given} and has no effect"), note, help);
         }
     }
 }

@@ -17,6 +17,8 @@ rule! { PROTO = "sriov/vlan-proto", Deny;
 "a `vlanProto` other than 802.1q and 802.1ad, without a `vlan`, or 802.1ad on VLAN 0";
 "sriov-cni knows these two protocols, in any case, and only with a `vlan`. An outer tag (802.1ad) needs an id other than 0." }
 
+const REJECTED: &str = "sriov-cni rejects it; every pod that uses this network fails to start";
+
 /// The three rules.
 pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let value = plugin.object.value_of("vlan");
@@ -27,8 +29,8 @@ pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     if let (Vlan::Id(id), Some(value)) = (vlan, value)
         && !(0..=4094).contains(&id)
     {
-        let message = format!("`vlan` is {id}: sriov-cni allows 0 to 4094 and fails every pod that uses it");
-        out.config(&VLAN, value.span, message, "write a VLAN id from 1 to 4094, or 0 for none");
+        let headline = format!("`vlan` is {id}, expected 0 to 4094");
+        out.config(&VLAN, value.span, headline, REJECTED, "write a VLAN id from 1 to 4094, or 0 for none");
     }
     qos(plugin, vlan, out);
     proto(plugin, vlan, out);
@@ -46,46 +48,37 @@ enum Vlan {
 fn qos(plugin: &Plugin<'_>, vlan: Vlan, out: &mut Findings<'_>) {
     let Some(value) = plugin.object.value_of("vlanQoS") else { return };
     let Some(qos) = value.as_int() else { return };
-    let (message, help) = match vlan {
-        Vlan::Absent => (
-            format!("`vlanQoS` is {qos} without a `vlan`: sriov-cni rejects it and fails every pod that uses it"),
-            "add `vlan`, or remove `vlanQoS`",
-        ),
-        _ if !(0..=7).contains(&qos) => (
-            format!("`vlanQoS` is {qos}: sriov-cni allows 0 to 7 and fails every pod that uses it"),
-            "write a priority from 0 to 7",
-        ),
+    let (headline, help) = match vlan {
+        Vlan::Absent => (format!("`vlanQoS` is {qos} without a `vlan`"), "add `vlan`, or remove `vlanQoS`"),
+        _ if !(0..=7).contains(&qos) => {
+            (format!("`vlanQoS` is {qos}, expected 0 to 7"), "write a priority from 0 to 7")
+        }
         Vlan::Id(0) if qos != 0 => (
-            format!("`vlanQoS` is {qos} on `vlan` 0: sriov-cni rejects a priority without a VLAN and fails every pod"),
+            format!("`vlanQoS` is {qos} on `vlan` 0, which has no priority"),
             "set `vlan` to the id the priority is for, or `vlanQoS` to 0",
         ),
         _ => return,
     };
-    out.config(&QOS, value.span, message, help);
+    out.config(&QOS, value.span, headline, REJECTED, help);
 }
 
 fn proto(plugin: &Plugin<'_>, vlan: Vlan, out: &mut Findings<'_>) {
     let Some(value) = plugin.object.value_of("vlanProto") else { return };
     let Some(proto) = value.as_str() else { return };
     let outer = proto.eq_ignore_ascii_case("802.1ad");
-    let (message, help) = match vlan {
-        Vlan::Absent => (
-            format!("`vlanProto` is {proto:?} without a `vlan`: sriov-cni rejects it and fails every pod that uses it"),
-            "add `vlan`, or remove `vlanProto`",
-        ),
+    let (headline, help) = match vlan {
+        Vlan::Absent => (format!("`vlanProto` is {proto:?} without a `vlan`"), "add `vlan`, or remove `vlanProto`"),
         _ if !outer && !proto.eq_ignore_ascii_case("802.1q") => (
-            format!("`vlanProto` is {proto:?}: sriov-cni knows 802.1q and 802.1ad and fails every pod that uses it"),
+            format!("`vlanProto` is {proto:?}, expected 802.1q or 802.1ad"),
             "write \"802.1q\" or \"802.1ad\", or remove it for 802.1q",
         ),
         Vlan::Id(0) if outer => (
-            format!(
-                "`vlanProto` is {proto:?} on `vlan` 0: sriov-cni rejects an outer tag without an id and fails every pod"
-            ),
+            format!("`vlanProto` is {proto:?} on `vlan` 0, which has no outer tag"),
             "set `vlan` to the id of the outer tag, or `vlanProto` to \"802.1q\"",
         ),
         _ => return,
     };
-    out.config(&PROTO, value.span, message, help);
+    out.config(&PROTO, value.span, headline, REJECTED, help);
 }
 
 #[cfg(test)]

@@ -35,82 +35,79 @@ rule!(AHEAD = "status/ahead", Warn;
     "an `observedGeneration` that is larger than the object's generation";
     "No writer can have seen a spec that does not exist yet. A restore or a copy from another cluster writes this; whoever waits for a generation then treats an outdated status as current.");
 
+const ERASES: &str = "the write would erase what was written since";
+
 /// Reports the findings for a write of that class.
 pub(crate) fn check(class: Class, evidence: &Evidence, out: &mut Findings<'_>) {
     let Evidence { sent, stored, .. } = evidence;
     let manager = if evidence.manager.is_empty() { "MANAGER" } else { &evidence.manager };
     match class {
         Class::Stale => {
-            let message = format!(
-                "this status was computed from resourceVersion {sent}, and {stored} is stored: it would erase what was written since"
-            );
+            let headline = format!("status was computed from resourceVersion {sent}, but {stored} is stored");
             let help = "read the object again, decide again, and write again, as retry.RetryOnConflict does";
-            out.object(&STALE, "/metadata/resourceVersion", message, help);
+            out.object(&STALE, "/metadata/resourceVersion", headline, ERASES, help);
         }
         Class::Contradicted => {
             let (key, stated) = evidence.stated.clone().unwrap_or_default();
-            let message = format!(
-                "the writer states that it read resourceVersion `{stated}`, and {stored} is stored: it would erase what was written since"
-            );
+            let headline = format!("precondition states resourceVersion `{stated}`, but {stored} is stored");
             let help = "read the object again, decide again, and state the resourceVersion of what was read";
-            out.object(&CONTRADICTED, format!("/metadata/annotations/{}", crate::json::escape(&key)), message, help);
+            let pointer = format!("/metadata/annotations/{}", crate::json::escape(&key));
+            out.object(&CONTRADICTED, pointer, headline, ERASES, help);
         }
         Class::Unversioned => {
-            let message = "a PUT without a resourceVersion overwrites whatever status is there";
+            let headline = "status PUT without a resourceVersion";
+            let note = "it overwrites whatever status is stored";
             let help =
                 "send the object as it was read, with its resourceVersion: client.Status().Update, Api::replace_status";
-            out.object(&UNVERSIONED, "/metadata/resourceVersion", message, help);
+            out.object(&UNVERSIONED, "/metadata/resourceVersion", headline, note, help);
         }
         Class::Takeover => {
             let (pointer, field, owner) = place(evidence);
-            let message = format!(
-                "server-side apply with force by `{manager}` takes {field}{owner}, which loses its value without being informed"
-            );
+            let headline = format!("server-side apply with force by `{manager}` takes {field}{owner}");
+            let note = "the other manager loses its value and is not informed";
             let help = format!(
                 "apply without force and read again on conflict, or state what was read: \
                  the annotation {PRECONDITION_PREFIX}{manager} with the object's resourceVersion, in what is applied"
             );
-            out.object(&TAKEOVER, pointer, message, help);
+            out.object(&TAKEOVER, pointer, headline, note, help);
         }
         Class::Unproven => {
             let (pointer, field, owner) = place(evidence);
-            let message = if evidence.is_apply {
-                format!(
-                    "server-side apply by `{manager}` changes {field}, without proof that it read the value it replaces: \
-                     another reconcile under the same manager may just have set it"
+            let (headline, note) = if evidence.is_apply {
+                (
+                    format!("server-side apply by `{manager}` changes {field} without a precondition"),
+                    "another reconcile under the same manager may just have set the value that is replaced",
                 )
             } else {
-                format!(
-                    "there is no proof that the writer read what it overwrites ({field}{owner}): a patch without a precondition erases \
-                     what others wrote since"
+                (
+                    format!("the write changes {field}{owner} without a precondition"),
+                    "nothing proves that the writer read what it overwrites; values that others wrote since are erased",
                 )
             };
             let help = format!(
                 "state what was read: the annotation {PRECONDITION_PREFIX}{manager} with the object's resourceVersion, in the patch; or \
                  write by PUT (client.Status().Update) as a user who may not patch the status"
             );
-            out.object(&UNPROVEN, pointer, message, help);
+            out.object(&UNPROVEN, pointer, headline, note, help);
         }
         Class::Regressed | Class::Guarded | Class::ServerLag | Class::Unchanged | Class::OwnedApply => {}
     }
     for GenerationIssue { pointer, words, old, new } in &evidence.back {
         let old = old.unwrap_or_default();
-        let message = format!(
-            "`{words}` goes back from {old} to {new}: the status of an older spec would replace that of a newer one"
-        );
+        let headline = format!("`{words}` goes back from {old} to {new}");
+        let note = "the status of an older spec would replace that of a newer one";
         let help = "read the object again, and reconcile the generation that it has now";
-        let finding = out.object(&REGRESSED, pointer.clone(), message, help);
+        let finding = out.object(&REGRESSED, pointer.clone(), headline, note, help);
         // The writer knows what it overwrites; reading again would not help.
         if class == Class::Guarded {
             finding.at_most_warn();
         }
     }
     for GenerationIssue { pointer, words, new, .. } in &evidence.ahead {
-        let message = format!(
-            "`{words}` is {new}, which the object's generation has not reached: it is not from this object's spec"
-        );
+        let headline = format!("`{words}` is {new}, above the generation of the object");
+        let note = "the status was not computed from this object's spec";
         let help = "write the metadata.generation of the object that was reconciled";
-        out.object(&AHEAD, pointer.clone(), message, help);
+        out.object(&AHEAD, pointer.clone(), headline, note, help);
     }
 }
 

@@ -14,6 +14,8 @@ rule! { DHCP_OPTION = "ipam/dhcp-option", Deny;
 const NAMES: &[&str] =
     &["dhcp-client-identifier", "subnet-mask", "routers", "host-name", "user-class", "vendor-class-identifier"];
 
+const LEASE_REJECTED: &str = "the dhcp daemon rejects the lease; every pod that uses this network fails to start";
+
 /// The rules on a dhcp section.
 pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
     for element in ipam.object.list_of("provide") {
@@ -23,12 +25,9 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
         if let Some(value) = value
             && let Some(text) = value.as_str().filter(|text| text.len() > 255)
         {
-            let message = format!(
-                "the value of the DHCP option \"{option}\", {}, has {} bytes: dhcp allows 255 and fails every pod",
-                quoted(text),
-                text.len()
-            );
-            ipam.report(out, &DHCP_OPTION, value.span, message, "shorten it to 255 bytes");
+            let headline =
+                format!("the value of DHCP option \"{option}\" has {} bytes, at most 255 are allowed", text.len());
+            ipam.report(out, &DHCP_OPTION, value.span, headline, LEASE_REJECTED, "shorten the value to 255 bytes");
         }
     }
     for element in ipam.object.list_of("request") {
@@ -54,13 +53,13 @@ fn known(ipam: &Ipam<'_>, list: &str, option: &str, span: Span, out: &mut Findin
     if NAMES.contains(&option) || is_number(option) {
         return;
     }
-    let message = if option.is_empty() {
-        format!("an element of `{list}` names no `option`: dhcp fails every pod")
+    let headline = if option.is_empty() {
+        format!("an element of `{list}` names no `option`")
     } else {
-        format!("the option {} in `{list}` is unknown to dhcp, which fails every pod", quoted(option))
+        format!("unknown DHCP option {} in `{list}`", quoted(option))
     };
     let help = format!("use a number from 0 to 255, in quotes, or one of {}", NAMES.join(", "));
-    ipam.report(out, &DHCP_OPTION, span, message, &help);
+    ipam.report(out, &DHCP_OPTION, span, headline, LEASE_REJECTED, help);
 }
 
 /// A number of eight bits, as Go reads one: digits alone, and as many zeros in front as one likes.

@@ -72,11 +72,10 @@ fn foreign<'a>(
 
 fn wrong_dialect(ipam: &Ipam<'_>, member: &Member<'_>, owner: &str, out: &mut Findings<'_>) {
     let kind = ipam.kind;
-    let message = format!(
-        "`{}` is {}, a key of {owner}: {kind} ignores it, has no address to hand out, and fails every pod",
-        member.key,
-        ipam.shown(member.value.span)
-    );
+    let headline =
+        format!("`{}` is {}, but it is a key of {owner}, not of {kind}", member.key, ipam.shown(member.value.span));
+    let note =
+        format!("{kind} ignores it and has no address to hand out; every pod that uses this network fails to start");
     let help = match (kind, owner) {
         ("host-local", "whereabouts") => "write `subnet`, `rangeStart`, `rangeEnd`, or change `type` to whereabouts",
         ("whereabouts", "host-local") => "write `range`, `range_start`, `range_end`, or change `type` to host-local",
@@ -84,7 +83,7 @@ fn wrong_dialect(ipam: &Ipam<'_>, member: &Member<'_>, owner: &str, out: &mut Fi
         ("static", _) => "write `addresses`, or change `type` to whereabouts",
         _ => "write `subnet`, or change `type` to static",
     };
-    let finding = ipam.report(out, &WRONG_DIALECT, member.key_span, message, help);
+    let finding = ipam.report(out, &WRONG_DIALECT, member.key_span, headline, note, help);
     if ipam.may_be_supplied {
         finding.at_most_warn();
     }
@@ -93,13 +92,10 @@ fn wrong_dialect(ipam: &Ipam<'_>, member: &Member<'_>, owner: &str, out: &mut Fi
 fn ignored(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
     for keys in [SOURCES, OTHERS] {
         for (member, owner) in foreign(ipam, keys) {
-            let message = format!(
-                "`{}` is {}, which {} ignores: it is a key of {owner}",
-                member.key,
-                ipam.shown(member.value.span),
-                ipam.kind
-            );
-            out.config(&IGNORED, member.key_span, message, "remove it, or change `type`");
+            let (key, kind) = (&member.key, ipam.kind);
+            let headline = format!("`{key}` is {}, which {kind} ignores", ipam.shown(member.value.span));
+            let note = format!("it is a key of {owner}; the setting has no effect");
+            out.config(&IGNORED, member.key_span, headline, note, format!("remove `{key}`, or change `type`"));
         }
     }
 }
@@ -108,26 +104,24 @@ fn no_source(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
     let span = ipam.object.value.span;
     match ipam.kind {
         "host-local" if !ipam.may_be_supplied => {
-            let message = "host-local has no range: it fails every pod with \"no IP ranges specified\"".to_owned();
+            let note = "every pod that uses this network fails to start (\"no IP ranges specified\")";
             let help = "add a `subnet`, for example 192.168.10.0/24";
-            ipam.report(out, &HOST_LOCAL_RANGE, span, message, help);
+            ipam.report(out, &HOST_LOCAL_RANGE, span, "host-local has no range", note, help);
         }
         "host-local" => {
-            let message =
-                "host-local has no range: pods fail unless the runtime passes `ipRanges`, which Multus does not";
-            out.config(&NO_ADDRESS, span, message, "add a `subnet`, for example 192.168.10.0/24");
+            let note = "pods fail to start unless the runtime passes `ipRanges`, which Multus does not";
+            let help = "add a `subnet`, for example 192.168.10.0/24";
+            out.config(&NO_ADDRESS, span, "host-local has no range", note, help);
         }
         "static" => {
-            let message = "static has no `addresses`: pods fail unless they pass an address in `cni-args`";
-            let help = "add `addresses`, or declare \"capabilities\": {\"ips\": true} and let pods ask for `ips`";
-            out.config(&NO_ADDRESS, span, message, help);
+            let note = "pods fail to start unless they pass an address in `cni-args`";
+            let help = "add `addresses`, or declare \"capabilities\": {\"ips\": true} and let pods request `ips`";
+            out.config(&NO_ADDRESS, span, "static has no `addresses`", note, help);
         }
         _ => {
-            let message = format!(
-                "{} has neither a `range` nor `ipRanges`: pods get no address and fail, unless a file on the node has one",
-                ipam.kind
-            );
-            out.config(&NO_ADDRESS, span, message, "add a `range`, for example 192.168.10.0/24");
+            let headline = format!("{} has neither a `range` nor `ipRanges`", ipam.kind);
+            let note = "pods get no address and fail to start, unless a file on the node has a range";
+            out.config(&NO_ADDRESS, span, headline, note, "add a `range`, for example 192.168.10.0/24");
         }
     }
 }

@@ -48,8 +48,9 @@ fn bounds_without_subnet(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> Option<Rang
             && let Some(value) = ipam.object.value_of(key)
             && !ipam.object.list_of("ranges").is_empty()
         {
-            let message = format!("`{key}` is {ip}, which host-local ignores: it needs a `subnet` beside it");
-            out.config(&IGNORED, value.span, message, "move it into the range in `ranges` that it is meant for");
+            let headline = format!("`{key}` is {ip}, but there is no `subnet` beside it");
+            let help = format!("move `{key}` into the range in `ranges` that it is meant for");
+            out.config(&IGNORED, value.span, headline, "host-local ignores it", help);
         }
     }
     None
@@ -61,9 +62,9 @@ fn set(ipam: &Ipam<'_>, value: &Value<'_>, out: &mut Findings<'_>) -> Option<Vec
         Some(elements) if !elements.is_empty() => elements,
         None if !value.is_null() => return None,
         _ => {
-            let message =
-                format!("a set in `ranges` is {}: host-local rejects it and fails every pod", describe(value));
-            ipam.report(out, &HOST_LOCAL_RANGE, value.span, message, "write a list of ranges: [{\"subnet\": \"…\"}]");
+            let headline = format!("a set in `ranges` is {}", describe(value));
+            let help = "write a list of ranges: [{\"subnet\": \"…\"}]";
+            ipam.report(out, &HOST_LOCAL_RANGE, value.span, headline, ipam.fails(), help);
             return None;
         }
     };
@@ -72,8 +73,9 @@ fn set(ipam: &Ipam<'_>, value: &Value<'_>, out: &mut Findings<'_>) -> Option<Vec
         match CniObject::of(element) {
             Some(object) => ranges.push(range(ipam, object, out)?),
             None if element.is_null() => {
-                let message = "a range in `ranges` is null: host-local rejects it and fails every pod".to_owned();
-                ipam.report(out, &HOST_LOCAL_RANGE, element.span, message, "write {\"subnet\": \"…\"}");
+                let headline = "a range in `ranges` is null";
+                let help = "write {\"subnet\": \"…\"}";
+                ipam.report(out, &HOST_LOCAL_RANGE, element.span, headline, ipam.fails(), help);
                 return None;
             }
             None => return None,
@@ -81,12 +83,9 @@ fn set(ipam: &Ipam<'_>, value: &Value<'_>, out: &mut Findings<'_>) -> Option<Vec
     }
     let first = ranges.first()?;
     if let Some(other) = ranges.iter().find(|range| range.start.is_ipv4() != first.start.is_ipv4()) {
-        let message = format!(
-            "the range from {} is in one set with that from {}: host-local rejects sets that mix IPv4 and IPv6 and fails every pod",
-            other.start, first.start
-        );
+        let headline = format!("the ranges from {} and {} mix IPv4 and IPv6 in one set", first.start, other.start);
         let help = "give each family a list of its own in `ranges`";
-        ipam.report(out, &HOST_LOCAL_RANGE, other.span, message, help);
+        ipam.report(out, &HOST_LOCAL_RANGE, other.span, headline, ipam.fails(), help);
         return None;
     }
     Some(ranges)
@@ -100,8 +99,8 @@ fn describe(value: &Value<'_>) -> &'static str {
 fn range(ipam: &Ipam<'_>, object: CniObject<'_>, out: &mut Findings<'_>) -> Option<Range> {
     let rule = &HOST_LOCAL_RANGE;
     let Some(member) = object.get("subnet") else {
-        let message = "a range in `ranges` has no `subnet`: host-local fails every pod".to_owned();
-        ipam.report(out, rule, object.value.span, message, "add a `subnet`: for instance 192.168.10.0/24");
+        let help = "add a `subnet`, for example 192.168.10.0/24";
+        ipam.report(out, rule, object.value.span, "a range in `ranges` has no `subnet`", ipam.fails(), help);
         return None;
     };
     // A null is decoded like an empty text here, and rejected.
@@ -114,40 +113,35 @@ fn range(ipam: &Ipam<'_>, object: CniObject<'_>, out: &mut Findings<'_>) -> Opti
         (Ok(start), Ok(end), Ok(gateway)) => (start, end, gateway),
         _ => return None,
     };
-    let report = |out: &mut Findings<'_>, value: &Value<'_>, message: String, help: &str| {
-        ipam.report(out, rule, value.span, message, help);
+    let report = |out: &mut Findings<'_>, value: &Value<'_>, headline: String, help: &str| {
+        ipam.report(out, rule, value.span, headline, ipam.fails(), help);
         None
     };
     let Some(cidr) = AddressParser::Strict.cidr(text) else {
-        let message = format!(
-            "`subnet` is {}, which is not a network: host-local fails every pod",
-            ipam.shown(member.value.span)
-        );
-        return report(out, &member.value, message, cidr_help(text));
+        let headline = format!("`subnet` is {}, which is not a network", ipam.shown(member.value.span));
+        return report(out, &member.value, headline, cidr_help(text));
     };
     let net = cidr.network()?;
     if cidr.ip.is_ipv6() && cidr.ip.to_canonical().is_ipv4() {
-        let message =
-            format!("`subnet` is {}, an IPv4 network written as IPv6: host-local fails every pod", quoted(text));
-        return report(out, &member.value, message, &format!("write {net}"));
+        let headline = format!("`subnet` is {}, an IPv4 network written as IPv6", quoted(text));
+        return report(out, &member.value, headline, &format!("write {net}"));
     }
     if net.max_prefix_len() - net.prefix_len() < 2 {
-        let message =
-            format!("`subnet` is {}, too small to hand out addresses: host-local fails every pod", quoted(text));
+        let headline = format!("`subnet` is {}, which is too small to hand out addresses", quoted(text));
         let help = if cidr.ip.is_ipv4() { "use a prefix of at most /30" } else { "use a prefix of at most /126" };
-        return report(out, &member.value, message, help);
+        return report(out, &member.value, headline, help);
     }
     if net.addr() != cidr.ip {
-        let message = format!("`subnet` is {}, with host bits set: host-local fails every pod", quoted(text));
-        return report(out, &member.value, message, &format!("write {net}"));
+        let headline = format!("`subnet` is {}, which has host bits set", quoted(text));
+        return report(out, &member.value, headline, &format!("write {net}"));
     }
     let first = next(net.addr())?;
     let last = if net.addr().is_ipv4() { previous(net.broadcast())? } else { net.broadcast() };
     let outside = |out: &mut Findings<'_>, key: &str, ip: IpAddr, from: IpAddr, to: IpAddr| {
         let value = object.value_of(key)?;
-        let message = format!("`{key}` is {ip}, outside of {from} to {to}: host-local fails every pod");
+        let headline = format!("`{key}` is {ip}, outside of {from} to {to}");
         let help = format!("use an address of {net}, with `rangeStart` not after `rangeEnd`");
-        report(out, value, message, &help)
+        report(out, value, headline, &help)
     };
     if let Some(start) = start {
         let to =
@@ -175,8 +169,8 @@ fn bound(ipam: &Ipam<'_>, object: CniObject<'_>, key: &str, out: &mut Findings<'
     }
     let ip = AddressParser::Strict.ip(text);
     if ip.is_none() {
-        let message = format!("`{key}` is {}, which is not an IP address: host-local fails every pod", quoted(text));
-        ipam.report(out, &HOST_LOCAL_RANGE, value.span, message, ip_help(text));
+        let headline = format!("`{key}` is {}, which is not an IP address", quoted(text));
+        ipam.report(out, &HOST_LOCAL_RANGE, value.span, headline, ipam.fails(), ip_help(text));
     }
     ip.map(Some).ok_or(())
 }
@@ -185,11 +179,10 @@ fn bound(ipam: &Ipam<'_>, object: CniObject<'_>, key: &str, out: &mut Findings<'
 fn only_gateway(ipam: &Ipam<'_>, set: &[Range], out: &mut Findings<'_>) {
     let alone = |range: &Range| range.start == range.end && range.start == range.gateway;
     if let Some(first) = set.first().filter(|_| set.iter().all(alone)) {
-        let message = format!(
-            "the range contains only its gateway {}, which host-local never hands out: every pod fails",
-            first.start
-        );
-        ipam.report(out, &HOST_LOCAL_RANGE, first.span, message, "widen the range, or set another gateway");
+        let headline = format!("the range contains only its gateway {}", first.start);
+        let note = "host-local never hands out the gateway; every pod that uses this network fails to start";
+        let help = "widen the range, or set another gateway";
+        ipam.report(out, &HOST_LOCAL_RANGE, first.span, headline, note, help);
     }
 }
 
@@ -199,13 +192,13 @@ fn one_address_per_family(ipam: &Ipam<'_>, sets: &[Vec<Range>], out: &mut Findin
     for family in [true, false] {
         let mut firsts = sets.iter().filter_map(|set| set.first()).filter(|range| range.start.is_ipv4() == family);
         if let (Some(_), Some(second)) = (firsts.next(), firsts.next()) {
-            let message = format!(
-                "the range from {} would give a second address of its family, which host-local rejects {}",
-                second.start,
+            let headline = format!("the range from {} gives a second address of its IP family", second.start);
+            let note = format!(
+                "host-local rejects that {}; every pod that uses this network fails to start",
                 version_name(version)
             );
             let help = "use cniVersion 0.3.0 or later, or put the ranges into one set";
-            ipam.report(out, &HOST_LOCAL_RANGE, second.span, message, help);
+            ipam.report(out, &HOST_LOCAL_RANGE, second.span, headline, note, help);
         }
     }
 }
@@ -221,12 +214,10 @@ fn overlaps(ipam: &Ipam<'_>, mut ranges: Vec<Range>, out: &mut Findings<'_>) {
             continue;
         }
         let (earlier, later) = if a.span.start < b.span.start { (a, b) } else { (b, a) };
-        let message = format!(
-            "the range {} to {} overlaps with {} to {}: host-local fails every pod",
-            later.start, later.end, earlier.start, earlier.end
-        );
+        let headline =
+            format!("the range {} to {} overlaps with {} to {}", later.start, later.end, earlier.start, earlier.end);
         let help = "remove one of them, or separate them with `rangeStart` and `rangeEnd`";
-        ipam.report(out, &HOST_LOCAL_RANGE, later.span, message, help);
+        ipam.report(out, &HOST_LOCAL_RANGE, later.span, headline, ipam.fails(), help);
         return;
     }
 }

@@ -12,7 +12,8 @@ mod static_address;
 mod whereabouts;
 
 use super::super::Rule;
-use super::super::finding::{Finding, Findings, truncated};
+use super::super::finding::{Finding, Findings};
+use super::super::truncated;
 use crate::cni::{CniObject, Config, Plugin};
 use crate::json::{Kind, Span};
 
@@ -95,7 +96,7 @@ impl<'d> Ipam<'d> {
         })
     }
 
-    /// The source text at a span, as a message shows it.
+    /// The source text at a span, as a headline shows it.
     fn shown(&self, span: Span) -> String {
         let mut text = String::new();
         for (index, word) in self.text.get(span.range()).unwrap_or_default().split_whitespace().enumerate() {
@@ -110,16 +111,22 @@ impl<'d> Ipam<'d> {
         truncated(&text, MAX_SHOWN)
     }
 
+    /// What follows where the plugin rejects its section.
+    fn fails(&self) -> String {
+        format!("{} rejects the config; every pod that uses this network fails to start", self.kind)
+    }
+
     /// Records what the plugin rejects.
     fn report<'o>(
         &self,
         out: &'o mut Findings<'_>,
         rule: &'static Rule,
         span: Span,
-        message: String,
-        help: &str,
+        headline: impl Into<String>,
+        note: impl Into<String>,
+        help: impl Into<String>,
     ) -> &'o mut Finding {
-        let finding = out.config(rule, span, message, help);
+        let finding = out.config(rule, span, headline, note, help);
         if self.is_uncertain {
             finding.at_most_warn();
         }
@@ -159,10 +166,10 @@ fn version_name(version: &str) -> String {
     if version.is_empty() { "without a cniVersion".to_owned() } else { format!("with cniVersion \"{version}\"") }
 }
 
-/// How many characters of a value a message shows.
-const MAX_SHOWN: usize = 64;
+/// How many characters of a value a headline shows.
+const MAX_SHOWN: usize = 40;
 
-/// A text as a message shows it, in quotes.
+/// A text as a headline shows it, in quotes.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", truncated(text, MAX_SHOWN))
 }

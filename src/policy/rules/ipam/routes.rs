@@ -17,8 +17,8 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
         match CniObject::of(element) {
             Some(route) => check_route(ipam, route, out),
             None if element.is_null() => {
-                let message = "a route is null: the plugin that sets it up crashes".to_owned();
-                ipam.report(out, &ROUTE, element.span, message, "remove it").at_most_warn();
+                let note = "the plugin that sets up the route crashes";
+                ipam.report(out, &ROUTE, element.span, "a route is null", note, "remove the element").at_most_warn();
             }
             None => {}
         }
@@ -27,13 +27,14 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
 
 fn check_route(ipam: &Ipam<'_>, route: CniObject<'_>, out: &mut Findings<'_>) {
     let Some(dst) = route.get("dst") else {
-        let help = "add a `dst`: 0.0.0.0/0 for the default route";
+        let headline = "a route has no `dst`";
+        let help = "add a `dst`, for example 0.0.0.0/0 for the default route";
         if ipam.old_version.is_some() {
-            let message = "a route has no `dst`: the route is dropped";
-            out.config(&IGNORED, route.value.span, message, help);
+            out.config(&IGNORED, route.value.span, headline, "the route is dropped", help);
         } else {
-            let message = "a route has no `dst`: the calling plugin cannot decode the IPAM result, and every pod fails";
-            ipam.report(out, &ROUTE, route.value.span, message.to_owned(), help);
+            let note =
+                "the calling plugin cannot decode the IPAM result; every pod that uses this network fails to start";
+            ipam.report(out, &ROUTE, route.value.span, headline, note, help);
         }
         return;
     };
@@ -42,15 +43,13 @@ fn check_route(ipam: &Ipam<'_>, route: CniObject<'_>, out: &mut Findings<'_>) {
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
     match (AddressParser::Strict.ip(text), to) {
         (None, _) => {
-            let message =
-                format!("`gw` is {}, which is not an IP address: {} fails every pod", quoted(text), ipam.kind);
-            ipam.report(out, &ROUTE, value.span, message, ip_help(text));
+            let headline = format!("`gw` is {}, which is not an IP address", quoted(text));
+            ipam.report(out, &ROUTE, value.span, headline, ipam.fails(), ip_help(text));
         }
         (Some(gateway), Some(is_ipv4)) if gateway.is_ipv4() != is_ipv4 => {
-            let message = format!(
-                "`gw` is {gateway}, not of the IP family of its `dst`: the route cannot be set, and pods with a kernel interface fail"
-            );
-            ipam.report(out, &ROUTE, value.span, message, "use a gateway of the same family").at_most_warn();
+            let headline = format!("`gw` is {gateway}, which is not of the IP family of its `dst`");
+            let note = "the route cannot be set, and pods with a kernel interface fail to start";
+            ipam.report(out, &ROUTE, value.span, headline, note, "use a gateway of the same family").at_most_warn();
         }
         _ => {}
     }
@@ -61,9 +60,8 @@ fn destination(ipam: &Ipam<'_>, value: &Value<'_>, out: &mut Findings<'_>) -> Op
     // A null is decoded like an empty text here, and rejected.
     let text = if value.is_null() { "" } else { value.as_str()? };
     let Some(cidr) = AddressParser::Strict.cidr(text) else {
-        let message =
-            format!("`dst` is {}, which is not a network: {} fails every pod", ipam.shown(value.span), ipam.kind);
-        ipam.report(out, &ROUTE, value.span, message, cidr_help(text));
+        let headline = format!("`dst` is {}, which is not a network", ipam.shown(value.span));
+        ipam.report(out, &ROUTE, value.span, headline, ipam.fails(), cidr_help(text));
         return None;
     };
     Some(cidr.ip.to_canonical().is_ipv4())

@@ -45,13 +45,14 @@ pub(super) fn addresses(
         }
     }
     if let (Some(version), Some((span, text))) = (ipam.old_version, second) {
-        let message = format!(
-            "the address {} is the second of its family, which {} rejects {}",
-            quoted(text),
+        let headline = format!("address {} is the second of its IP family", quoted(text));
+        let note = format!(
+            "{} rejects it {}; every pod that uses this network fails to start",
             ipam.kind,
             version_name(version)
         );
-        let finding = ipam.report(out, rule, span, message, "use cniVersion 0.3.0 or later, or keep one address");
+        let help = "use cniVersion 0.3.0 or later, or keep one address";
+        let finding = ipam.report(out, rule, span, headline, note, help);
         if ipam.may_be_supplied {
             finding.at_most_warn();
         }
@@ -74,11 +75,11 @@ fn address<'d>(
         // In exactly this spelling it is a different field of the plugin, of another type.
         if let Some(own) = object.get_exact("Address").filter(|own| !own.value.is_null()) {
             if CniObject::of(&own.value).is_none() {
-                let message = format!(
-                    "`Address` is {}: in this spelling {kind} decodes another field and fails every pod",
-                    ipam.shown(own.value.span)
+                let headline = format!("`Address` is {}, expected `address`", ipam.shown(own.value.span));
+                let note = format!(
+                    "in this spelling {kind} decodes another field; every pod that uses this network fails to start"
                 );
-                ipam.report(out, rule, own.value.span, message, "write `address`, in lower case");
+                ipam.report(out, rule, own.value.span, headline, note, "write `address`, in lower case");
             }
             return None;
         }
@@ -86,8 +87,8 @@ fn address<'d>(
             && let Some(text) = value.as_str().filter(|text| !text.is_empty())
             && AddressParser::Strict.ip(text).is_none()
         {
-            let message = format!("`gateway` is {}, which is not an IP address: {kind} fails every pod", quoted(text));
-            ipam.report(out, rule, value.span, message, ip_help(text));
+            let headline = format!("`gateway` is {}, which is not an IP address", quoted(text));
+            ipam.report(out, rule, value.span, headline, ipam.fails(), ip_help(text));
         }
     } else if !element.is_null() {
         return None;
@@ -96,16 +97,11 @@ fn address<'d>(
     let text = value.map_or(Some(""), Value::as_str)?;
     let span = value.unwrap_or(element).span;
     let Some(cidr) = reader.cidr(text) else {
-        let message = match value {
-            Some(_) => {
-                format!(
-                    "`address` is {}, which is not an address with a prefix length: {kind} fails every pod",
-                    quoted(text)
-                )
-            }
-            None => format!("an element of `addresses` has no `address`: {kind} fails every pod"),
+        let headline = match value {
+            Some(_) => format!("`address` is {}, which is not an address with a prefix length", quoted(text)),
+            None => "an element of `addresses` has no `address`".to_owned(),
         };
-        let finding = ipam.report(out, rule, span, message, cidr_help(text));
+        let finding = ipam.report(out, rule, span, headline, ipam.fails(), cidr_help(text));
         if ipam.may_be_supplied && kind == "static" {
             finding.at_most_warn();
         }

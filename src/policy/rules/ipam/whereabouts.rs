@@ -57,8 +57,8 @@ fn gateway(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
     let Some(value) = member.map(|member| &member.value) else { return };
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
     if AddressParser::Tolerant.ip(text).is_none() {
-        let message = format!("`gateway` is {}, which is not an IP address: whereabouts fails every pod", quoted(text));
-        ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, ip_help(text));
+        let headline = format!("`gateway` is {}, which is not an IP address", quoted(text));
+        ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, ipam.fails(), ip_help(text));
     }
 }
 
@@ -68,10 +68,9 @@ fn without_range(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
         let Some(value) = ipam.object.value_of(key) else { continue };
         let empty = value.as_str() == Some("") || value.elements().is_some_and(<[Value<'_>]>::is_empty);
         if !empty && !ipam.object.list_of("ipRanges").is_empty() {
-            let shown = ipam.shown(value.span);
-            let message = format!("`{key}` is {shown}, which is ignored: it needs a `range` beside it");
+            let headline = format!("`{key}` is {}, but there is no `range` beside it", ipam.shown(value.span));
             let help = format!("move `{key}` into the elements of `ipRanges`");
-            out.config(&IGNORED, value.span, message, help);
+            out.config(&IGNORED, value.span, headline, "whereabouts ignores it", help);
         }
     }
 }
@@ -87,17 +86,15 @@ fn element_of_ip_ranges(
         return None;
     }
     let Some((object, value)) = object.and_then(|object| Some((object, object.value_of("range")?))) else {
-        let message = "an element of `ipRanges` has no `range`: whereabouts fails every pod".to_owned();
-        let help = "add a `range`: for instance 192.168.10.0/24";
-        ipam.report(out, &WHEREABOUTS_RANGE, element.span, message, help);
+        let headline = "an element of `ipRanges` has no `range`";
+        let help = "add a `range`, for example 192.168.10.0/24";
+        ipam.report(out, &WHEREABOUTS_RANGE, element.span, headline, ipam.fails(), help);
         return None;
     };
     if let Some(member) = object.get("gateway").filter(|member| !member.value.is_null()) {
-        let message = format!(
-            "`gateway` is {} in an element of `ipRanges`, where whereabouts does not read it",
-            ipam.shown(member.value.span)
-        );
-        out.config(&IGNORED, member.key_span, message, "move it out, beside `ipRanges`");
+        let headline = format!("`gateway` is {} in an element of `ipRanges`", ipam.shown(member.value.span));
+        let note = "whereabouts does not read it there";
+        out.config(&IGNORED, member.key_span, headline, note, "move `gateway` out, beside `ipRanges`");
     }
     let is_plain = is_plain && object.value_of("enable_l3").is_none();
     range(ipam, object, value, RangeOptions { bounds: AddressParser::Strict, is_plain }, out)
@@ -113,8 +110,8 @@ fn range(
 ) -> Option<(Span, IpNet)> {
     let text = value.as_str()?;
     let report = |out: &mut Findings<'_>, why: &str, help: &str| {
-        let message = format!("`range` is {}, {why}: whereabouts fails every pod", quoted(text));
-        ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, help);
+        let headline = format!("`range` is {}, {why}", quoted(text));
+        ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, ipam.fails(), help);
         None
     };
     let (first, rest) = text.split_once('-').map_or((None, text), |(first, rest)| (Some(first), rest));
@@ -132,9 +129,10 @@ fn range(
     }
     let is_tiny = net.max_prefix_len() - net.prefix_len() < 2;
     if is_tiny {
-        let message = format!("`range` is {}, too small: most releases of whereabouts fail every pod", quoted(text));
+        let headline = format!("`range` is {}, which is too small", quoted(text));
+        let note = "most releases of whereabouts reject it; every pod that uses this network fails to start";
         let help = if net.addr().is_ipv4() { "use a prefix of at most /30" } else { "use a prefix of at most /126" };
-        ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, help).at_most_warn();
+        ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, note, help).at_most_warn();
     }
     let bounds = RangeBounds { ipam, object, reader: how.bounds, net };
     let (start, end) = match first {
@@ -162,9 +160,9 @@ impl RangeBounds<'_, '_> {
     fn overridden_bounds(&self, out: &mut Findings<'_>) {
         for key in ["range_start", "range_end"] {
             if let Some((ip, span)) = self.read(key, out) {
-                let message =
-                    format!("`{key}` is {ip}, which is ignored: the `range` has its own first and last address");
-                out.config(&IGNORED, span, message, "remove it");
+                let headline = format!("`{key}` is {ip}, which is overridden by `range`");
+                let note = "the `range` has its own first and last address; whereabouts ignores the key";
+                out.config(&IGNORED, span, headline, note, format!("remove `{key}`"));
             }
         }
     }
@@ -175,12 +173,11 @@ impl RangeBounds<'_, '_> {
         let text = value.as_str().filter(|text| !text.is_empty())?;
         let ip = self.reader.ip(text);
         if ip.is_none() && self.reader == AddressParser::Tolerant {
-            let message = format!("`{key}` is {}, which is not an IP address: whereabouts ignores it", quoted(text));
-            out.config(&IGNORED, value.span, message, ip_help(text));
+            let headline = format!("`{key}` is {}, which is not an IP address", quoted(text));
+            out.config(&IGNORED, value.span, headline, "whereabouts ignores it", ip_help(text));
         } else if ip.is_none() {
-            let message =
-                format!("`{key}` is {}, which is not an IP address: whereabouts fails every pod", quoted(text));
-            self.ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, ip_help(text));
+            let headline = format!("`{key}` is {}, which is not an IP address", quoted(text));
+            self.ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, self.ipam.fails(), ip_help(text));
         }
         Some((ip?, value.span))
     }
@@ -196,10 +193,11 @@ impl RangeBounds<'_, '_> {
         let (mut from, mut to) = (number(network).saturating_add(1), number(broadcast).saturating_sub(1));
         let is_inside = |ip: IpAddr, from, to| within(ip, network, broadcast) && (from..=to).contains(&number(ip));
         let mut dropped = |which: &str, (ip, span): (IpAddr, Span)| {
+            let net = self.net;
             let why = if within(ip, network, broadcast) { "leaves no address" } else { "is not in the network" };
-            let message =
-                format!("the {which} address of {} is set to {ip}, which whereabouts ignores: it {why}", self.net);
-            out.config(&IGNORED, span, message, format!("use addresses of {}, the lower one first", self.net));
+            let headline = format!("the {which} address of {net} is set to {ip}, which {why}");
+            let help = format!("use addresses of {net}, the lower one first");
+            out.config(&IGNORED, span, headline, "whereabouts ignores it", help);
         };
         match start {
             Some((ip, _)) if is_inside(ip, from, to) => from = number(ip),
@@ -231,25 +229,25 @@ fn excludes(
         let Some(text) = value.as_str().or(value.is_null().then_some("")) else { continue };
         let one = || AddressParser::Strict.ip(text).map(IpNet::from);
         let Some(excluded) = AddressParser::Strict.cidr(text).and_then(|cidr| cidr.network()).or_else(one) else {
-            let message =
-                format!("`exclude` has {}, which is not a network: whereabouts fails every pod", quoted(text));
+            let headline = format!("`exclude` has {}, which is not a network", quoted(text));
             let help = match ip_help(text) {
                 zeros if zeros.contains("zeros") => zeros,
-                _ => "write a network or an address: 192.168.10.0/28",
+                _ => "write a network or an address, for example 192.168.10.0/28",
             };
-            ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, help);
+            ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, ipam.fails(), help);
             continue;
         };
         if net.contains(&excluded) || excluded.contains(&net) {
             taken.push((number(excluded.network()), number(excluded.broadcast())));
         } else {
-            let message = format!("`exclude` has {}, which excludes nothing: it is not in {net}", quoted(text));
-            out.config(&IGNORED, value.span, message, format!("exclude a part of {net}"));
+            let headline = format!("`exclude` has {}, which is not in {net}", quoted(text));
+            out.config(&IGNORED, value.span, headline, "it excludes no address", format!("exclude a part of {net}"));
         }
     }
     if handed_out.is_some_and(|(from, to)| covers(taken, from, to)) {
-        let message = format!("`exclude` leaves no address of {net}: whereabouts fails every pod");
-        ipam.report(out, &WHEREABOUTS_RANGE, list.span, message, "exclude less, or widen the range");
+        let headline = format!("`exclude` leaves no address of {net}");
+        let note = "there is no address to hand out; every pod that uses this network fails to start";
+        ipam.report(out, &WHEREABOUTS_RANGE, list.span, headline, note, "exclude less, or widen the range");
     }
 }
 
@@ -276,12 +274,9 @@ fn lost_addresses(ipam: &Ipam<'_>, nets: &[(Span, IpNet)], addresses: [Option<Sp
         let ranges = nets.iter().filter(|(_, net)| net.addr().is_ipv4() == is_ipv4).map(|(span, _)| *span);
         if let Some(span) = ranges.chain(fixed).nth(1) {
             let family = if is_ipv4 { "IPv4" } else { "IPv6" };
-            let shown = ipam.shown(span);
-            let message = format!(
-                "the address from {shown} is the second {family} address and is lost {}",
-                version_name(version)
-            );
-            out.config(&IGNORED, span, message, "use cniVersion 0.3.0 or later");
+            let headline = format!("{} gives a second {family} address", ipam.shown(span));
+            let note = format!("{}, that address is lost", version_name(version));
+            out.config(&IGNORED, span, headline, note, "use cniVersion 0.3.0 or later");
         }
     }
 }
@@ -294,8 +289,9 @@ fn slices(ipam: &Ipam<'_>, net: Option<IpNet>, out: &mut Findings<'_>) {
     let fits = |size: u8| net.is_none_or(|net| (net.prefix_len()..=net.max_prefix_len()).contains(&size));
     if !size.is_some_and(fits) {
         let range = net.map_or_else(|| "the range".to_owned(), |net| net.to_string());
-        let message = format!("`node_slice_size` is {}: no slice of that size can be cut from {range}", quoted(text));
+        let headline = format!("`node_slice_size` is {}, which does not fit into {range}", quoted(text));
+        let note = "whereabouts cannot cut a slice of that size for a node";
         let help = "write a longer prefix length than that of the range, for example /28";
-        ipam.report(out, &WHEREABOUTS_RANGE, value.span, message, help).at_most_warn();
+        ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, note, help).at_most_warn();
     }
 }
