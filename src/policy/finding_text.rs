@@ -7,7 +7,7 @@ const MAX_HEADLINE_CHARS: usize = 160;
 const MAX_NOTE_CHARS: usize = 240;
 const MAX_HELP_CHARS: usize = 400;
 /// The maximum length of a word in a headline. A longer one is a quoted value, of which both ends are shown.
-const MAX_WORD_CHARS: usize = 50;
+const MAX_WORD_CHARS: usize = 64;
 /// How much of the end of such a word is shown.
 const WORD_END_CHARS: usize = 16;
 
@@ -103,6 +103,6 @@ mod tests {
         let long = format!("`mac` is \"{}\", which is not a MAC address", "äb".repeat(100));
         let shown = with_short_words(long);
         assert!(shown.starts_with("`mac` is \"äbäb") && shown.ends_with("äb\", which is not a MAC address"), "{shown}");
-        assert!(shown.chars().count() < 100, "{shown}");
+        assert!(shown.chars().count() < 110, "{shown}");
     }
 }

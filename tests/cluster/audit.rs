@@ -34,8 +34,8 @@ fn found(cluster: &Cluster, user: &str) -> Vec<(String, String)> {
     for document in report["documents"].as_array().unwrap() {
         for finding in document["findings"].as_array().unwrap() {
             let text = |value: &Value| value.as_str().unwrap().to_owned();
-            found
-                .push((format!("{} {}", text(&finding["rule"]), text(&document["source"])), text(&finding["message"])));
+            let words = format!("{}: {}", text(&finding["message"]), text(&finding["note"]));
+            found.push((format!("{} {}", text(&finding["rule"]), text(&document["source"])), words));
         }
     }
     found.sort();
@@ -184,7 +184,7 @@ fn audit_findings_appear_and_clear() {
     assert!(words(&cluster, auditor, &stuck).contains("netattdef.finalizers.sriovnetwork.openshift.io"));
     change_vlan(&cluster, "one");
     let drift = format!("audit/nad-drift {}", network_named("one"));
-    assert!(words(&cluster, auditor, &drift).contains("`/vlan` in its config is 7, the network's is 5"));
+    assert!(words(&cluster, auditor, &drift).contains("has `/vlan` 7, its network has 5"));
     let rules: BTreeSet<_> =
         found(&cluster, auditor).into_iter().map(|(found, _)| found.split(' ').next().unwrap().to_owned()).collect();
     let want = ["audit/nad-absent", "audit/nad-drift", "audit/operator-silent", "audit/stuck-deletion"];

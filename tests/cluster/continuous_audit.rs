@@ -112,7 +112,7 @@ fn reports_appear_and_disappear_with_findings() {
     cluster.jane.delete(&at("two"));
     assert!(words_of(&cluster, "two", "audit/stuck-deletion").contains("finalizer"));
     change_vlan(&cluster, "one");
-    assert!(words_of(&cluster, "one", "audit/nad-drift").contains("`/vlan` in its config is 7"));
+    assert!(words_of(&cluster, "one", "audit/nad-drift").contains("has `/vlan` 7, its network has 5"));
     cluster.admin.create(&nads("apps"), &orphan());
     words(&cluster, "apps", &nad_at("apps", "orphan"), "audit/orphan");
     for rule in ["operator-silent", "stuck-deletion", "nad-drift", "orphan"] {

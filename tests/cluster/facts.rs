@@ -77,7 +77,7 @@ fn policy(name: &str, resource: &Value) -> Value {
 fn namespace_warnings_follow_the_cluster() {
     let cluster = cluster();
     let net = network(Kind::Sriov, "net", "late", &json!({}));
-    warns(&cluster, &net, "namespace `late` does not exist: the operator creates no NAD until it exists");
+    warns(&cluster, &net, "namespace `late` does not exist: the operator creates no NAD until the namespace exists");
     cluster.namespace("late");
     has_no_warning(&cluster, &net, "network/namespace-absent");
     // Something holds it back while it is being deleted.
@@ -133,7 +133,7 @@ fn claim_warnings_follow_the_cluster() {
 fn node_policy_warnings_follow_the_cluster() {
     let cluster = cluster();
     let net = network(Kind::Sriov, "net", "apps", &json!({ "resourceName": "connectx7" }));
-    warns(&cluster, &net, "no SriovNetworkNodePolicy offers `connectx7`");
+    warns(&cluster, &net, "no SriovNetworkNodePolicy offers the resource `connectx7`");
     cluster.jane.create(&policies(), &policy("p", &json!("connectx6")));
     warns(&cluster, &net, "did you mean `connectx6`?");
     cluster.jane.patch(&format!("{}/p", policies()), &json!({ "spec": { "resourceName": "connectx7" } }));

@@ -28,8 +28,8 @@ fn cluster() -> Cluster {
 
 /// What comes with a repair: what was wrong, and what was done about it.
 const REPAIRED: [&str; 3] = [
-    "the sriov plugin needs a device, but the NAD has no annotation k8s.v1.cni.cncf.io/resourceName:",
-    "pods that use it hang in ContainerCreating with \"VF pci addr is required\" (nad/resource-name-missing).",
+    "the sriov plugin needs a device, but the NAD has no resourceName annotation:",
+    "pods that use this network hang in ContainerCreating with \"VF pci addr is required\" (nad/resource-name-missing).",
     "becomes openshift.io/cx7, as given by the config",
 ];
 
@@ -97,8 +97,8 @@ fn a_dry_run_shows_the_repair_and_stores_nothing() {
     assert!(success, "{stderr}");
     assert!(stdout.contains("k8s.v1.cni.cncf.io/resourceName: openshift.io/cx7"), "{stdout}");
     assert_repaired("apply --dry-run=server", &stderr);
-    let unknown = "Warning: spec.config#/vlann: sriov does not know `vlann` and ignores it (nad/unknown-key). Help: did you mean `vlan`?\n";
-    assert!(stderr.contains(unknown), "{stderr}");
+    let unknown = "spec.config#/vlann: unknown key `vlann` for sriov: sriov ignores it, so the setting has no effect (nad/unknown-key). Help: did you mean `vlan`?";
+    assert!(warnings(&stderr).contains(unknown), "{stderr}");
     assert!(cluster.jane.get(&nad_at("apps", "dry")).is_none());
 }
 
@@ -109,19 +109,19 @@ fn denial_message_names_field_problem_and_fix() {
     for (manifest, words) in [
         (
             CONFIG_ONLY.replace("NAME", "bad").replace(r#""resourceName": "openshift.io/cx7", "#, ""),
-            "The NetworkAttachmentDefinition \"bad\" is invalid: metadata.annotations: the sriov plugin needs a device, but the NAD has no annotation \
-             k8s.v1.cni.cncf.io/resourceName: pods that use it hang in ContainerCreating with \"VF pci addr is required\" \
+            "The NetworkAttachmentDefinition \"bad\" is invalid: metadata.annotations: the sriov plugin needs a device, but the NAD has no \
+             resourceName annotation: pods that use this network hang in ContainerCreating with \"VF pci addr is required\" \
              (nad/resource-name-missing). Help: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers \
              the devices; if pods claim their devices (DRA) instead, set `dra: allow` for this namespace in the policy\n",
         ),
         (
             CONFIG_ONLY.replace("NAME", "bad").replace("100}", "\"100\"}"),
-            "The NetworkAttachmentDefinition \"bad\" is invalid: spec.config#/vlan: `vlan` is a string, which sriov cannot decode; every pod that \
-             uses it fails (nad/field-type). Help: write a whole number, without quotes\n",
+            "The NetworkAttachmentDefinition \"bad\" is invalid: spec.config#/vlan: `vlan` is \"100\", expected a whole number, without quotes: sriov \
+             cannot decode it; every pod that uses this network fails to start (nad/field-type). Help: write a whole number, without quotes\n",
         ),
         (
             network.to_owned(),
-            "The SriovNetwork \"bad\" is invalid: spec.ipam: `ipam` is not valid JSON: unexpected end of text; the operator creates no \
+            "The SriovNetwork \"bad\" is invalid: spec.ipam: `ipam` is not valid JSON (unexpected end of text): the operator creates no \
              NAD, and only its log shows it (network/fragment). Help: write one JSON object\n",
         ),
     ] {

@@ -181,6 +181,31 @@ mod tests {
     use crate::resources::{NetworkId, NetworkKind};
 
     #[test]
+    fn findings_stand_below_their_link() {
+        let found = finding("network/namespace-absent", Action::Warn, "namespace `late` does not exist")
+            .with_note("the operator creates no NAD");
+        let id = NetworkId { kind: NetworkKind::Sriov, namespace: "op".to_owned(), name: "net".to_owned() };
+        let says = "late does not exist".to_owned();
+        let step =
+            ChainStep { link: Link::Namespace, state: LinkHealth::Broken, says, help: None, findings: vec![found] };
+        let chain = NetworkChain { id, steps: vec![step] };
+        insta::assert_snapshot!(human(&chain, false), @"
+        SriovNetwork op/net: broken at namespace
+
+          ✗ namespace     late does not exist
+                          warning[network/namespace-absent]: namespace `late` does not exist
+                          note: the operator creates no NAD
+                          help: fix it
+        ");
+        let json: serde_json::Value = serde_json::from_str(&json(&chain, None)).unwrap();
+        let found = &json["steps"][0]["findings"][0];
+        assert_eq!(
+            (&found["message"], &found["note"]),
+            (&"namespace `late` does not exist".into(), &"the operator creates no NAD".into())
+        );
+    }
+
+    #[test]
     fn untrusted_text_is_escaped() {
         let nasty = "n\u{1b}[2J\u{202e}\nx";
         let id = NetworkId { kind: NetworkKind::Sriov, namespace: nasty.to_owned(), name: nasty.to_owned() };

@@ -177,7 +177,7 @@ mod tests {
           "lastTimestamp": "2026-02-03T04:05:06Z",
           "message": "namespace `apps` does not exist: the operator creates no NAD (network/namespace-absent). Help: fix it",
           "metadata": {
-            "name": "nadmit-f6b1-17a10e98a9b2e643",
+            "name": "nadmit-f6b1-a587a177813fad3c",
             "namespace": "operator"
           },
           "reason": "NetworkNamespaceAbsent",

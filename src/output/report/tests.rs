@@ -12,7 +12,9 @@ fn with(mut finding: Finding, would: Option<Action>, because: Option<ExcuseReaso
 
 #[test]
 fn report_is_complete_and_has_no_timestamps() {
-    let found = finding("nad/field-type", Action::Deny, "`vlan` is a string").in_config("/vlan");
+    let found = finding("nad/field-type", Action::Deny, "`vlan` is \"5\", expected a whole number")
+        .with_note("sriov cannot decode it")
+        .in_config("/vlan");
     insta::assert_snapshot!(format!("{:#}", of(vec![found]).unwrap()), @r##"
     {
       "apiVersion": "openreports.io/v1alpha1",
@@ -36,7 +38,7 @@ fn report_is_complete_and_has_no_timestamps() {
       "results": [
         {
           "category": "SR-IOV networks",
-          "message": "`vlan` is a string",
+          "message": "`vlan` is \"5\", expected a whole number: sriov cannot decode it",
           "policy": "nad",
           "properties": {
             "action": "deny",

@@ -111,7 +111,7 @@ fn malformed_annotation<'o>(name: &str, out: &'o mut Findings<'_>) -> &'o mut Fi
     out.object(
         &MALFORMED,
         pointer,
-        format!("annotation resourceName is \"{name}\", which {problem}"),
+        format!("annotation resourceName is {name:?}, which {problem}"),
         "no pod ever gets a device under that name",
         "write <domain>/<name> exactly as the node offers it: `kubectl get node -o yaml` shows it under status.allocatable",
     )
@@ -343,7 +343,7 @@ impl ResourceNameCheck<'_> {
             let says = answer.source.phrase();
             let may_write = belongs && write != WriteTarget::Annotation;
             if let Some(problem) = unusable(found) {
-                let headline = format!("`resourceName` in the config is \"{found}\", which {problem}");
+                let headline = format!("`resourceName` in the config is {found:?}, which {problem}");
                 let finding = out.config(&MALFORMED, member.value.span, headline, IGNORED, help).never_denied();
                 finding.with_repairs(repair().filter(|_| may_write));
             } else if own_name(found) != own_name(&answer.value) {

@@ -215,9 +215,9 @@ fn drifted(network: &Network<'_>, nad: &Nad<'_>, facts: &Facts, scope: &Namespac
     let differences = drift::differences(network, nad, prefix, facts);
     let Some((first, more)) = differences.split_first() else { return };
     let (target, name) = (network.target_namespace(), &network.meta.name);
-    let headline = format!("NAD {target}/{name} differs from its network ({first})");
-    let more = if more.is_empty() { String::new() } else { format!("; further differences: {}", more.join("; ")) };
-    let note = format!("pods use the NAD, not what the network renders now{more}");
+    let headline = format!("NAD {target}/{name} {first}");
+    let more: String = more.iter().map(|difference| format!("; it also {difference}")).collect();
+    let note = format!("pods use the NAD, not what the network renders{more}");
     let help = "check who writes the NAD (`kubectl get --show-managed-fields`), and write the network once more so that the operator renders it again";
     out.object(&NAD_DRIFT, "/spec", headline, note, help);
 }

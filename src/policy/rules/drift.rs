@@ -25,7 +25,7 @@ pub(super) fn expected(network: &Network<'_>, facts: &Facts) -> Option<String> {
     rendered.fault.is_none().then_some(rendered.config)
 }
 
-/// The differences between a NAD and its network's rendering, as text. Without a prefix, resource names are not compared.
+/// The differences between a NAD and its network's rendering, as what the NAD has or lacks. Without a prefix, resource names are not compared.
 pub(super) fn differences(network: &Network<'_>, nad: &Nad<'_>, prefix: Option<&str>, facts: &Facts) -> Vec<String> {
     let mut found = Vec::new();
     let resource = prefix.map(|prefix| format!("{prefix}/{}", network.text("resourceName")));
@@ -34,7 +34,8 @@ pub(super) fn differences(network: &Network<'_>, nad: &Nad<'_>, prefix: Option<&
     if let (Some(want), Some(is)) = (&resource, nad.meta.annotation(RESOURCE_NAME))
         && *want != is
     {
-        found.push(format!("resourceName is \"{}\", the network has \"{want}\"", truncated(is.as_ref(), MAX_QUOTED)));
+        let is = truncated(is.as_ref(), MAX_QUOTED);
+        found.push(format!("has resourceName {is:?}, its network has {want:?}"));
     }
     let Some(want) = expected(network, facts) else { return found };
     let text = nad.config.as_deref().unwrap_or_default();
@@ -45,7 +46,7 @@ pub(super) fn differences(network: &Network<'_>, nad: &Nad<'_>, prefix: Option<&
             strip_added_name(&mut is, resource.as_deref());
             compare("", Some(&want), Some(&is), &mut found);
         }
-        (Some(_), None) => found.push("the config cannot be read".to_owned()),
+        (Some(_), None) => found.push("has a config that cannot be read".to_owned()),
         (None, _) => {}
     }
     found.truncate(MAX_DIFFERENCES);
@@ -118,13 +119,13 @@ fn compare(pointer: &str, want: Option<&Value>, is: Option<&Value>, found: &mut 
             }
         }
         (Some(want), Some(is)) => {
-            found.push(format!("`{pointer}` is {}, the network has {}", quoted(is), quoted(want)));
+            found.push(format!("has `{pointer}` {}, its network has {}", quoted(is), quoted(want)));
         }
         (Some(want), None) => {
-            found.push(format!("`{pointer}` is missing, the network has {}", quoted(want)));
+            found.push(format!("lacks `{pointer}`, its network has {}", quoted(want)));
         }
         (None, Some(is)) => {
-            found.push(format!("`{pointer}` is {}, the network does not set it", quoted(is)));
+            found.push(format!("has `{pointer}` {}, its network does not set it", quoted(is)));
         }
         (None, None) => {}
     }

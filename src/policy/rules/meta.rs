@@ -145,11 +145,11 @@ fn bandwidth(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, version: &Version
         limits |= rate_number > 0 && burst_number > 0;
         match (rate, burst) {
             (Some(rate), _) if rate_number > 0 && burst_number == 0 => {
-                let headline = format!("`{rate_key}` is {rate_number} without a `{burst_key}`");
+                let headline = format!("`{rate_key}` is {rate_number} without `{burst_key}`");
                 out.config(&BANDWIDTH, rate.span, headline, REJECTED, format!("add `{burst_key}`, in bits"));
             }
             (_, Some(burst)) if rate_number == 0 && burst_number > 0 => {
-                let headline = format!("`{burst_key}` is {burst_number} without a `{rate_key}`");
+                let headline = format!("`{burst_key}` is {burst_number} without `{rate_key}`");
                 let help = format!("add `{rate_key}`, in bits per second");
                 out.config(&BANDWIDTH, burst.span, headline, REJECTED, help);
             }

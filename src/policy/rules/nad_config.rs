@@ -139,7 +139,7 @@ pub(super) fn plugin_type(value: &Value<'_>, what: &str, out: &mut Findings<'_>)
     match &value.kind {
         Kind::Null => false,
         Kind::String(text) if text.contains('/') => {
-            let headline = format!("`{what}` is \"{text}\", expected a program name without a path");
+            let headline = format!("`{what}` is {text:?}, expected a program name without a path");
             let note = "the CNI library rejects it; every pod that uses this network fails to start";
             out.config(&PLUGIN_TYPE, value.span, headline, note, "write only the program name");
             false
@@ -243,7 +243,7 @@ fn version(config: &Config<'_>, out: &mut Findings<'_>) {
     let versions = offered.and_then(|member| member.value.elements()).unwrap_or_default().iter();
     if let Some(value) = versions.chain(own.filter(|_| offered.is_some())).find(unreadable) {
         let version = value.as_str().unwrap_or_default();
-        let headline = format!("CNI version \"{version}\" is not a version number");
+        let headline = format!("CNI version {version:?} is not a version number");
         let note = "libcni rejects the list; every pod that uses this network fails to start";
         out.config(&CNI_VERSION, value.span, headline, note, format!("use versions of {}", VERSIONS.join(", ")));
         return;
@@ -254,7 +254,7 @@ fn version(config: &Config<'_>, out: &mut Findings<'_>) {
     }
     let holds = |member: &&Member<'_>| member.value.as_str() == Some(version);
     let Some(member) = config.root.named("cniVersion").find(holds).or(offered) else { return };
-    let headline = format!("unknown cniVersion \"{version}\"");
+    let headline = format!("unknown cniVersion {version:?}");
     let note = "every plugin rejects it (\"incompatible CNI versions\"), and no pod that uses this network starts";
     out.config(&CNI_VERSION, member.value.span, headline, note, format!("use one of {}", VERSIONS.join(", ")));
 }
@@ -271,7 +271,7 @@ fn name(config: &Config<'_>, out: &mut Findings<'_>) {
     let Some(name) = member.value.as_str().filter(|name| !name.is_empty()) else { return };
     let good = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-');
     if !name.chars().all(good) || !name.starts_with(|first: char| first.is_ascii_alphanumeric()) {
-        let headline = format!("`name` is \"{name}\", which is not a valid network name");
+        let headline = format!("`name` is {name:?}, which is not a valid network name");
         let note = "the CNI library rejects it; every pod that uses this network fails to start";
         let help = "use letters, digits, `_`, `.` and `-`, starting with a letter or digit; or remove `name` to use the name of the NAD";
         out.config(&NETWORK_NAME, member.value.span, headline, note, help);

@@ -51,7 +51,7 @@ pub(crate) fn check_owner(
         let is_ours = operator || facts.stored.is_some();
         if let (false, Some(network), None) = (is_ours, place.first(), nad.meta.owner()) {
             let who = named(&network.id, here, facts, out);
-            let headline = format!("{who} renders a NAD of this name in this namespace");
+            let headline = format!("{who} renders a NAD of this name");
             let note = "the operator replaces this NAD, with its annotations and labels, at its next reconcile";
             let help = "move the settings into the network, or rename the NAD";
             out.object(&OVERWRITES, "/metadata/name", headline, note, help);
@@ -77,11 +77,12 @@ pub(crate) fn check_owner(
         out.request(MissingFact::Claimants { networks: claimed.clone().into_iter().chain(known).collect() });
     }
     let pointer = format!("/metadata/annotations/{}", escape(OWNER_REF));
+    let owner = claimed.as_ref().map_or_else(|| format!("{owner_ref:?}"), NetworkId::to_string);
     let help = "remove the annotation sriovnetwork.openshift.io/owner-ref; only the operator sets it";
     match place.first() {
         Some(other) => {
             let who = named(&other.id, here, facts, out);
-            let headline = format!("owner-ref names \"{owner_ref}\", but {who} renders this NAD");
+            let headline = format!("owner-ref names {owner}, but {who} renders this NAD");
             let note = "the operator would never write this NAD again";
             out.object(&FORGED_OWNER, pointer, headline, note, help);
         }
@@ -90,7 +91,7 @@ pub(crate) fn check_owner(
             let is_absent = facts.named_owner == Lookup::Absent
                 && claimed.is_none_or(|id| out.may_name(Reference::Network(id), here, facts));
             let what = if is_absent { "does not exist" } else { "is not known to render this NAD" };
-            let headline = format!("owner-ref names \"{owner_ref}\", which {what}");
+            let headline = format!("owner-ref names {owner}, which {what}");
             let note = "the operator does not update a NAD that names another owner";
             out.object(&FORGED_OWNER, pointer, headline, note, help).at_most_warn();
         }

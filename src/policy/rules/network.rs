@@ -169,7 +169,7 @@ fn resource_name(network: &Network<'_>, out: &mut Findings<'_>) {
         return;
     };
     let pointer = if has_spec { "/spec/resourceName" } else { "/metadata/name" };
-    let headline = format!("resourceName \"{}\" {problem}", truncated(name.as_ref(), 40));
+    let headline = format!("resourceName {:?} {problem}", truncated(name.as_ref(), 40));
     let note = "the operator adds its own domain in front; no node offers the resulting resource, and pods hang";
     let help = match name.rsplit_once('/') {
         Some((_, own)) if is_name(own) => format!("write `{own}`, the name in the SriovNetworkNodePolicy"),

@@ -231,7 +231,7 @@ fn faulty(network: &Network<'_>, prefix: &str, fault: &RenderFault, out: &mut Fi
     });
     let (pointer, name) = culprit.map_or(("/spec".to_owned(), "spec"), |field| (format!("/spec/{field}"), field));
     let headline = format!("`{name}` breaks the operator's template");
-    let note = format!("{what}; the operator creates the result with its own rights");
+    let note = format!("{what}, and the operator applies it with its own rights");
     out.object(&RENDER_UNSAFE, pointer, headline, note, "remove line breaks, quotes and `---` lines");
 }
 

@@ -26,7 +26,7 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
             && let Some(text) = value.as_str().filter(|text| text.len() > 255)
         {
             let headline =
-                format!("the value of DHCP option \"{option}\" has {} bytes, at most 255 are allowed", text.len());
+                format!("the value of DHCP option {option:?} has {} bytes, at most 255 are allowed", text.len());
             ipam.report(out, &DHCP_OPTION, value.span, headline, LEASE_REJECTED, "shorten the value to 255 bytes");
         }
     }

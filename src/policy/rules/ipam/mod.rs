@@ -171,7 +171,7 @@ const MAX_SHOWN: usize = 40;
 
 /// A text as a headline shows it, in quotes.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", truncated(text, MAX_SHOWN))
+    format!("{:?}", truncated(text, MAX_SHOWN))
 }
 
 #[cfg(test)]
