@@ -208,7 +208,7 @@ fn compare(case: &Case, reply: &Reply, verdict: &Verdict, endpoint: Endpoint) {
     let would = business.iter().filter_map(|finding| Some((*finding, finding.would?)));
     assert_eq!(listed(&reply.would), words(would), "{}", told());
     let denied = business.iter().filter(|finding| finding.action == Action::Deny);
-    let mut want: Vec<_> = denied.map(|finding| (ink(&finding.message), field(finding))).collect();
+    let mut want: Vec<_> = denied.map(|finding| (ink(&finding.sentence()), field(finding))).collect();
     let mut causes: Vec<_> =
         reply.causes().iter().map(|(message, field)| (ink(message), (*field).to_owned())).collect();
     want.sort();
@@ -231,7 +231,7 @@ fn warned(reply: &Reply, verdict: &Verdict, business: &[&Finding], told: &dyn Fn
     let said = business.iter().filter(|finding| matches!(finding.action, Action::Warn | Action::Patch));
     for finding in said.clone() {
         let would = finding.would.map(|action| format!("would {}: ", action.name())).unwrap_or_default();
-        let want = ink(&format!("{would}{}: {}", field(finding), finding.message));
+        let want = ink(&format!("{would}{}: {}", field(finding), finding.sentence()));
         assert!(all.contains(&want) || is_cut, "{}", told());
     }
     assert_eq!(said.count() == 0, all.is_empty(), "{}", told());

@@ -72,8 +72,7 @@ fn foreign<'a>(
 
 fn wrong_dialect(ipam: &Ipam<'_>, member: &Member<'_>, owner: &str, out: &mut Findings<'_>) {
     let kind = ipam.kind;
-    let headline =
-        format!("`{}` is {}, but it is a key of {owner}, not of {kind}", member.key, ipam.shown(member.value.span));
+    let headline = format!("`{}` is {}, a key of {owner}, not of {kind}", member.key, ipam.shown(member.value.span));
     let note =
         format!("{kind} ignores it and has no address to hand out; every pod that uses this network fails to start");
     let help = match (kind, owner) {
