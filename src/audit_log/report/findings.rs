@@ -56,9 +56,7 @@ impl LogRule {
                 "a few are normal: the write was rejected, and the client reads again. Many mean that two writers share a status, \
                  or that one computes from a cache that lags: give each its own conditions, and read before each retry"
             }
-            Self::Unchanged => {
-                "compare with what was read before writing: each such write still costs a request, admission and an audit event"
-            }
+            Self::Unchanged => "compare with what was read, and write only what differs",
             Self::Loop => {
                 "check who alternates: two writers that undo each other's work must agree on one owner of the field; a single one reacts \
                  to its own writes, and must compare before it writes"
@@ -83,8 +81,10 @@ pub struct LogFinding {
     pub action: Action,
     /// What it is about: a resource, or an object with its resource.
     pub subject: String,
-    /// The finding and its consequence.
+    /// The headline.
     pub message: String,
+    /// The details and the consequence.
+    pub note: String,
     /// How to fix it.
     pub help: &'static str,
 }
@@ -104,33 +104,32 @@ pub(super) fn of(writers: &[WriterStats], loops: &[Loop]) -> Vec<LogFinding> {
 fn of_writer(writer: &WriterStats) -> Vec<LogFinding> {
     let (agent, counts) = (&writer.agent, &writer.counts);
     let mut findings = Vec::new();
-    let mut found = |rule: LogRule, action, message| {
-        findings.push(LogFinding { rule, action, subject: writer.resource.clone(), message, help: rule.help() });
+    let mut found = |rule: LogRule, action, message, note: String| {
+        let subject = writer.resource.clone();
+        findings.push(LogFinding { rule, action, subject, message, note, help: rule.help() });
     };
     if counts.blind > 0 {
         // Without force the server rejects fields of other managers, so only the applier's own values are at stake.
         let action = if counts.blind > counts.blind_by.apply { Action::Warn } else { Action::Audit };
-        let message = format!(
-            "`{agent}` overwrote {} {} without a precondition ({}); values that others stored since it read are lost",
-            writer.resource,
-            times(counts.blind),
-            ways(writer)
-        );
-        found(LogRule::Blind, action, message);
+        let message = format!("`{agent}` overwrote {} {} without a precondition", writer.resource, times(counts.blind));
+        let note = format!("values that others stored since it read are lost ({})", ways(writer));
+        found(LogRule::Blind, action, message, note);
     }
     if counts.stale > 0 {
         let message = format!(
             "{} of {} writes of {} by `{agent}` were stale and rejected",
             counts.stale, counts.writes, writer.resource
         );
-        found(LogRule::Stale, Action::Audit, message);
+        let note = "the object had changed since it was read, so nothing was stored";
+        found(LogRule::Stale, Action::Audit, message, note.to_owned());
     }
     if counts.unchanged > 0 {
         let message = format!(
             "{} of {} writes of {} by `{agent}` changed nothing",
             counts.unchanged, counts.writes, writer.resource
         );
-        found(LogRule::Unchanged, Action::Audit, message);
+        let note = "each such write still costs a request, admission and an audit event";
+        found(LogRule::Unchanged, Action::Audit, message, note.to_owned());
     }
     findings
 }
@@ -139,14 +138,14 @@ fn of_loop(found: &Loop) -> LogFinding {
     let writers: Vec<_> =
         found.writers.iter().map(|writer| format!("`{}` {}", writer.agent, times(writer.writes))).collect();
     let subject = format!("{} {}", found.resource, found.object);
-    let message = format!(
-        "{subject} was written {} within a minute, {} in all ({}), and the writer alternated {}; each write sends a watch event to every client",
-        times(u64::from(found.per_minute)),
+    let message = format!("{subject} was written {} within a minute", times(u64::from(found.per_minute)));
+    let note = format!(
+        "each write sends a watch event to every client; it was written {} in all ({}), and the writer alternated {}",
         times(found.writes),
         writers.join(", "),
         times(found.turns),
     );
-    LogFinding { rule: LogRule::Loop, action: Action::Warn, subject, message, help: LogRule::Loop.help() }
+    LogFinding { rule: LogRule::Loop, action: Action::Warn, subject, message, note, help: LogRule::Loop.help() }
 }
 
 /// The ways of the blind writes, those that there were.

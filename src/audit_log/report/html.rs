@@ -67,7 +67,10 @@ impl Report {
 fn finding(finding: &LogFinding) -> HtmlRow {
     let cells = [finding.rule.id(), finding.action.name(), finding.subject.as_str(), finding.message.as_str()];
     let cells = cells.map(|text| Cell::from(text.to_owned()));
-    HtmlRow { cells: cells.into(), details: vec![Block::text("How to fix it", finding.help)] }
+    HtmlRow {
+        cells: cells.into(),
+        details: vec![Block::text("Note", &finding.note), Block::text("How to fix it", finding.help)],
+    }
 }
 
 fn writer(writer: &WriterStats) -> HtmlRow {

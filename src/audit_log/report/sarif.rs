@@ -39,9 +39,10 @@ fn rule(kind: LogRule) -> Value {
 }
 
 fn result(finding: &LogFinding, source: &str) -> Value {
-    let (id, message) = (finding.rule.id(), format!("{}\nhelp: {}", finding.message, finding.help));
+    let LogFinding { rule, message, note, help, .. } = finding;
+    let (id, message) = (rule.id(), format!("{message}\nnote: {note}\nhelp: {help}"));
     // The counts change with every log; who does what to which resource stays.
-    let agent = finding.message.split('`').nth(1).unwrap_or_default();
+    let agent = message.split('`').nth(1).unwrap_or_default().to_owned();
     json!({
         "ruleId": id,
         "ruleIndex": LogRule::ALL.iter().position(|kind| *kind == finding.rule),
@@ -51,8 +52,8 @@ fn result(finding: &LogFinding, source: &str) -> Value {
             "physicalLocation": {"artifactLocation": {"uri": source}, "region": {"startLine": 1}},
             "logicalLocations": [{"name": finding.subject, "fullyQualifiedName": finding.subject, "kind": "resource"}],
         }],
-        "partialFingerprints": {"finding/v1": fingerprint([id, finding.subject.as_str(), agent])},
-        "properties": {"action": finding.action.name()},
+        "partialFingerprints": {"finding/v1": fingerprint([id, finding.subject.as_str(), &agent])},
+        "properties": {"action": finding.action.name(), "note": note, "help": help},
     })
 }
 

@@ -36,6 +36,7 @@ impl Report {
         let mut last = None;
         for finding in self.findings.iter().filter(|finding| finding.action == Action::Warn) {
             let _ = write!(out, "\nwarning[{}]: {}\n", finding.rule.id(), plain(&finding.message));
+            let _ = writeln!(out, "   = note: {}", plain(&finding.note));
             if last != Some(finding.rule) {
                 let _ = writeln!(out, "   = help: {}", finding.help);
             }
