@@ -11,13 +11,17 @@ pub(super) fn chunk_at(text: &[u8], at: usize) -> Option<[u8; 8]> {
     text.get(at..)?.first_chunk().copied()
 }
 
-/// Steps over spaces, most of them: indentation, which comes in eights.
+/// Steps over spaces: indentation.
 #[inline]
 pub(super) fn behind_spaces(text: &[u8], mut at: usize) -> usize {
-    while chunk_at(text, at) == Some([b' '; 8]) {
-        at += 8;
+    while let Some(chunk) = chunk_at(text, at) {
+        let spaces = (u64::from_le_bytes(chunk) ^ all(b' ')).trailing_zeros() as usize / 8;
+        at += spaces;
+        if spaces < chunk.len() {
+            return at;
+        }
     }
-    at
+    at + text.get(at..).unwrap_or_default().iter().take_while(|byte| **byte == b' ').count()
 }
 
 /// How many of these eight bytes precede the first that ends an unescaped run; 8 if none does.

@@ -8,7 +8,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use memchr::memchr_iter;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -127,7 +126,22 @@ impl Drop for WaitGuard<'_> {
 /// Estimated memory for judging a body: its text and its JSON values. Each value but the first follows one of these characters,
 /// also inside of a config, which is JSON in a JSON string.
 fn judging_takes(body: &[u8]) -> usize {
-    let values: usize = [b',', b':', b'['].iter().map(|byte| memchr_iter(*byte, body).count()).sum();
+    // Sixteen counts side by side, of bytes, which the processor does at once; none overflows within a chunk.
+    const LANES: usize = 16;
+    const CHUNK: usize = LANES * 255;
+    let is_counted = |byte: u8| u8::from(matches!(byte, b',' | b':' | b'['));
+    let mut values = 0;
+    for chunk in body.chunks(CHUNK) {
+        let mut counts = [0_u8; LANES];
+        let (blocks, rest) = chunk.as_chunks::<LANES>();
+        for block in blocks {
+            for (count, byte) in counts.iter_mut().zip(block) {
+                *count += is_counted(*byte);
+            }
+        }
+        values += counts.iter().map(|count| usize::from(*count)).sum::<usize>();
+        values += rest.iter().map(|byte| usize::from(is_counted(*byte))).sum::<usize>();
+    }
     body.len().saturating_add(values.saturating_mul(VALUE))
 }
 
