@@ -9,6 +9,7 @@ mod doctor;
 mod in_cluster;
 mod install;
 mod output_args;
+mod policy_args;
 mod progress;
 mod rules;
 mod secret;
