@@ -25,7 +25,6 @@ pub use html::Html;
 pub(crate) use html::{Block, Cell, HtmlPage, HtmlRow, HtmlTable};
 pub use human::Human;
 pub use json::Json;
-pub(crate) use json::to_json;
 pub use junit::Junit;
 pub use location::locate;
 pub use sarif::Sarif;

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::json::to_json;
 use super::text::{full_name, path, problem_and_help};
 use super::{Format, JudgedDocument, LocatedFinding, Summary, reference};
+use crate::json::write::to_json;
 use crate::policy::rules::RULES;
 use crate::policy::{Action, ExcuseReason, Rule};
 

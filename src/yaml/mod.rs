@@ -15,6 +15,9 @@ use std::ops::Range;
 pub use compose::{Documents, YamlDocument};
 pub use resolve::{Scalar, resolve};
 
+use crate::json::unescape;
+use crate::json::write::push_quoted;
+
 /// The style of a scalar, which decides how positions map to the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
@@ -124,7 +127,7 @@ impl YamlNode {
     pub fn follow(&self, pointer: &str) -> (&Self, Option<&MapEntry>, bool) {
         let (mut here, mut via) = (self, None);
         for token in pointer.split('/').skip(1) {
-            let token = crate::json::unescape(token);
+            let token = unescape(token);
             let next = match &here.value {
                 Value::Map(entries) => entries.iter().find(|entry| entry.key == token).map(|e| (&e.node, Some(e))),
                 Value::List(nodes) => token.parse().ok().and_then(|i: usize| nodes.get(i)).map(|node| (node, None)),
@@ -152,7 +155,7 @@ impl YamlNode {
             Value::Null => out.push_str("null"),
             Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
             Value::Number(number) => out.push_str(&number.to_string()),
-            Value::String(text) => write_string(text, out),
+            Value::String(text) => push_quoted(out, text),
             Value::List(nodes) => {
                 out.push('[');
                 for (index, node) in nodes.iter().enumerate() {
@@ -169,7 +172,7 @@ impl YamlNode {
                     if index > 0 {
                         out.push(',');
                     }
-                    write_string(&entry.key, out);
+                    push_quoted(out, &entry.key);
                     out.push(':');
                     entry.node.write_json(out);
                 }
@@ -184,20 +187,4 @@ impl YamlNode {
         self.write_json(&mut out);
         out
     }
-}
-
-fn write_string(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", character as u32)),
-            _ => out.push(character),
-        }
-    }
-    out.push('"');
 }

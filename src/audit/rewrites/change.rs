@@ -9,6 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::{Map, Value};
 
 use super::{ChangeAuthor, MAX_FIELDS};
+use crate::json::{escape, unescape};
 
 /// Of objects that are longer, the long parts are kept as digests.
 const LONG: usize = 16 << 10;
@@ -168,7 +169,7 @@ impl Differences {
     fn step(&mut self, before: Option<&Value>, now: Option<&Value>, at: &mut String, key: &str) {
         let length = at.len();
         at.push('/');
-        at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        at.push_str(&escape(key));
         self.compare(before, now, at);
         at.truncate(length);
     }
@@ -238,7 +239,7 @@ fn is_owner(entry: &Value, field: &str) -> bool {
         if members.is_empty() {
             return true;
         }
-        let key = key.replace("~1", "/").replace("~0", "~");
+        let key = unescape(key);
         match members.get(&format!("f:{key}")) {
             Some(deeper) => owned = deeper,
             // List items have keys there: an owner of any part of the list counts as owner of the item.

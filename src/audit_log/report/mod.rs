@@ -143,7 +143,7 @@ impl Report {
 
     /// One JSON document on one line.
     pub fn json(&self) -> String {
-        crate::output::to_json(self) + "\n"
+        crate::json::write::to_json(self) + "\n"
     }
 }
 

@@ -99,7 +99,7 @@ pub(super) fn json(chain: &NetworkChain, canary: Option<&CanaryJson>) -> String 
         steps: chain.steps.iter().map(StepJson::of).collect(),
         canary,
     };
-    crate::output::to_json(&document) + "\n"
+    crate::json::write::to_json(&document) + "\n"
 }
 
 #[derive(Serialize)]

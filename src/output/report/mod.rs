@@ -8,6 +8,7 @@ pub mod denials;
 use serde_json::{Map, Value, json};
 
 use super::fingerprint;
+use crate::json::write::push_quoted;
 use crate::policy::{Action, ExcuseReason, Finding, Reports, Verdict};
 use crate::visible;
 
@@ -254,7 +255,7 @@ fn part(value: Option<&Value>, names: Option<&[&str]>, text: &mut String) {
             members.sort_by_key(|(name, _)| *name);
             text.push('{');
             for (name, value) in members {
-                text.push_str(&Value::from(name.as_str()).to_string());
+                push_quoted(text, name);
                 part(Some(value), None, text);
             }
             text.push('}');
