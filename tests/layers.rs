@@ -14,6 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["manifests"],
     &["tls"],
     &["telemetry"],
+    &["denials"],
     &["output"],
     &["review"],
     &["policy"],

@@ -37,9 +37,9 @@ pub use readiness::Readiness;
 use reload::{CertificateUpdater, WatchedFiles};
 
 use crate::cluster::cache::facts::FactSource;
+use crate::denials::RecentDenials;
 use crate::policy::Policy;
 use crate::supervise::Supervisor;
-use crate::telemetry::denials::RecentDenials;
 use crate::telemetry::metrics::{AuditMetrics, Completions, Registered};
 use crate::telemetry::{Logs, Metrics};
 use crate::tls::Tls;

@@ -12,7 +12,7 @@ use super::routes::Peer;
 use super::{ServerState, body, panicked};
 use crate::audit_log::running::BatchError;
 use crate::cluster::cache::facts::{Unavailable, global_facts, judge_with_facts};
-use crate::output::report::denials::Denial;
+use crate::denials::Denial;
 use crate::policy::{Action, judge_status};
 use crate::review::{
     AdmissionRequest, AdmissionResponse, Decision, Endpoint, Outcome, Review, ReviewError, SkipReason, answer,
@@ -20,13 +20,14 @@ use crate::review::{
 use crate::supervise::contained_async;
 use crate::telemetry::gauges::GaugeGuard;
 use crate::telemetry::metrics::ReviewLabels;
+use crate::visible::at_most;
 
 /// The maximum length of client text in a log line or HTTP error: names are shorter, and an overlong log line is lost.
 const MAX_REPEATED: usize = 300;
 
 /// Truncated client text.
 pub(super) fn short(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MAX_REPEATED)).unwrap_or_default()
+    at_most(text, MAX_REPEATED)
 }
 
 /// The API server's default timeout.
@@ -279,17 +280,7 @@ fn kind(kind: &str) -> &'static str {
 
 /// Records a denial in memory; it is reported later, so that reviews do not wait or write.
 pub(super) fn record_denial(state: &ServerState, request: &AdmissionRequest<'_>, rules: Vec<&'static str>) {
-    let owned = |text: &str| short(text).to_owned();
-    state.denials.add(Denial {
-        user: owned(&request.user),
-        kind: owned(&request.kind),
-        namespace: owned(&request.namespace),
-        name: owned(&request.name),
-        operation: request.operation.name(),
-        rules,
-        count: 1,
-        last: jiff::Timestamp::now().as_second(),
-    });
+    state.denials.add(Denial::of(request, rules, jiff::Timestamp::now().as_second()));
 }
 
 #[cfg(test)]
