@@ -38,6 +38,18 @@ pub(crate) fn at_most(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 
+/// A text of at most that many characters; a longer one is cut and ends in `…`.
+pub(crate) fn truncated(text: impl Into<String>, chars: usize) -> String {
+    let mut text = text.into();
+    if text.len() > chars
+        && let Some((cut, _)) = text.char_indices().nth(chars)
+    {
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
+}
+
 fn unicode(out: &mut String, character: char) {
     out.extend(character.escape_unicode());
 }

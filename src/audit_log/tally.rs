@@ -229,7 +229,7 @@ impl NameTable {
 
 /// The first of a text, whole characters.
 pub(super) fn shortened(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MAX_NAME)).unwrap_or(text)
+    crate::visible::at_most(text, MAX_NAME)
 }
 
 /// `sriovnetworks.sriovnetwork.openshift.io/status`

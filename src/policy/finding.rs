@@ -8,6 +8,7 @@ use super::{Action, Facts, MissingFact, Reference, Rule};
 use crate::cni::edit::Edit;
 use crate::json::{Document, Span, line_column};
 use crate::resources::Nad;
+use crate::visible::truncated;
 
 /// How many findings of one rule are reported for one object. A hostile object must not cause a huge response.
 pub(crate) const MAX_PER_RULE: usize = 16;
@@ -333,16 +334,4 @@ pub(crate) fn limit_shown(findings: &mut Vec<Finding>) {
         *count += usize::from(finding.action <= Action::Warn);
         finding.action > Action::Warn || *count <= MAX_PER_RULE
     });
-}
-
-/// A text for people, truncated if it is long.
-pub(crate) fn truncated(text: impl Into<String>, most: usize) -> String {
-    let mut text = text.into();
-    if text.len() > most
-        && let Some((cut, _)) = text.char_indices().nth(most)
-    {
-        text.truncate(cut);
-        text.push('…');
-    }
-    text
 }

@@ -26,7 +26,6 @@ pub use file::{
     Dra, Exception, Exempt, LogLevel, Mode, NamespacePolicy, OperatorPolicy, Policy, PolicyError, ResourceName,
     WriteTarget, is_default_operator_namespace,
 };
-pub(crate) use finding::truncated;
 pub use finding::{ConfigPlace, ExcuseReason, Finding};
 pub use judge::{Subject, Verdict, judge};
 pub use names::{NameVisibility, Reference};

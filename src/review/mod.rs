@@ -116,7 +116,7 @@ impl<'a> Review<'a> {
 
 /// As much of a text as an error repeats.
 fn quoted(text: &str) -> String {
-    text.chars().take(100).collect()
+    crate::visible::at_most(text, 100).to_owned()
 }
 
 #[cfg(test)]

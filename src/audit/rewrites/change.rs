@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{ChangeAuthor, MAX_FIELDS};
 use crate::json::{escape, unescape};
+use crate::visible::at_most;
 
 /// Of objects that are longer, the long parts are kept as digests.
 const LONG: usize = 16 << 10;
@@ -175,7 +176,7 @@ impl Differences {
     }
 
     fn note(&mut self, at: &str, is_there: bool) {
-        let told: String = at.chars().take(MAX_SHOWN).collect();
+        let told = at_most(at, MAX_SHOWN).to_owned();
         self.fields.push((told, is_there));
     }
 
@@ -221,7 +222,7 @@ fn newest(object: &Value, which: impl Fn(&Value) -> bool) -> ChangeAuthor {
 
 fn name(entry: &Value) -> String {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-    let mut name: String = text("manager").chars().take(MAX_SHOWN).collect();
+    let mut name = at_most(text("manager"), MAX_SHOWN).to_owned();
     let apply = if text("operation") == "Apply" { "apply" } else { "" };
     let ways: Vec<&str> = [text("subresource"), apply].into_iter().filter(|way| !way.is_empty()).collect();
     if !ways.is_empty() {

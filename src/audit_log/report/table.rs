@@ -152,9 +152,5 @@ fn plain(text: &str) -> String {
 }
 
 fn cut(text: &str) -> String {
-    let text = plain(text);
-    match text.char_indices().nth(AGENT_WIDTH) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text,
-    }
+    visible::truncated(visible::line(text), AGENT_WIDTH)
 }

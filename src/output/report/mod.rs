@@ -14,8 +14,8 @@ use crate::visible;
 const MAX_RESULTS: usize = 100;
 /// The maximum size of the results in bytes of JSON. etcd allows more than twenty times as much, but reports are listed in pages.
 const MAX_BYTES: usize = 64 << 10;
-/// The maximum text length in a result: pointers contain keys of a possibly hostile config.
-const MAX_TEXT_CHARS: usize = 500;
+/// The maximum bytes of a text in a result: pointers contain keys of a possibly hostile config.
+const MAX_TEXT_BYTES: usize = 500;
 
 /// The label with the owner of a report.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -231,7 +231,7 @@ pub(crate) fn result(
 
 /// Untrusted text, truncated and escaped: `kubectl` prints reports.
 pub(crate) fn short(text: &str) -> String {
-    visible::line(text).chars().take(MAX_TEXT_CHARS).collect()
+    visible::at_most(&visible::line(text), MAX_TEXT_BYTES).to_owned()
 }
 
 /// The digest of a report. Fields that only others write are excluded, such as API server fields and foreign labels.

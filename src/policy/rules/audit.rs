@@ -225,9 +225,7 @@ pub(in super::super) fn fold(findings: &mut Vec<Finding>, scope: &NamespaceScope
     let repairs = folded.iter_mut().flat_map(|finding| std::mem::take(&mut finding.repairs)).collect();
     let Some(first) = folded.into_iter().next() else { return };
     let help = "`nadmit audit --fix` completes it, and so does the leader of `nadmit serve --register`".to_owned();
-    let message = super::super::finding::truncated(
-        format!("it was stored without what admission would have added: {message}"),
-        400,
-    );
+    let message =
+        crate::visible::truncated(format!("it was stored without what admission would have added: {message}"), 400);
     findings.insert(at, Finding { rule: &NAD_INCOMPLETE, action, message, help, repairs, ..first });
 }

@@ -1,7 +1,7 @@
 //! Rules on networks: mistakes that otherwise surface only in the operator.
 
 use super::super::file::is_default_operator_namespace;
-use super::super::finding::{Findings, truncated};
+use super::super::finding::Findings;
 use super::super::resource_name::is_name;
 use super::super::rule::rule;
 use super::super::scope::NamespaceScope;
@@ -11,6 +11,7 @@ use super::last_namespace;
 use super::nad_device::named;
 use crate::json::escape;
 use crate::resources::{Network, NetworkKind, Object, crd};
+use crate::visible::truncated;
 
 rule! { RESOURCE_NAME = "network/resource-name", Deny;
 "a `resourceName` that is empty, too long, already has a domain, or has invalid characters";

@@ -12,9 +12,10 @@ mod static_address;
 mod whereabouts;
 
 use super::super::Rule;
-use super::super::finding::{Finding, Findings, truncated};
+use super::super::finding::{Finding, Findings};
 use crate::cni::{CniObject, Config, Plugin};
 use crate::json::{Kind, Span};
+use crate::visible::truncated;
 
 pub(crate) use dhcp::DHCP_OPTION;
 pub(crate) use dialect::{IGNORED, NO_ADDRESS, WRONG_DIALECT};
