@@ -1,7 +1,6 @@
 //! Reloading of policy and certificate files. An invalid new file is rejected and logged, and the last good one stays.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tracing::{error, info};
 
@@ -9,9 +8,6 @@ use super::ServerState;
 use crate::manifests::PolicyFile;
 use crate::telemetry::metrics::Reload;
 use crate::tls::{Files, Served, Tls};
-
-/// The polling interval of the files.
-pub const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The files that are watched.
 #[derive(Default)]

@@ -15,7 +15,7 @@ use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_UNUSABLE, print_error};
 use crate::audit_log::lines::{Line, LogLines};
 use crate::audit_log::merge::{LogSource, merge};
 use crate::audit_log::report::{LogRule, Report};
-use crate::audit_log::{LogScan, LogScope};
+use crate::audit_log::{DEFAULT_LOOP_RATE, LogScan, LogScope};
 
 /// From this size on, a progress bar is shown.
 const PROGRESS_BAR_MIN_BYTES: usize = 64 << 20;
@@ -52,7 +52,7 @@ pub(super) struct AuditLog {
     )]
     groups: Vec<String>,
     /// Writes per minute from which an object counts as in a loop
-    #[arg(long, value_name = "WRITES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, value_name = "WRITES", default_value_t = DEFAULT_LOOP_RATE, value_parser = clap::value_parser!(u32).range(2..))]
     loop_rate: u32,
 }
 
