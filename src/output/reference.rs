@@ -85,7 +85,7 @@ fn default(rule: &Rule) -> String {
 
 /// The examples there are.
 fn examples(rule: &Rule) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let both = [("Reported", rule.bad), ("AcceptedTokens", rule.good)];
+    let both = [("Reported", rule.bad), ("Accepted", rule.good)];
     both.into_iter().filter(|(_, example)| !example.trim().is_empty())
 }
 

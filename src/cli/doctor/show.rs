@@ -1,4 +1,4 @@
-//! DoctorOutputFormat of a chain as text and JSON.
+//! Output of a chain as text and JSON.
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
