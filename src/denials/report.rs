@@ -25,7 +25,7 @@ pub fn denial_report(
         let message = "there were more denials in the last hour; these are the latest";
         results.push(left_out(ResultKind::Skip, "info", message.to_owned()));
     }
-    Some(document(kind, metadata(name, namespace, "denials"), results))
+    Some(document(kind, &metadata(name, namespace, "denials"), &results))
 }
 
 fn denial_result(denied: &Denial) -> Value {

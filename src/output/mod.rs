@@ -14,6 +14,7 @@ mod location;
 pub mod reference;
 pub mod report;
 mod sarif;
+mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 mod text;
@@ -28,7 +29,9 @@ pub use json::Json;
 pub use junit::Junit;
 pub use location::locate;
 pub use sarif::Sarif;
-pub(crate) use sarif::{SCHEMA as SARIF_SCHEMA, hash as fingerprint, uri};
+pub(crate) use sarif::{SarifRun, hash as fingerprint, uri};
+pub(crate) use table::aligned;
+pub(crate) use text::severity;
 
 use crate::policy::{Action, Finding, Verdict};
 

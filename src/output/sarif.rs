@@ -3,29 +3,72 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::text::{full_name, path, problem_and_help};
+use super::text::{full_name, level, path, problem_and_help};
 use super::{Format, JudgedDocument, LocatedFinding, Summary, reference};
 use crate::json::write::to_json;
 use crate::policy::rules::RULES;
-use crate::policy::{Action, ExcuseReason, Rule};
+use crate::policy::{ExcuseReason, Finding, Rule};
 
 /// The SARIF log: one run of one tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Sarif;
 
 /// Where the shape of such a log is described.
-pub(crate) const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-impl Format for Sarif {
-    fn begin(&self) -> String {
+/// The run of nadmit in a log, with these rules.
+pub(crate) struct SarifRun(pub(crate) &'static [&'static Rule]);
+
+impl SarifRun {
+    /// What stands before the results, which are separated by commas.
+    pub(crate) fn begin(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
-        let rules: Vec<Value> = RULES.iter().map(|rule| metadata(rule)).collect();
+        let rules: Vec<Value> = self.0.iter().map(|rule| metadata(rule)).collect();
         let tool =
             json!({"driver": {"name": "nadmit", "version": version, "semanticVersion": version, "rules": rules}});
         format!(
             "{{\"$schema\":\"{SCHEMA}\",\"version\":\"2.1.0\",\"runs\":[{{\"tool\":{tool},\
              \"columnKind\":\"unicodeCodePoints\",\"results\":["
         )
+    }
+
+    /// What stands behind the results.
+    pub(crate) fn end(&self, is_success: bool) -> String {
+        let invocation = json!({"executionSuccessful": is_success});
+        format!("\n],\"invocations\":[{invocation}]}}]}}\n")
+    }
+
+    /// A finding as a result.
+    pub(crate) fn result<'f>(&self, finding: &'f Finding, location: Value, fingerprint: &str) -> SarifResult<'f> {
+        let suppression = match &finding.because {
+            Some(ExcuseReason::Exception(reason)) => Some(json!({"kind": "external", "justification": reason})),
+            _ => None,
+        };
+        SarifResult {
+            rule_id: finding.rule.id,
+            rule_index: self.0.iter().position(|rule| *rule == finding.rule),
+            level: level(finding.action),
+            message: json!({"text": problem_and_help(finding)}),
+            locations: [location],
+            partial_fingerprints: json!({"finding/v1": fingerprint}),
+            suppressions: suppression.into_iter().collect(),
+            properties: Properties {
+                action: finding.action.name(),
+                pointer: &finding.pointer,
+                config_pointer: finding.config.as_ref().map(|place| place.pointer.as_str()),
+                would: finding.would.map(|action| action.name()),
+                because: finding.because.as_ref().map(ExcuseReason::name),
+            },
+        }
+    }
+}
+
+/// The run that judges objects.
+const RUN: SarifRun = SarifRun(RULES);
+
+impl Format for Sarif {
+    fn begin(&self) -> String {
+        RUN.begin()
     }
 
     fn document(&self, judged: &JudgedDocument<'_>) -> String {
@@ -35,7 +78,8 @@ impl Format for Sarif {
                 results.push_str(self.between());
             }
             results.push('\n');
-            results += &to_json(&SarifResult::of(judged, index, placed));
+            let fingerprint = fingerprint(judged, index, placed);
+            results += &to_json(&RUN.result(placed.finding, location(judged, placed), &fingerprint));
         }
         results
     }
@@ -45,8 +89,7 @@ impl Format for Sarif {
     }
 
     fn end(&self, summary: &Summary) -> String {
-        let invocation = json!({"executionSuccessful": summary.unreadable == 0});
-        format!("\n],\"invocations\":[{invocation}]}}]}}\n")
+        RUN.end(summary.unreadable == 0)
     }
 }
 
@@ -61,18 +104,10 @@ fn metadata(rule: &Rule) -> Value {
     })
 }
 
-fn level(action: Action) -> &'static str {
-    match action {
-        Action::Deny => "error",
-        Action::Patch | Action::Warn => "warning",
-        Action::Audit => "note",
-        Action::Off => "none",
-    }
-}
-
+/// One result.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SarifResult<'a> {
+pub(crate) struct SarifResult<'a> {
     rule_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule_index: Option<usize>,
@@ -95,32 +130,6 @@ struct Properties<'a> {
     would: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     because: Option<&'static str>,
-}
-
-impl<'a> SarifResult<'a> {
-    fn of(judged: &JudgedDocument<'_>, index: usize, placed: &'a LocatedFinding<'a>) -> Self {
-        let finding = placed.finding;
-        let suppression = match &finding.because {
-            Some(ExcuseReason::Exception(reason)) => Some(json!({"kind": "external", "justification": reason})),
-            _ => None,
-        };
-        Self {
-            rule_id: finding.rule.id,
-            rule_index: RULES.iter().position(|rule| *rule == finding.rule),
-            level: level(finding.action),
-            message: json!({"text": problem_and_help(finding)}),
-            locations: [location(judged, placed)],
-            partial_fingerprints: json!({"finding/v1": fingerprint(judged, index, placed)}),
-            suppressions: suppression.into_iter().collect(),
-            properties: Properties {
-                action: finding.action.name(),
-                pointer: &finding.pointer,
-                config_pointer: finding.config.as_ref().map(|place| place.pointer.as_str()),
-                would: finding.would.map(|action| action.name()),
-                because: finding.because.as_ref().map(ExcuseReason::name),
-            },
-        }
-    }
 }
 
 fn location(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> Value {
@@ -190,6 +199,7 @@ pub(crate) fn uri(source: &str) -> String {
 mod tests {
     use super::super::testing::{self, TestDocument};
     use super::*;
+    use crate::policy::Action;
 
     fn log(cases: &[&TestDocument]) -> Value {
         serde_json::from_str(&testing::report(&Sarif, cases)).unwrap()

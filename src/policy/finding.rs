@@ -114,6 +114,11 @@ impl Finding {
         }
     }
 
+    /// A finding about no place in an object.
+    pub(crate) fn plain(rule: &'static Rule, action: Action, message: String, help: &str) -> Self {
+        Self { action, ..Self::new(rule, String::new(), None, message, help.to_owned()) }
+    }
+
     /// Limits this finding to a warning.
     pub(crate) fn at_most_warn(&mut self) -> &mut Self {
         self.ceiling = Action::Warn;

@@ -4,7 +4,8 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::audit::chain::{ChainStep, Link, LinkHealth, NetworkChain};
-use crate::policy::{Action, Finding};
+use crate::output::severity;
+use crate::policy::Finding;
 use crate::visible;
 
 /// The column of the link description.
@@ -22,7 +23,7 @@ pub(super) fn human(chain: &NetworkChain, has_colours: bool) -> String {
         text += &visible::line(&step.says);
         text.push('\n');
         for finding in &step.findings {
-            text += &below(&format!("{}[{}]: {}", level(finding), finding.rule.id, finding.message));
+            text += &below(&format!("{}[{}]: {}", severity(finding.action), finding.rule.id, finding.message));
             text += &below(&format!("help: {}", finding.help));
         }
         if let Some(help) = &step.help {
@@ -69,16 +70,6 @@ fn colored(text: &str, state: LinkHealth, has_colours: bool) -> String {
     };
     let style = Style::new().bold().fg_color(Some(colour.into()));
     format!("{style}{text}{style:#}")
-}
-
-/// The level as in `nadmit check`.
-fn level(finding: &Finding) -> &'static str {
-    match finding.action {
-        Action::Deny => "error",
-        Action::Patch => "patch",
-        Action::Warn => "warning",
-        Action::Audit | Action::Off => "note",
-    }
 }
 
 /// The links whose state changed, one line each.
@@ -172,6 +163,7 @@ pub(super) struct CanaryJson {
 mod tests {
     use super::*;
     use crate::output::testing::finding;
+    use crate::policy::Action;
     use crate::resources::{NetworkId, NetworkKind};
 
     #[test]

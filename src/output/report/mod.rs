@@ -87,7 +87,7 @@ pub fn report(reports: Reports, about: &ObjectReference<'_>, verdict: &Verdict) 
     metadata.insert("ownerReferences".to_owned(), json!([owner]));
     let scope =
         json!({ "apiVersion": api_version, "kind": of_kind, "namespace": namespace, "name": of_name, "uid": uid });
-    let mut report = document(kind, metadata, results);
+    let mut report = document(kind, &metadata, &results);
     if let Some(report) = report.as_object_mut() {
         report.insert("scope".to_owned(), scope);
     }
@@ -95,12 +95,12 @@ pub fn report(reports: Reports, about: &ObjectReference<'_>, verdict: &Verdict) 
 }
 
 /// A report of that kind.
-pub(crate) fn document(kind: ReportKind, metadata: Map<String, Value>, results: Vec<Value>) -> Value {
+pub(crate) fn document(kind: ReportKind, metadata: &Map<String, Value>, results: &[Value]) -> Value {
     json!({
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "metadata": metadata,
-        "summary": summary(&results),
+        "summary": summary(results),
         "results": results,
     })
 }
