@@ -157,12 +157,12 @@ fn read(manifest: &str, meant: &ExpectedNad<'_>) -> Result<String, RenderFault> 
         ("/spec", &["config"]),
     ] {
         match &node.follow(pointer).0.value {
-            yaml::Value::Map(entries) if entries.len() == keys.len() => {
+            yaml::YamlValue::Map(entries) if entries.len() == keys.len() => {
                 if let Some(other) = entries.iter().find(|entry| !keys.contains(&entry.key.as_ref())) {
                     return differs(&format!("{pointer}/{}", json::escape(&other.key)));
                 }
             }
-            yaml::Value::Map(entries) => {
+            yaml::YamlValue::Map(entries) => {
                 let other = entries.iter().find(|entry| !keys.contains(&entry.key.as_ref()));
                 return differs(&other.map_or(pointer.to_owned(), |o| format!("{pointer}/{}", json::escape(&o.key))));
             }
