@@ -13,7 +13,7 @@ use super::output_args::{OutputArgs, judged};
 use super::policy_args::PolicyArgs;
 use super::progress::Progress;
 use super::serve::duration;
-use super::{EXIT_DENIED, print_error};
+use super::{EXIT_DENIED, confirm, print_error};
 use crate::cluster::client::Cluster;
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::fix::{FixResult, IncompleteNad};
@@ -117,7 +117,7 @@ impl Audit {
             eprintln!("nothing to complete");
             return Ok((0, false));
         }
-        if !self.yes && !confirm_fix(nads.len())? {
+        if !self.yes && !confirm(&format!("complete {} NADs?", nads.len()))? {
             eprintln!("nothing was written");
             return Ok((0, false));
         }
@@ -155,14 +155,6 @@ async fn observe(cluster: &Cluster, time: Duration) -> Observation {
     let tenths = |time: Duration| time.as_millis() as usize / 100;
     let mut progress = Progress::new("watching", tenths(time), 20);
     cluster.observe(time, |passed| progress.advance(tenths(passed))).await
-}
-
-/// Asks for confirmation on the terminal.
-fn confirm_fix(nads: usize) -> anyhow::Result<bool> {
-    eprint!("complete {nads} NADs? [y/N] ");
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Writes the output during a scan.

@@ -106,6 +106,14 @@ fn print_error(line: impl Display) {
     let _ = writeln!(io::stderr(), "{}", visible::line(&line.to_string()));
 }
 
+/// Asks a question on the terminal; only a yes counts.
+fn confirm(question: &str) -> io::Result<bool> {
+    eprint!("{} [y/N] ", visible::line(question));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

@@ -1,5 +1,9 @@
 //! SARIF 2.1.0, which code-scanning services read: the rules first, then one result per line.
 
+use std::hash::Hasher;
+
+use fnv::FnvHasher;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -172,27 +176,22 @@ fn fingerprint(judged: &JudgedDocument<'_>, index: usize, placed: &LocatedFindin
 
 /// The texts that a finding is known again by, as one short one.
 pub(crate) fn hash<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
-    // FNV-1a: small and stable across releases, which the standard library's hash does not promise.
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut hasher = FnvHasher::default();
     for part in parts {
-        for byte in part.bytes().chain([0]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        }
+        hasher.write(part.as_bytes());
+        hasher.write_u8(0);
     }
-    format!("{hash:016x}")
+    format!("{:016x}", hasher.finish())
 }
+
+/// What a path in a URI has as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// A path as a URI: relative to where nadmit ran, unless it was given from the root.
 pub(crate) fn uri(source: &str) -> String {
     let Some(path) = path(source) else { return "stdin".to_owned() };
-    let mut uri = if path.starts_with('/') { "file://".to_owned() } else { String::new() };
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => uri.push(char::from(byte)),
-            _ => uri += &format!("%{byte:02X}"),
-        }
-    }
-    uri
+    let scheme = if path.starts_with('/') { "file://" } else { "" };
+    format!("{scheme}{}", utf8_percent_encode(&path, PLAIN))
 }
 
 #[cfg(test)]
