@@ -22,6 +22,7 @@
 //! | [`supervise`] | supervision of background tasks |
 //! | [`tls`] | certificates: from files, for development, or from a self-managed CA that is rotated |
 //! | [`telemetry`] | log lines and metrics |
+//! | [`denials`] | denied writes of the last hour, and their report |
 //! | [`manifests`] | manifest files: finding, reading and indexing them |
 //! | [`deploy`] | the manifests of nadmit, including its webhooks (pure) |
 //! | [`output`] | verdicts as diagnostics, JSON, SARIF, JUnit; the rule reference (pure) |
@@ -38,6 +39,7 @@ pub mod audit_log;
 pub mod cli;
 pub mod cluster;
 pub mod cni;
+pub mod denials;
 pub mod deploy;
 pub mod json;
 pub mod manifests;

@@ -1,4 +1,4 @@
-//! Escaping of untrusted text for people: characters that a terminal or browser would interpret are escaped.
+//! Untrusted text for people: characters that a terminal or browser would interpret are escaped, and long text is cut.
 //!
 //! Names, values and file names may contain escape sequences that repaint a terminal, characters that reverse the text direction,
 //! or invisible characters. Each is written as `\u{1b}`, as in Rust. Machine formats keep the data.
@@ -31,6 +31,23 @@ pub(crate) fn json(line: &str) -> Cow<'_, str> {
             let _ = write!(out, "\\u{unit:04x}");
         }
     })
+}
+
+/// The start of a text, of at most that many bytes.
+pub(crate) fn at_most(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
+}
+
+/// A text of at most that many characters; a longer one is cut and ends in `…`.
+pub(crate) fn truncated(text: impl Into<String>, chars: usize) -> String {
+    let mut text = text.into();
+    if text.len() > chars
+        && let Some((cut, _)) = text.char_indices().nth(chars)
+    {
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
 }
 
 fn unicode(out: &mut String, character: char) {

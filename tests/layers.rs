@@ -1,5 +1,6 @@
-//! Dependencies point downwards only.
+//! Dependencies point downwards only, and a type name means one thing.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["manifests"],
     &["tls"],
     &["telemetry"],
+    &["denials"],
     &["output"],
     &["review"],
     &["policy"],
@@ -115,4 +117,36 @@ fn no_module_uses_one_above_it() {
         assert!(wrong.is_empty(), "arrows that point upwards:\n{}", wrong.join("\n"));
         assert!(arrows > at_least, "only {arrows} arrows found in {root}");
     }
+}
+
+/// The type that a line defines. An associated type is none: it is indented.
+fn defined(line: &str) -> Option<&str> {
+    let code = line.trim_start();
+    let code = match code.strip_prefix("pub(") {
+        Some(rest) => rest.split_once(") ")?.1,
+        None => code.strip_prefix("pub ").unwrap_or(code),
+    };
+    let (keyword, rest) = code.split_once(' ')?;
+    let is_type = match keyword {
+        "struct" | "enum" | "trait" | "union" => true,
+        "type" => !line.starts_with(' '),
+        _ => false,
+    };
+    is_type.then(|| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()).flatten()
+}
+
+#[test]
+fn no_type_name_is_defined_twice() {
+    let mut found = BTreeMap::<String, Vec<String>>::new();
+    for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+        let text = fs::read_to_string(&file).unwrap();
+        for (number, line) in code(&text) {
+            if let Some(name) = defined(line) {
+                found.entry(name.to_owned()).or_default().push(format!("{}:{number}", file.display()));
+            }
+        }
+    }
+    assert!(found.len() > 300, "only {} types found", found.len());
+    found.retain(|_, places| places.len() > 1);
+    assert!(found.is_empty(), "one name, several types: {found:#?}");
 }

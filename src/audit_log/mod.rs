@@ -36,5 +36,8 @@ pub mod write;
 
 pub use scan::{LogScan, LogScope};
 
+/// Writes per minute from which an object counts as in a loop, if nothing else is asked for.
+pub const DEFAULT_LOOP_RATE: u32 = 10;
+
 #[cfg(test)]
 mod tests;

@@ -150,6 +150,6 @@ impl EventCounter {
 impl Periods {
     /// One JSON document on one line.
     pub fn json(&self) -> String {
-        crate::output::to_json(self) + "\n"
+        crate::json::write::to_json(self) + "\n"
     }
 }

@@ -51,7 +51,7 @@ pub struct WriterRow {
 pub struct Counts {
     /// All writes.
     pub writes: u64,
-    /// AcceptedTokens status writes that were certainly blind.
+    /// Accepted status writes that were certainly blind.
     pub blind: u64,
     /// The same by how they were sent.
     pub blind_by: BlindBy,
@@ -67,9 +67,9 @@ pub struct Counts {
     pub denied: u64,
     /// Rejected for another reason.
     pub refused: u64,
-    /// AcceptedTokens without a change.
+    /// Accepted without a change.
     pub unchanged: u64,
-    /// AcceptedTokens; whether something changed is unknown.
+    /// Accepted; whether something changed is unknown.
     pub unchanged_unknown: u64,
 }
 
@@ -229,7 +229,7 @@ impl NameTable {
 
 /// The first of a text, whole characters.
 pub(super) fn shortened(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MAX_NAME)).unwrap_or(text)
+    crate::visible::at_most(text, MAX_NAME)
 }
 
 /// `sriovnetworks.sriovnetwork.openshift.io/status`

@@ -55,7 +55,7 @@ pub enum Proof {
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// AcceptedTokens.
+    /// Accepted.
     Taken,
     /// Stale: the object had changed since the client read it.
     Stale,

@@ -1,7 +1,6 @@
 //! `nadmit audit`.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -10,10 +9,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::connection::{Connection, block_on};
-use super::output_args::{OutputArgs, judged, read_policy};
+use super::output_args::{OutputArgs, judged};
+use super::policy_args::PolicyArgs;
 use super::progress::Progress;
 use super::serve::duration;
-use super::{EXIT_DENIED, print_error};
+use super::{EXIT_DENIED, confirm, print_error};
 use crate::cluster::client::Cluster;
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::fix::{FixResult, IncompleteNad};
@@ -45,9 +45,8 @@ pub(super) struct Audit {
     connection: Connection,
     #[command(flatten)]
     output_args: OutputArgs,
-    /// The policy file
-    #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// Observe the cluster for this long first, to find write loops: 30s, 2m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     observe: Option<Duration>,
@@ -67,7 +66,7 @@ impl Audit {
             "--fix asks for confirmation, but there is no terminal; pass --yes"
         );
         anyhow::ensure!(self.observe.is_none_or(|time| time >= MIN_OBSERVE), "--observe needs at least one second");
-        let policy = read_policy(self.policy.as_deref())?;
+        let policy = self.policy.read()?;
         block_on(self.audit(&policy))
     }
 
@@ -118,7 +117,7 @@ impl Audit {
             eprintln!("nothing to complete");
             return Ok((0, false));
         }
-        if !self.yes && !confirm_fix(nads.len())? {
+        if !self.yes && !confirm(&format!("complete {} NADs?", nads.len()))? {
             eprintln!("nothing was written");
             return Ok((0, false));
         }
@@ -156,14 +155,6 @@ async fn observe(cluster: &Cluster, time: Duration) -> Observation {
     let tenths = |time: Duration| time.as_millis() as usize / 100;
     let mut progress = Progress::new("watching", tenths(time), 20);
     cluster.observe(time, |passed| progress.advance(tenths(passed))).await
-}
-
-/// Asks for confirmation on the terminal.
-fn confirm_fix(nads: usize) -> anyhow::Result<bool> {
-    eprint!("complete {nads} NADs? [y/N] ");
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Writes the output during a scan.

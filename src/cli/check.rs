@@ -8,7 +8,8 @@ use std::thread;
 
 use clap::Args;
 
-use super::output_args::{OutputArgs, judged, read_policy};
+use super::output_args::{OutputArgs, judged};
+use super::policy_args::PolicyArgs;
 use super::print_error;
 use super::progress::Progress;
 use crate::json::LineIndex;
@@ -35,9 +36,8 @@ pub(super) struct Check {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     output_args: OutputArgs,
-    /// The policy file
-    #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// The namespace the SR-IOV operator runs in
     #[arg(long, env = "NADMIT_OPERATOR_NAMESPACE", value_name = "NAME")]
     operator_namespace: Option<String>,
@@ -49,7 +49,7 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn run(&self) -> anyhow::Result<u8> {
         self.output_args.check()?;
-        let policy = read_policy(self.policy.as_deref())?;
+        let policy = self.policy.read()?;
         let (inputs, errors) = inputs(&self.paths);
         let mut run = Run {
             policy: &policy,

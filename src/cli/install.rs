@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, Resettable};
 
 use super::connection::{Connection, block_on};
-use super::{print, print_error};
+use super::policy_args::PolicyArgs;
+use super::print;
 use crate::deploy::clients::{Clients, admission_files};
 use crate::deploy::{CertificateSource, Options, ServiceRef, audit_only, objects};
-use crate::policy::Policy;
+use crate::manifests::PolicyFile;
 use crate::tls::check_client_ca;
 use crate::yaml::emit;
 
@@ -51,7 +52,9 @@ impl InstallTarget {
 /// Print the manifests of nadmit
 ///
 /// nadmit install | kubectl apply -f -
+// The environment is that of a running nadmit, not of the one who installs it.
 #[derive(Debug, Args)]
+#[command(mut_arg("policy", |policy| policy.env(Resettable::Reset)))]
 pub(super) struct Install {
     #[command(flatten)]
     place: InstallTarget,
@@ -64,9 +67,8 @@ pub(super) struct Install {
     /// Where the serving certificate comes from
     #[arg(long, value_enum, default_value_t, value_name = "WHO")]
     certificates: CertificateSource,
-    /// The policy file
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// Also print a ServiceMonitor, a PrometheusRule and a Grafana dashboard, for clusters with these kinds
     #[arg(long)]
     monitoring: bool,
@@ -105,18 +107,8 @@ impl Install {
         }
         let usual = Options::default();
         let clients = self.client_ca.as_deref().map(|path| read_clients(path, self.client_name.clone())).transpose()?;
-        let policy = match &self.policy {
-            Some(path) => {
-                let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-                // A broken policy would keep every replica from starting.
-                let policy = Policy::parse(&text).with_context(|| path.display().to_string())?;
-                for warning in policy.warnings() {
-                    print_error(format_args!("nadmit: {}: {warning}", path.display()));
-                }
-                text
-            }
-            None => usual.policy,
-        };
+        // Read as a policy, because a broken one would keep every replica from starting.
+        let policy = self.policy.read_with_file()?.0.map_or(usual.policy, PolicyFile::into_text);
         let options = Options {
             home: self.place.home(),
             image: self.image.unwrap_or(usual.image),

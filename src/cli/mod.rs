@@ -9,6 +9,7 @@ mod doctor;
 mod in_cluster;
 mod install;
 mod output_args;
+mod policy_args;
 mod progress;
 mod rules;
 mod secret;
@@ -103,6 +104,14 @@ fn print(text: &str) -> anyhow::Result<u8> {
 /// Prints a line to standard error, escaped: it may quote untrusted text such as a file name.
 fn print_error(line: impl Display) {
     let _ = writeln!(io::stderr(), "{}", visible::line(&line.to_string()));
+}
+
+/// Asks a question on the terminal; only a yes counts.
+fn confirm(question: &str) -> io::Result<bool> {
+    eprint!("{} [y/N] ", visible::line(question));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

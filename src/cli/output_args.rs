@@ -1,19 +1,16 @@
-//! OutputFormat format and exit code of verdicts, shared by `check` and `audit`.
-
-use std::path::Path;
+//! Format and exit code of verdicts, shared by `check` and `audit`.
 
 use clap::{Args, ValueEnum};
 
 use super::color::ColorArgs;
-use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_UNUSABLE, print_error};
+use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_UNUSABLE};
 use crate::json::LineIndex;
 use crate::manifests::Manifest;
 use crate::output::{Format, Github, Html, Human, Json, JudgedDocument, Junit, Sarif, Summary, locate};
-use crate::policy::{Policy, Verdict};
+use crate::policy::Verdict;
 use crate::resources::Meta;
-use crate::server::reload::PolicyFile;
 
-/// OutputFormat arguments.
+/// Output arguments.
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
     /// The output format
@@ -84,16 +81,6 @@ impl OutputArgs {
             OutputFormat::Html => Box::new(Html::new(title)),
         }
     }
-}
-
-/// The policy in a file; without one, the default policy.
-pub(super) fn read_policy(path: Option<&Path>) -> anyhow::Result<Policy> {
-    let Some(path) = path else { return Ok(Policy::default()) };
-    let (_, policy) = PolicyFile::open(path.to_owned())?;
-    for warning in policy.warnings() {
-        print_error(format_args!("nadmit: {}: {warning}", path.display()));
-    }
-    Ok(policy)
 }
 
 /// A judged document with located findings.

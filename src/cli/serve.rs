@@ -14,11 +14,11 @@ use tokio::sync::watch;
 
 use super::EXIT_CLEAN;
 use super::in_cluster::{InCluster, cached_cluster};
+use super::policy_args::PolicyArgs;
 use crate::cluster::cache::facts::{FactSource, NoCluster};
 use crate::cluster::identity::certificates::CertificateKeeper;
 use crate::cluster::identity::token::TokenKeeper;
-use crate::policy::Policy;
-use crate::server::reload::{PolicyFile, WatchedFiles};
+use crate::server::reload::WatchedFiles;
 use crate::server::{Limits, Server, ServerParts, Shutdown};
 use crate::supervise::{Pauses, Supervisor};
 use crate::telemetry::{Filter, LogFormat, Logs, Metrics};
@@ -36,6 +36,7 @@ const WORKER_THREADS: usize = 4;
 /// SIGTERM shuts it down after --shutdown-grace, finishing requests in progress; SIGHUP reloads its files at once, which it
 /// otherwise checks every second.
 #[derive(Debug, Args)]
+#[command(mut_arg("policy", |policy| policy.help("The policy file; reloaded on change")))]
 pub(super) struct Serve {
     /// The address for reviews
     #[arg(long, env = "NADMIT_LISTEN", default_value = "127.0.0.1:8443", value_name = "ADDRESS")]
@@ -59,9 +60,8 @@ pub(super) struct Serve {
     /// The name that client certificates must have
     #[arg(long, env = "NADMIT_CLIENT_NAME", value_name = "NAME", requires = "client_ca")]
     client_name: Option<String>,
-    /// The policy file; reloaded on change
-    #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    policy: PolicyArgs,
     #[command(flatten)]
     in_cluster: InCluster,
     /// Also accept the API server's audit events at POST /audit-events, from its audit webhook backend (docs/audit-log.md)
@@ -95,10 +95,7 @@ impl Serve {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
-        let (policy_file, policy) = match self.policy.clone().map(PolicyFile::open).transpose()? {
-            Some((file, policy)) => (Some(file), policy),
-            None => (None, Policy::default()),
-        };
+        let (policy_file, policy) = self.policy.open()?;
         let format =
             self.log_format.unwrap_or(if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json });
         let logs = Logs::start(format, self.log_level.clone())?;

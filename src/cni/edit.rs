@@ -4,6 +4,7 @@
 //! copies the separators of its neighbours.
 
 use super::CniObject;
+use crate::json::write::quoted;
 use crate::json::{Document, Member, Span, Value};
 
 /// One replacement of a range of the text.
@@ -24,14 +25,14 @@ pub fn set_string(
     value: &str,
     anchor: &Member<'_>,
 ) -> Option<Edit> {
-    let literal = quote(value);
+    let literal = quoted(value);
     if let Some(member) = object.get(key) {
         let same = member.value.as_str() == Some(value);
         return (!same).then_some(Edit { span: member.value.span, text: literal });
     }
     let separator = separator_beside(document.text, object, anchor);
     let colon = between(document.text, anchor.key_span.end, anchor.value.span.start);
-    let text = [",", separator, &quote(key), colon, &literal].concat();
+    let text = [",", separator, &quoted(key), colon, &literal].concat();
     let end = anchor.value.span.end;
     Some(Edit { span: Span { start: end, end }, text })
 }
@@ -71,11 +72,6 @@ fn separator_beside<'t>(text: &'t str, object: CniObject<'_>, anchor: &Member<'_
 
 fn between(text: &str, start: u32, end: u32) -> &str {
     text.get(start as usize..end as usize).unwrap_or_default()
-}
-
-/// A string as a JSON literal.
-fn quote(value: &str) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }
 
 #[cfg(test)]

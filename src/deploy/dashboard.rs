@@ -1,4 +1,6 @@
 //! The Grafana dashboard: decisions, latency, and health of nadmit.
+//!
+//! Built here and not drawn in Grafana, so that a test can compare its curves with the metrics there are; no crate builds dashboards.
 
 use serde_json::{Value, json};
 

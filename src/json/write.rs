@@ -1,6 +1,10 @@
-//! Strings as JSON writes them.
+//! Writing JSON.
+//!
+//! Strings are escaped here and not by serde_json where they go into a text that is put together piece by piece, without a copy.
 
 use std::fmt::{self, Write};
+
+use serde::Serialize;
 
 use super::swar::plain_in_string;
 
@@ -16,6 +20,8 @@ pub(crate) fn escape_into(out: &mut impl Write, text: &str) -> fmt::Result {
             Some('"') => out.write_str("\\\"")?,
             Some('\\') => out.write_str("\\\\")?,
             Some('\n') => out.write_str("\\n")?,
+            Some('\r') => out.write_str("\\r")?,
+            Some('\t') => out.write_str("\\t")?,
             Some(other) => write!(out, "\\u{:04x}", other as u32)?,
         }
         rest = characters.as_str();
@@ -28,6 +34,18 @@ pub(crate) fn push_quoted(out: &mut String, text: &str) {
     // Writing into a string does not fail.
     let _ = escape_into(out, text);
     out.push('"');
+}
+
+/// A text as a JSON string, quotes included.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    push_quoted(&mut out, text);
+    out
+}
+
+/// A value as JSON on one line. Nothing that is written has keys that are no strings, which is all that could fail.
+pub(crate) fn to_json(value: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
 fn plain_run(bytes: &[u8]) -> usize {

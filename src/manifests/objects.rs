@@ -1,7 +1,7 @@
 //! The objects in a text: its documents, and the items of lists.
 
 use crate::json::LineIndex;
-use crate::yaml::{Documents, Value, YamlNode};
+use crate::yaml::{Documents, YamlNode, YamlValue};
 
 /// A document of a file.
 #[derive(Debug)]
@@ -50,8 +50,8 @@ pub fn documents(lines: &LineIndex<'_>, visit: &mut dyn FnMut(ManifestDocument))
 fn object(lines: &LineIndex<'_>, line: usize, number: usize, node: YamlNode, visit: &mut dyn FnMut(ManifestDocument)) {
     let unreadable = |problem: String| ManifestDocument::Unreadable { line, problem };
     match &node.value {
-        Value::Null => return,
-        Value::Map(_) => {}
+        YamlValue::Null => return,
+        YamlValue::Map(_) => {}
         _ => return visit(unreadable(format!("document {number}: not a Kubernetes object: expected a mapping"))),
     }
     let Some(kind) = node.get("kind").and_then(YamlNode::as_str) else {
@@ -63,9 +63,9 @@ fn object(lines: &LineIndex<'_>, line: usize, number: usize, node: YamlNode, vis
     // The items of a list of one kind need not repeat it.
     let kind = kind.strip_suffix("List").filter(|kind| !kind.is_empty()).map(ToOwned::to_owned);
     let version = node.get("apiVersion").and_then(YamlNode::as_str).map(ToOwned::to_owned);
-    let Value::Map(entries) = node.value else { return };
+    let YamlValue::Map(entries) = node.value else { return };
     for items in entries.into_iter().filter(|entry| entry.key == "items").map(|entry| entry.node.value) {
-        let Value::List(items) = items else { continue };
+        let YamlValue::List(items) = items else { continue };
         for mut item in items {
             if let Some(kind) = &kind {
                 item.set_default("kind", kind);

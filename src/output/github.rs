@@ -1,6 +1,6 @@
 //! Workflow commands, which GitHub shows as annotations beside the lines they are about.
 
-use super::text::{full_name, path, whole};
+use super::text::{full_name, level, path, whole};
 use super::{Format, JudgedDocument, LocatedFinding, Summary};
 use crate::policy::Action;
 use crate::visible;
@@ -22,11 +22,11 @@ impl Format for Github {
 }
 
 fn command(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> Option<String> {
-    let level = match placed.finding.action {
-        Action::Deny => "error",
-        Action::Patch | Action::Warn => "warning",
-        Action::Audit | Action::Off => return None,
-    };
+    let action = placed.finding.action;
+    if action < Action::Warn {
+        return None;
+    }
+    let level = level(action);
     let mut properties = String::new();
     // Without a file there is no line to annotate.
     if let Some(path) = path(judged.source) {

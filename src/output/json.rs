@@ -4,6 +4,7 @@ use json_patch::Patch;
 use serde::Serialize;
 
 use super::{Format, JudgedDocument, LocatedFinding, Summary};
+use crate::json::write::to_json;
 use crate::policy::ExcuseReason;
 
 /// The JSON report. Its content and order are a contract: keys are added, never renamed, moved or removed while `version` stays
@@ -30,11 +31,6 @@ impl Format for Json {
         let totals = to_json(&Totals { documents, deny, patch, warn });
         format!("\n],\"summary\":{totals}}}\n")
     }
-}
-
-/// A value as JSON on one line. Nothing that is reported has keys that are no strings, which is all that could fail.
-pub(crate) fn to_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
 #[derive(Serialize)]

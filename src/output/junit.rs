@@ -1,4 +1,6 @@
 //! JUnit XML: every document is a test case, which fails if the document would be denied.
+//!
+//! By hand: no crate in the tree writes XML, and quick-junit holds the whole report in memory before it writes.
 
 use super::text::{full_name, path, problem, whole};
 use super::{Format, JudgedDocument, LocatedFinding, Summary};

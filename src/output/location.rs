@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::LocatedFinding;
 use crate::json::LineIndex;
 use crate::policy::Finding;
-use crate::yaml::{Value, YamlNode};
+use crate::yaml::{YamlNode, YamlValue};
 
 /// Finds a finding's place in the text that an object was read from.
 pub fn locate<'f>(finding: &'f Finding, object: &YamlNode, lines: &LineIndex<'_>) -> LocatedFinding<'f> {
@@ -26,7 +26,7 @@ fn span(finding: &Finding, object: &YamlNode, text: &str) -> Range<usize> {
 }
 
 fn is_long(node: &YamlNode, text: &str) -> bool {
-    let is_structure = matches!(node.value, Value::Map(_) | Value::List(_) | Value::Null);
+    let is_structure = matches!(node.value, YamlValue::Map(_) | YamlValue::List(_) | YamlValue::Null);
     is_structure || text.get(node.span.clone()).is_some_and(|slice| slice.trim_end().contains('\n'))
 }
 

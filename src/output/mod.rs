@@ -14,6 +14,7 @@ mod location;
 pub mod reference;
 pub mod report;
 mod sarif;
+mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 mod text;
@@ -25,11 +26,12 @@ pub use html::Html;
 pub(crate) use html::{Block, Cell, HtmlPage, HtmlRow, HtmlTable};
 pub use human::Human;
 pub use json::Json;
-pub(crate) use json::to_json;
 pub use junit::Junit;
 pub use location::locate;
 pub use sarif::Sarif;
-pub(crate) use sarif::{SCHEMA as SARIF_SCHEMA, hash as fingerprint, uri};
+pub(crate) use sarif::{SarifRun, hash as fingerprint, uri};
+pub(crate) use table::aligned;
+pub(crate) use text::severity;
 
 use crate::policy::{Action, Finding, Verdict};
 

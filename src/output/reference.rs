@@ -1,6 +1,7 @@
 //! The rule reference: the table and explanations for a terminal, and the page `docs/rules.md`. All are generated from the rules,
 //! with the examples that the tests run.
 
+use super::table::aligned;
 use crate::policy::rules::RULES;
 use crate::policy::{Action, Rule};
 
@@ -10,14 +11,15 @@ const WIDTH: usize = 100;
 /// All rules, one below the other: id, default action, what it finds.
 pub fn table() -> String {
     let id_width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or_default();
-    let mut table = format!("{:id_width$} {:7} REPORTS\n", "RULE", "DEFAULT");
-    let indent = id_width + 11;
+    let width = WIDTH.saturating_sub(id_width + "  DEFAULT  ".len()).max(40);
+    let mut rows = Vec::new();
     for rule in RULES {
-        let finds = wrap(rule.finds, WIDTH.saturating_sub(indent).max(40));
-        let finds = finds.join(&format!("\n{:indent$}", ""));
-        table += &format!("{:id_width$}  {:7}  {finds}\n", rule.id, rule.default.name());
+        let mut first = [rule.id, rule.default.name()];
+        for line in wrap(rule.finds, width) {
+            rows.push(std::mem::take(&mut first).into_iter().map(str::to_owned).chain([line]).collect());
+        }
     }
-    table
+    aligned(&["RULE", "DEFAULT", "REPORTS"], &rows)
 }
 
 /// One rule: its action, what it reports and why, and two example manifests.

@@ -1,31 +1,80 @@
 //! SARIF 2.1.0, which code-scanning services read: the rules first, then one result per line.
 
+use std::hash::Hasher;
+
+use fnv::FnvHasher;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::json::to_json;
-use super::text::{full_name, path, whole};
+use super::text::{full_name, level, path, whole};
 use super::{Format, JudgedDocument, LocatedFinding, Summary, reference};
+use crate::json::write::to_json;
 use crate::policy::rules::RULES;
-use crate::policy::{Action, ExcuseReason, Rule};
+use crate::policy::{ExcuseReason, Finding, Rule};
 
 /// The SARIF log: one run of one tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Sarif;
 
 /// Where the shape of such a log is described.
-pub(crate) const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-impl Format for Sarif {
-    fn begin(&self) -> String {
+/// The run of nadmit in a log, with these rules.
+pub(crate) struct SarifRun(pub(crate) &'static [&'static Rule]);
+
+impl SarifRun {
+    /// What stands before the results, which are separated by commas.
+    pub(crate) fn begin(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
-        let rules: Vec<Value> = RULES.iter().map(|rule| metadata(rule)).collect();
+        let rules: Vec<Value> = self.0.iter().map(|rule| metadata(rule)).collect();
         let tool =
             json!({"driver": {"name": "nadmit", "version": version, "semanticVersion": version, "rules": rules}});
         format!(
             "{{\"$schema\":\"{SCHEMA}\",\"version\":\"2.1.0\",\"runs\":[{{\"tool\":{tool},\
              \"columnKind\":\"unicodeCodePoints\",\"results\":["
         )
+    }
+
+    /// What stands behind the results.
+    pub(crate) fn end(&self, is_success: bool) -> String {
+        let invocation = json!({"executionSuccessful": is_success});
+        format!("\n],\"invocations\":[{invocation}]}}]}}\n")
+    }
+
+    /// A finding as a result.
+    pub(crate) fn result<'f>(&self, finding: &'f Finding, location: Value, fingerprint: &str) -> SarifResult<'f> {
+        let suppression = match &finding.because {
+            Some(ExcuseReason::Exception(reason)) => Some(json!({"kind": "external", "justification": reason})),
+            _ => None,
+        };
+        SarifResult {
+            rule_id: finding.rule.id,
+            rule_index: self.0.iter().position(|rule| *rule == finding.rule),
+            level: level(finding.action),
+            message: json!({"text": whole(finding)}),
+            locations: [location],
+            partial_fingerprints: json!({"finding/v1": fingerprint}),
+            suppressions: suppression.into_iter().collect(),
+            properties: Properties {
+                action: finding.action.name(),
+                pointer: &finding.pointer,
+                config_pointer: finding.config.as_ref().map(|place| place.pointer.as_str()),
+                note: &finding.note,
+                help: &finding.help,
+                would: finding.would.map(|action| action.name()),
+                because: finding.because.as_ref().map(ExcuseReason::name),
+            },
+        }
+    }
+}
+
+/// The run that judges objects.
+const RUN: SarifRun = SarifRun(RULES);
+
+impl Format for Sarif {
+    fn begin(&self) -> String {
+        RUN.begin()
     }
 
     fn document(&self, judged: &JudgedDocument<'_>) -> String {
@@ -35,7 +84,8 @@ impl Format for Sarif {
                 results.push_str(self.between());
             }
             results.push('\n');
-            results += &to_json(&SarifResult::of(judged, index, placed));
+            let fingerprint = fingerprint(judged, index, placed);
+            results += &to_json(&RUN.result(placed.finding, location(judged, placed), &fingerprint));
         }
         results
     }
@@ -45,8 +95,7 @@ impl Format for Sarif {
     }
 
     fn end(&self, summary: &Summary) -> String {
-        let invocation = json!({"executionSuccessful": summary.unreadable == 0});
-        format!("\n],\"invocations\":[{invocation}]}}]}}\n")
+        RUN.end(summary.unreadable == 0)
     }
 }
 
@@ -72,18 +121,10 @@ fn help_uri(repository: &str, rule: &Rule) -> Option<String> {
     (!repository.is_empty()).then(|| format!("{repository}/blob/v{version}/docs/rules.md#{anchor}"))
 }
 
-fn level(action: Action) -> &'static str {
-    match action {
-        Action::Deny => "error",
-        Action::Patch | Action::Warn => "warning",
-        Action::Audit => "note",
-        Action::Off => "none",
-    }
-}
-
+/// One result.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SarifResult<'a> {
+pub(crate) struct SarifResult<'a> {
     rule_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule_index: Option<usize>,
@@ -110,34 +151,6 @@ struct Properties<'a> {
     would: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     because: Option<&'static str>,
-}
-
-impl<'a> SarifResult<'a> {
-    fn of(judged: &JudgedDocument<'_>, index: usize, placed: &'a LocatedFinding<'a>) -> Self {
-        let finding = placed.finding;
-        let suppression = match &finding.because {
-            Some(ExcuseReason::Exception(reason)) => Some(json!({"kind": "external", "justification": reason})),
-            _ => None,
-        };
-        Self {
-            rule_id: finding.rule.id,
-            rule_index: RULES.iter().position(|rule| *rule == finding.rule),
-            level: level(finding.action),
-            message: json!({"text": whole(finding)}),
-            locations: [location(judged, placed)],
-            partial_fingerprints: json!({"finding/v1": fingerprint(judged, index, placed)}),
-            suppressions: suppression.into_iter().collect(),
-            properties: Properties {
-                action: finding.action.name(),
-                pointer: &finding.pointer,
-                config_pointer: finding.config.as_ref().map(|place| place.pointer.as_str()),
-                note: &finding.note,
-                help: &finding.help,
-                would: finding.would.map(|action| action.name()),
-                because: finding.because.as_ref().map(ExcuseReason::name),
-            },
-        }
-    }
 }
 
 fn location(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> Value {
@@ -180,33 +193,29 @@ fn fingerprint(judged: &JudgedDocument<'_>, index: usize, placed: &LocatedFindin
 
 /// The texts that a finding is known again by, as one short one.
 pub(crate) fn hash<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
-    // FNV-1a: small and stable across releases, which the standard library's hash does not promise.
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut hasher = FnvHasher::default();
     for part in parts {
-        for byte in part.bytes().chain([0]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        }
+        hasher.write(part.as_bytes());
+        hasher.write_u8(0);
     }
-    format!("{hash:016x}")
+    format!("{:016x}", hasher.finish())
 }
+
+/// What a path in a URI has as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// A path as a URI: relative to where nadmit ran, unless it was given from the root.
 pub(crate) fn uri(source: &str) -> String {
     let Some(path) = path(source) else { return "stdin".to_owned() };
-    let mut uri = if path.starts_with('/') { "file://".to_owned() } else { String::new() };
-    for byte in path.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => uri.push(char::from(byte)),
-            _ => uri += &format!("%{byte:02X}"),
-        }
-    }
-    uri
+    let scheme = if path.starts_with('/') { "file://" } else { "" };
+    format!("{scheme}{}", utf8_percent_encode(&path, PLAIN))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{self, TestDocument};
     use super::*;
+    use crate::policy::Action;
 
     fn log(cases: &[&TestDocument]) -> Value {
         serde_json::from_str(&testing::report(&Sarif, cases)).unwrap()

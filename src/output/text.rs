@@ -4,12 +4,32 @@ use std::borrow::Cow;
 use std::path::MAIN_SEPARATOR;
 
 use super::JudgedDocument;
-use crate::policy::Finding;
+use crate::policy::{Action, Finding};
 
 /// The object's name with its namespace in front, where it has one.
 pub(super) fn full_name(judged: &JudgedDocument<'_>) -> String {
     let name = if judged.name.is_empty() { "(unnamed)" } else { judged.name };
     if judged.namespace.is_empty() { name.to_owned() } else { format!("{}/{name}", judged.namespace) }
+}
+
+/// The severity of a diagnostic.
+pub(crate) fn severity(action: Action) -> &'static str {
+    match action {
+        Action::Deny => "error",
+        Action::Patch => "patch",
+        Action::Warn => "warning",
+        Action::Audit | Action::Off => "note",
+    }
+}
+
+/// The level in SARIF, and of workflow commands.
+pub(super) fn level(action: Action) -> &'static str {
+    match action {
+        Action::Deny => "error",
+        Action::Patch | Action::Warn => "warning",
+        Action::Audit => "note",
+        Action::Off => "none",
+    }
 }
 
 /// The headline; in audit mode prefixed with the action that would have been taken.

@@ -233,7 +233,7 @@ impl Policy {
         if let Some(second) = documents.next() {
             return Err(PolicyError::Documents(second.line));
         }
-        if matches!(node.value, crate::yaml::Value::Null) {
+        if matches!(node.value, crate::yaml::YamlValue::Null) {
             return Ok(Self::default());
         }
         let json = node.to_json();

@@ -116,6 +116,11 @@ impl Finding {
         }
     }
 
+    /// A finding about no place in an object; the rule says how to fix it.
+    pub(crate) fn plain(rule: &'static Rule, action: Action, message: String, note: String) -> Self {
+        Self { action, ..Self::new(rule, String::new(), None, FindingText::new(message, note, rule.why)) }
+    }
+
     /// Limits this finding to a warning.
     pub(crate) fn at_most_warn(&mut self) -> &mut Self {
         self.ceiling = Action::Warn;

@@ -1,6 +1,7 @@
 //! The texts of a finding: a headline, a note and a help, in words or as one sentence.
 
 use super::Finding;
+use crate::visible::truncated;
 
 /// The maximum length of a headline, a note and a help; a quoted value may be of any length.
 const MAX_HEADLINE_CHARS: usize = 160;
@@ -62,18 +63,6 @@ fn with_short_words(text: String) -> String {
         start.chain(['…']).chain(word.chars().skip(length - WORD_END_CHARS)).collect()
     };
     text.split(' ').map(shortened).collect::<Vec<_>>().join(" ")
-}
-
-/// A text for people, truncated if it is long.
-pub(crate) fn truncated(text: impl Into<String>, most: usize) -> String {
-    let mut text = text.into();
-    if text.len() > most
-        && let Some((cut, _)) = text.char_indices().nth(most)
-    {
-        text.truncate(cut);
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]

@@ -28,7 +28,6 @@ pub use file::{
     WriteTarget, is_default_operator_namespace,
 };
 pub use finding::{ConfigPlace, ExcuseReason, Finding};
-pub(crate) use finding_text::truncated;
 pub use judge::{Subject, Verdict, judge};
 pub use names::{NameVisibility, Reference};
 pub(crate) use operators::{DEFAULT_OPERATOR_NAME, account_of};

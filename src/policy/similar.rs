@@ -1,12 +1,14 @@
 //! Suggestions ("did you mean …"): the closest of some known words.
 
+use strsim::osa_distance;
+
 /// The known word that `word` is likely a misspelling of: at most two edits, fewer in short words, ignoring case and separators.
 pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     // Long words are not misspellings.
     if word.len() > 64 {
         return None;
     }
-    let (letters, shape) = (plain(word).collect::<Vec<char>>(), Shape::of(word));
+    let (letters, shape) = (plain(word).collect::<String>(), Shape::of(word));
     let mut best: Option<(usize, &str)> = None;
     for candidate in known {
         let other = Shape::of(candidate);
@@ -18,7 +20,8 @@ pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
         if !shape.could_be(other, allowed) {
             continue;
         }
-        let distance = distance(&letters, &plain(candidate).collect::<Vec<char>>());
+        // Two neighbours swapped are one edit.
+        let distance = osa_distance(&letters, &plain(candidate).collect::<String>());
         if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
         }
@@ -50,26 +53,6 @@ impl Shape {
 
 fn plain(word: &str) -> impl Iterator<Item = char> {
     word.chars().filter(|character| !matches!(character, '_' | '-' | '.' | ' ')).map(|c| c.to_ascii_lowercase())
-}
-
-/// Edits between two words; two neighbours swapped are one edit.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let at = |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX / 2);
-            let mut cost = (at(&last, j) + usize::from(x != y)).min(at(&last, j + 1) + 1).min(at(&row, j) + 1);
-            let swapped = j > 0 && i > 0 && b.get(j - 1) == Some(x) && a.get(i - 1) == Some(y);
-            if swapped {
-                cost = cost.min(at(&before_last, j - 1) + 1);
-            }
-            row.push(cost);
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ pub const LONGEST_NAME: usize = 512;
 
 /// As much of a text as is remembered of it as a name.
 pub fn name_of(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(LONGEST_NAME)).unwrap_or_default()
+    crate::visible::at_most(text, LONGEST_NAME)
 }
 
 impl NetworkId {

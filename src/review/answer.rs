@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::messages::{cause, denial, field, warnings};
 use super::{Endpoint, Review, SkipReason};
-use crate::json::write::push_quoted;
+use crate::json::write::{push_quoted, to_json};
 use crate::policy::{
     Action, Class, ExcuseReason, Finding, Mode, StatusVerdict, StatusWriter, Verdict, is_fixed_by_retry,
 };
@@ -178,9 +178,7 @@ pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Adm
 
 /// Serializes rare members with serde.
 fn push_member(body: &mut String, key: &str, value: &impl Serialize) {
-    // Strings and numbers only: nothing in it can fail to be written.
-    let value = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
-    body.extend([",\"", key, "\":", &value]);
+    body.extend([",\"", key, "\":", &to_json(value)]);
 }
 
 #[derive(Serialize)]

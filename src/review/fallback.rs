@@ -5,31 +5,11 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Decision, Endpoint, Operation, Review, ReviewVersion};
+use super::{AdmissionRequest, Decision, Endpoint, Operation, Review, ReviewVersion};
 use crate::policy::Mode;
 
 /// The pseudo rule id in annotations, reports and messages if judging failed.
 pub const INTERNAL: &str = "nadmit/internal";
-
-/// The parts of a review needed for a response.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Envelope<'a> {
-    version: Option<ReviewVersion>,
-    /// Names this call; the answer repeats it.
-    pub uid: Cow<'a, str>,
-    /// The object's kind.
-    pub kind: Cow<'a, str>,
-    /// The object's namespace.
-    pub namespace: Cow<'a, str>,
-    /// The object's name.
-    pub name: Cow<'a, str>,
-    /// The name the API server knows the writer by.
-    pub user: Cow<'a, str>,
-    /// What is done to the object.
-    pub operation: Option<Operation>,
-    /// Whether nothing will be stored, whatever the answer.
-    pub is_dry_run: bool,
-}
 
 /// Why a write that could not be judged is allowed nevertheless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,48 +79,39 @@ struct RawUser {
     username: String,
 }
 
-impl<'a> Envelope<'a> {
-    /// Of a review that could be read.
-    pub fn of(review: Review<'a>) -> Self {
-        let request = review.request;
-        Self {
-            version: Some(review.version),
-            uid: request.uid,
-            kind: request.kind,
-            namespace: request.namespace,
-            name: request.name,
-            user: request.user,
-            operation: Some(request.operation),
-            is_dry_run: request.is_dry_run,
-        }
-    }
-
-    /// From a body that our own parser panicked on; `None` if serde finds no review in it either.
-    pub fn read(body: &'a [u8]) -> Option<Self> {
+impl<'a> Review<'a> {
+    /// From a body that our own parser panicked on, without its objects; `None` if serde finds no review in it either.
+    pub fn read_fallback(body: &'a [u8]) -> Option<Self> {
         let RawReview { api_version, request } = serde_json::from_slice(body).ok()?;
         let version = [ReviewVersion::V1, ReviewVersion::V1Beta1]
             .into_iter()
             .find(|version| version.api_version() == api_version)?;
-        Some(Self {
-            version: Some(version),
+        let request = AdmissionRequest {
             uid: request.uid,
             kind: request.kind.kind.into(),
             namespace: request.namespace,
             name: request.name,
             user: request.user_info.username.into(),
-            operation: Operation::parse(&request.operation),
+            operation: Operation::parse(&request.operation).unwrap_or_default(),
             is_dry_run: request.dry_run.unwrap_or_default(),
-        })
+            ..AdmissionRequest::default()
+        };
+        Some(Self { version, request })
     }
 
-    /// The response: a denial, unless there is a reason to allow.
-    pub fn answer(&self, endpoint: Endpoint, mode: Mode, allow_reason: Option<AllowReason>) -> (Vec<u8>, Decision) {
+    /// The response without a verdict: a denial, unless there is a reason to allow.
+    pub fn answer_unjudged(
+        &self,
+        endpoint: Endpoint,
+        mode: Mode,
+        allow_reason: Option<AllowReason>,
+    ) -> (Vec<u8>, Decision) {
         let decision = if allow_reason.is_some() { Decision::Allow } else { Decision::Deny };
         let would =
             if allow_reason == Some(AllowReason::AuditMode) { format!("{INTERNAL}=deny") } else { String::new() };
         let action = if allow_reason.is_some() { "warn" } else { "deny" };
         let mut response = json!({
-            "uid": self.uid,
+            "uid": self.request.uid,
             "allowed": allow_reason.is_some(),
             "auditAnnotations": {
                 "mode": mode.name(),
@@ -156,24 +127,24 @@ impl<'a> Envelope<'a> {
             }
             None => (
                 "status",
-                json!({ "status": "Failure", "code": 500, "reason": "InternalError", "message": self.denial(endpoint) }),
+                json!({ "status": "Failure", "code": 500, "reason": "InternalError", "message": self.unjudged_denial(endpoint) }),
             ),
         };
         if let Some(response) = response.as_object_mut() {
             response.insert(key.to_owned(), value);
         }
-        let version = self.version.unwrap_or(ReviewVersion::V1).api_version();
+        let version = self.version.api_version();
         let review = json!({ "apiVersion": version, "kind": "AdmissionReview", "response": response });
         (review.to_string().into_bytes(), decision)
     }
 
-    fn denial(&self, endpoint: Endpoint) -> String {
+    fn unjudged_denial(&self, endpoint: Endpoint) -> String {
         let what = if endpoint == Endpoint::Status { "this status write" } else { "this object" };
         format!(
             "{INTERNAL}: nadmit failed while judging {what}, and denies it so that nothing is stored unjudged. \
              note: this is a bug in nadmit; see its log for uid {}. \
              help: report it; until it is fixed, the policy can exempt the user or the namespace",
-            self.uid
+            self.request.uid
         )
     }
 }
@@ -189,19 +160,25 @@ mod tests {
 
     #[test]
     fn fallback_parser_agrees_with_the_main_parser() {
-        let ours = Envelope::of(Review::read(BODY.as_bytes()).unwrap());
-        assert_eq!(Envelope::read(BODY.as_bytes()).unwrap(), ours);
-        assert_eq!((ours.uid.as_ref(), ours.user.as_ref(), ours.is_dry_run), ("a\"b", "jane", true));
+        let compared = |review: &Review<'_>| {
+            let AdmissionRequest { uid, kind, namespace, name, user, operation, is_dry_run, .. } = &review.request;
+            let texts = [uid, kind, namespace, name, user].map(|text| text.clone().into_owned());
+            (review.version, texts, *operation, *is_dry_run)
+        };
+        let ours = compared(&Review::read(BODY.as_bytes()).unwrap());
+        assert_eq!(compared(&Review::read_fallback(BODY.as_bytes()).unwrap()), ours);
+        assert_eq!(ours.1, ["a\"b", "K", "n", "x", "jane"]);
+        assert_eq!((ours.2, ours.3), (Operation::Update, true));
         for body in ["", "{}", "[]", r#"{"apiVersion":"v1","request":{"uid":"x"}}"#] {
-            assert_eq!(Envelope::read(body.as_bytes()), None, "{body}");
+            assert!(Review::read_fallback(body.as_bytes()).is_none(), "{body}");
         }
     }
 
     #[test]
     fn denies_unless_an_allow_reason_applies() {
-        let envelope = Envelope::read(BODY.as_bytes()).unwrap();
+        let review = Review::read_fallback(BODY.as_bytes()).unwrap();
         let answer = |allow_reason| {
-            let (body, decision) = envelope.answer(Endpoint::Validate, Mode::Enforce, allow_reason);
+            let (body, decision) = review.answer_unjudged(Endpoint::Validate, Mode::Enforce, allow_reason);
             let body: Value = serde_json::from_slice(&body).unwrap();
             assert_eq!((&body["response"]["uid"], &body["kind"]), (&json!("a\"b"), &json!("AdmissionReview")));
             (body["response"].clone(), decision)

@@ -15,12 +15,9 @@ use tracing::{debug, error, warn};
 use super::reviews::{Deadline, ReviewFailure, error_response};
 use super::routes::Peer;
 use super::{Limits, ServerState, body};
-use crate::audit_log::LogScope;
 use crate::audit_log::running::{Batch, EventCounter};
+use crate::audit_log::{DEFAULT_LOOP_RATE, LogScope};
 use crate::telemetry::metrics::EventMetrics;
-
-/// Writes per minute from which an object counts as in a loop, as in `nadmit audit-log`.
-const LOOP_RATE: u32 = 10;
 
 /// The received events.
 #[derive(Debug)]
@@ -39,7 +36,7 @@ struct EventCounts {
 
 impl AuditEvents {
     pub(super) fn new(limits: &Limits) -> Self {
-        let running = EventCounter::new(LogScope::default(), LOOP_RATE);
+        let running = EventCounter::new(LogScope::default(), DEFAULT_LOOP_RATE);
         Self {
             counted: Mutex::new(EventCounts { running, began: Instant::now() }),
             slots: Arc::new(Semaphore::new(limits.audit_batches)),

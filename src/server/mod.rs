@@ -37,13 +37,13 @@ pub use readiness::Readiness;
 use reload::{CertificateUpdater, WatchedFiles};
 
 use crate::cluster::cache::facts::FactSource;
+use crate::denials::RecentDenials;
 use crate::policy::Policy;
 use crate::supervise::Supervisor;
-use crate::telemetry::denials::RecentDenials;
 use crate::telemetry::metrics::{AuditMetrics, Completions, Registered};
 use crate::telemetry::{Logs, Metrics};
-use crate::tls::Tls;
 use crate::tls::token::AcceptedTokens;
+use crate::tls::{POLL_INTERVAL, Tls};
 
 /// The state shared by all requests.
 pub struct ServerState {
@@ -292,7 +292,7 @@ async fn watch(
     reload: Arc<Notify>,
     stop: CancellationToken,
 ) {
-    let mut ticks = interval(reload::INTERVAL);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

@@ -4,11 +4,10 @@
 use tracing::error;
 
 use super::ServerState;
-use super::reviews::{ReviewFailure, answered, short};
+use super::reviews::{ReviewFailure, labels, record_denial, short};
 use crate::cluster::cache::facts::global_facts;
-use crate::output::report::denials::Denial;
 use crate::policy::{Mode, Policy};
-use crate::review::{AllowReason, Decision, Endpoint, Envelope, INTERNAL, Operation, Review};
+use crate::review::{AdmissionRequest, AllowReason, Decision, Endpoint, INTERNAL, Operation, Review};
 use crate::supervise::{Panicked, contained};
 
 /// Answers a review that panicked.
@@ -20,33 +19,25 @@ pub(super) fn answer(
 ) -> Result<Vec<u8>, ReviewFailure> {
     state.metrics.panicked(endpoint.name());
     // Our own parser may have panicked.
-    let own = contained(|| Review::read(body).ok().map(Envelope::of)).ok().flatten();
-    let envelope = own.or_else(|| Envelope::read(body));
+    let own = contained(|| Review::read(body).ok()).ok().flatten();
+    let review = own.or_else(|| Review::read_fallback(body));
     error!(
         endpoint = endpoint.name(),
         cause = short(&panicked.to_string()),
-        uid = envelope.as_ref().map(|envelope| short(&envelope.uid)),
-        namespace = envelope.as_ref().map(|envelope| short(&envelope.namespace)),
-        name = envelope.as_ref().map(|envelope| short(&envelope.name)),
+        uid = review.as_ref().map(|review| short(&review.request.uid)),
+        namespace = review.as_ref().map(|review| short(&review.request.namespace)),
+        name = review.as_ref().map(|review| short(&review.request.name)),
         "panic while judging"
     );
-    let envelope = envelope.ok_or(ReviewFailure::Panicked)?;
+    let review = review.ok_or(ReviewFailure::Panicked)?;
+    let request = &review.request;
     let policy = state.policy.load_full();
-    let mode = policy.mode_in(&envelope.namespace);
-    let allow_reason = allow_reason(state, &policy, endpoint, mode, &envelope);
-    let (body, decision) = envelope.answer(endpoint, mode, allow_reason);
-    state.metrics.answered(&answered(endpoint, &envelope, decision), 0.0);
-    if decision == Decision::Deny && !envelope.is_dry_run {
-        state.denials.add(Denial {
-            user: short(&envelope.user).to_owned(),
-            kind: short(&envelope.kind).to_owned(),
-            namespace: short(&envelope.namespace).to_owned(),
-            name: short(&envelope.name).to_owned(),
-            operation: envelope.operation.map_or("unknown", Operation::name),
-            rules: vec![INTERNAL],
-            count: 1,
-            last: jiff::Timestamp::now().as_second(),
-        });
+    let mode = policy.mode_in(&request.namespace);
+    let allow_reason = allow_reason(state, &policy, endpoint, mode, request);
+    let (body, decision) = review.answer_unjudged(endpoint, mode, allow_reason);
+    state.metrics.answered(&labels(endpoint, request, decision), 0.0);
+    if decision == Decision::Deny && !request.is_dry_run {
+        record_denial(state, request, vec![INTERNAL]);
     }
     Ok(body)
 }
@@ -58,15 +49,14 @@ fn allow_reason(
     policy: &Policy,
     endpoint: Endpoint,
     mode: Mode,
-    envelope: &Envelope<'_>,
+    request: &AdmissionRequest<'_>,
 ) -> Option<AllowReason> {
-    let is_operator =
-        || contained(|| policy.is_operator(&envelope.user, &global_facts(&*state.facts))).unwrap_or(false);
+    let is_operator = || contained(|| policy.is_operator(&request.user, &global_facts(&*state.facts))).unwrap_or(false);
     match endpoint {
         Endpoint::Mutate => Some(AllowReason::ValidatedLater),
-        _ if matches!(envelope.operation, Some(Operation::Delete | Operation::Connect)) => Some(AllowReason::Deleted),
+        _ if matches!(request.operation, Operation::Delete | Operation::Connect) => Some(AllowReason::Deleted),
         _ if mode == Mode::Audit => Some(AllowReason::AuditMode),
-        _ if policy.is_exempt(&envelope.user, &envelope.namespace) => Some(AllowReason::Exempt),
+        _ if policy.is_exempt(&request.user, &request.namespace) => Some(AllowReason::Exempt),
         _ if is_operator() => Some(AllowReason::Operator),
         _ => None,
     }

@@ -12,21 +12,22 @@ use super::routes::Peer;
 use super::{ServerState, body, panicked};
 use crate::audit_log::running::BatchError;
 use crate::cluster::cache::facts::{Unavailable, global_facts, judge_with_facts};
-use crate::output::report::denials::Denial;
+use crate::denials::Denial;
 use crate::policy::{Action, judge_status};
 use crate::review::{
-    self, AdmissionResponse, Decision, Endpoint, Envelope, Operation, Outcome, Review, ReviewError, SkipReason, answer,
+    AdmissionRequest, AdmissionResponse, Decision, Endpoint, Outcome, Review, ReviewError, SkipReason, answer,
 };
 use crate::supervise::contained_async;
 use crate::telemetry::gauges::GaugeGuard;
 use crate::telemetry::metrics::ReviewLabels;
+use crate::visible::at_most;
 
 /// The maximum length of client text in a log line or HTTP error: names are shorter, and an overlong log line is lost.
 const MAX_REPEATED: usize = 300;
 
 /// Truncated client text.
 pub(super) fn short(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MAX_REPEATED)).unwrap_or_default()
+    at_most(text, MAX_REPEATED)
 }
 
 /// The API server's default timeout.
@@ -214,19 +215,16 @@ fn record(
     took: Duration,
 ) {
     let request = &review.request;
-    let answered = ReviewLabels {
-        endpoint: endpoint.name(),
-        kind: kind(&request.kind),
-        operation: request.operation.name(),
-        decision: answer.decision.name(),
-        dry_run: if request.is_dry_run { "true" } else { "false" },
-    };
-    state.metrics.answered(&answered, took.as_secs_f64());
+    state.metrics.answered(&labels(endpoint, request, answer.decision), took.as_secs_f64());
     for finding in outcome.findings(endpoint) {
         state.metrics.found(finding.rule.id, finding.action.name());
     }
     if answer.decision == Decision::Deny && !request.is_dry_run {
-        record_denial(state, request, endpoint, outcome);
+        let denying = outcome.findings(endpoint).filter(|finding| finding.action == Action::Deny);
+        let mut rules: Vec<_> = denying.map(|finding| finding.rule.id).collect();
+        let mut seen = BTreeSet::new();
+        rules.retain(|rule| seen.insert(*rule));
+        record_denial(state, request, rules);
     }
     let status = outcome.status();
     if let Some((class, writer)) = status {
@@ -254,14 +252,14 @@ fn record(
     );
 }
 
-/// The labels of a review that nadmit failed on.
-pub(super) fn answered(endpoint: Endpoint, envelope: &Envelope<'_>, decision: Decision) -> ReviewLabels {
+/// The labels of a review.
+pub(super) fn labels(endpoint: Endpoint, request: &AdmissionRequest<'_>, decision: Decision) -> ReviewLabels {
     ReviewLabels {
         endpoint: endpoint.name(),
-        kind: kind(&envelope.kind),
-        operation: envelope.operation.map_or("unknown", Operation::name),
+        kind: kind(&request.kind),
+        operation: request.operation.name(),
         decision: decision.name(),
-        dry_run: if envelope.is_dry_run { "true" } else { "false" },
+        dry_run: if request.is_dry_run { "true" } else { "false" },
     }
 }
 
@@ -281,22 +279,8 @@ fn kind(kind: &str) -> &'static str {
 }
 
 /// Records a denial in memory; it is reported later, so that reviews do not wait or write.
-fn record_denial(state: &ServerState, request: &review::Request<'_>, endpoint: Endpoint, outcome: &Outcome) {
-    let refusing = outcome.findings(endpoint).filter(|finding| finding.action == Action::Deny);
-    let mut rules: Vec<_> = refusing.map(|finding| finding.rule.id).collect();
-    let mut seen = BTreeSet::new();
-    rules.retain(|rule| seen.insert(*rule));
-    let owned = |text: &str| short(text).to_owned();
-    state.denials.add(Denial {
-        user: owned(&request.user),
-        kind: owned(&request.kind),
-        namespace: owned(&request.namespace),
-        name: owned(&request.name),
-        operation: request.operation.name(),
-        rules,
-        count: 1,
-        last: jiff::Timestamp::now().as_second(),
-    });
+pub(super) fn record_denial(state: &ServerState, request: &AdmissionRequest<'_>, rules: Vec<&'static str>) {
+    state.denials.add(Denial::of(request, rules, jiff::Timestamp::now().as_second()));
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
 //! The log queue: log lines go into a buffer and are written by a separate thread, so that a blocked log never delays admission.
+//!
+//! tracing-appender is not in the tree, bounds its queue by lines instead of bytes, and does not write how many it dropped.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

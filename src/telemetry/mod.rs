@@ -1,7 +1,6 @@
 //! Log lines and metrics.
 
 mod audits;
-pub mod denials;
 pub mod gauges;
 mod json;
 mod lines;

@@ -5,8 +5,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Material, Served, TlsError};
+
+/// How often a file that may change is read.
+pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The files, and what was last seen in them.
 pub struct Files {

@@ -18,7 +18,7 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 
 pub use authority::Lifetimes;
 pub use development::Development;
-pub use files::Files;
+pub use files::{Files, POLL_INTERVAL};
 
 /// Why TLS could not be configured.
 #[derive(Debug, thiserror::Error)]

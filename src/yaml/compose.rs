@@ -14,7 +14,7 @@ use crate::json;
 
 use nodes::{from_json, key_text, merge, size};
 
-use super::{Error, MapEntry, Scalar, Style, Value, YamlNode, resolve};
+use super::{MapEntry, Scalar, Style, YamlError, YamlNode, YamlValue, resolve};
 
 /// The deepest nesting that is read; each level costs a stack frame.
 const MAX_DEPTH: usize = 128;
@@ -55,7 +55,7 @@ pub struct YamlDocument {
     /// The line it begins on, from 1.
     pub line: usize,
     /// Its content, or why there is none.
-    pub node: Result<YamlNode, Error>,
+    pub node: Result<YamlNode, YamlError>,
 }
 
 impl<'t> Documents<'t> {
@@ -171,7 +171,7 @@ impl<'t> Composer<'t> {
     }
 
     /// Checks that nothing follows the value of a document.
-    fn end(&mut self) -> Result<(), Error> {
+    fn end(&mut self) -> Result<(), YamlError> {
         let event = self.next()?;
         match event.data {
             // The parser notices what follows only when it is asked for more.
@@ -180,7 +180,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    fn next(&mut self) -> Result<Event, Error> {
+    fn next(&mut self) -> Result<Event, YamlError> {
         // The parser panics on a few texts (`[!a,]`). They are reported as errors here.
         let parser = AssertUnwindSafe(|| self.parser.parse());
         let Ok(event) = catch_unwind(parser) else {
@@ -196,12 +196,12 @@ impl<'t> Composer<'t> {
         })
     }
 
-    fn node(&mut self, depth: usize) -> Result<YamlNode, Error> {
+    fn node(&mut self, depth: usize) -> Result<YamlNode, YamlError> {
         let event = self.next()?;
         self.node_from(event, depth)
     }
 
-    fn node_from(&mut self, event: Event, depth: usize) -> Result<YamlNode, Error> {
+    fn node_from(&mut self, event: Event, depth: usize) -> Result<YamlNode, YamlError> {
         let Event { data, start_mark: start, end_mark: end, .. } = event;
         if depth > MAX_DEPTH {
             return Err(self.error_at(start, format!("nested deeper than {MAX_DEPTH} levels")));
@@ -227,7 +227,7 @@ impl<'t> Composer<'t> {
         Ok(node)
     }
 
-    fn alias(&mut self, name: &str, mark: Mark) -> Result<YamlNode, Error> {
+    fn alias(&mut self, name: &str, mark: Mark) -> Result<YamlNode, YamlError> {
         // An alias inside its own anchor finds nothing either: a node is stored when it is complete.
         let Some((node, size)) = self.anchors.get(name).cloned() else {
             return Err(self.error_at(mark, format!("the alias `{name}` refers to nothing before it")));
@@ -236,7 +236,7 @@ impl<'t> Composer<'t> {
         Ok((*node).clone())
     }
 
-    fn add_aliased(&mut self, size: usize, mark: Mark) -> Result<(), Error> {
+    fn add_aliased(&mut self, size: usize, mark: Mark) -> Result<(), YamlError> {
         self.aliased += size;
         if self.aliased <= self.bounds.aliased {
             return Ok(());
@@ -248,18 +248,18 @@ impl<'t> Composer<'t> {
         Err(self.error_at(mark, problem))
     }
 
-    fn list(&mut self, start: Mark, depth: usize) -> Result<YamlNode, Error> {
+    fn list(&mut self, start: Mark, depth: usize) -> Result<YamlNode, YamlError> {
         let mut nodes = Vec::new();
         loop {
             let event = self.next()?;
             if event.data == EventData::SequenceEnd {
-                return Ok(self.plain(Value::List(nodes), start, event.end_mark));
+                return Ok(self.plain(YamlValue::List(nodes), start, event.end_mark));
             }
             nodes.push(self.node_from(event, depth + 1)?);
         }
     }
 
-    fn map(&mut self, start: Mark, depth: usize) -> Result<YamlNode, Error> {
+    fn map(&mut self, start: Mark, depth: usize) -> Result<YamlNode, YamlError> {
         let mut entries: Vec<MapEntry> = Vec::new();
         let mut merges = Vec::new();
         let mut seen = HashSet::new();
@@ -272,7 +272,7 @@ impl<'t> Composer<'t> {
                         return Err(self.error_at(start, "`<<` requires a mapping or a list of mappings".to_owned()));
                     }
                 }
-                return Ok(self.plain(Value::Map(entries), start, event.end_mark));
+                return Ok(self.plain(YamlValue::Map(entries), start, event.end_mark));
             }
             let key = self.node_from(event, depth + 1)?;
             let is_merge = key.style == Style::Plain && key.as_str() == Some("<<");
@@ -298,7 +298,7 @@ impl<'t> Composer<'t> {
         tag: Option<&str>,
         start: Mark,
         end: Mark,
-    ) -> Result<YamlNode, Error> {
+    ) -> Result<YamlNode, YamlError> {
         let style = match style {
             ScalarStyle::SingleQuoted => Style::SingleQuoted,
             ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
@@ -310,17 +310,19 @@ impl<'t> Composer<'t> {
             Some(tag) => !matches!(tag, "int" | "float" | "bool" | "null"),
         };
         let value = match if is_text { Scalar::String } else { resolve(&text) } {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(flag) => Value::Bool(flag),
-            Scalar::String => Value::String(text),
+            Scalar::Null => YamlValue::Null,
+            Scalar::Bool(flag) => YamlValue::Bool(flag),
+            Scalar::String => YamlValue::String(text),
             Scalar::Int(integer) => {
                 let number = i64::try_from(integer).map(Into::into).or_else(|_| u64::try_from(integer).map(Into::into));
-                number.map_or_else(|_| Value::String(text), Value::Number)
+                number.map_or_else(|_| YamlValue::String(text), YamlValue::Number)
             }
             // Go writes a whole number without its point.
-            Scalar::Float(float) if float.fract() == 0.0 && float.abs() < 1e15 => Value::Number((float as i64).into()),
+            Scalar::Float(float) if float.fract() == 0.0 && float.abs() < 1e15 => {
+                YamlValue::Number((float as i64).into())
+            }
             Scalar::Float(float) => match serde_json::Number::from_f64(float) {
-                Some(number) => Value::Number(number),
+                Some(number) => YamlValue::Number(number),
                 None => return Err(self.error_at(start, format!("`{text}` cannot be represented in JSON"))),
             },
         };
@@ -339,7 +341,7 @@ impl<'t> Composer<'t> {
         text.len() - rest.len()
     }
 
-    fn plain(&self, value: Value, start: Mark, end: Mark) -> YamlNode {
+    fn plain(&self, value: YamlValue, start: Mark, end: Mark) -> YamlNode {
         YamlNode { span: self.span(start, end), style: Style::Plain, value }
     }
 
@@ -352,10 +354,10 @@ impl<'t> Composer<'t> {
         self.line + mark.line as usize
     }
 
-    fn error_at(&self, mark: Mark, problem: String) -> Error {
+    fn error_at(&self, mark: Mark, problem: String) -> YamlError {
         // Something missing at the end is reported after the last line.
         let line = self.line_of(mark).min(self.last_line);
-        Error { line, column: mark.column as usize + 1, problem }
+        YamlError { line, column: mark.column as usize + 1, problem }
     }
 }
 

@@ -15,6 +15,9 @@ use std::ops::Range;
 pub use compose::{Documents, YamlDocument};
 pub use resolve::{Scalar, resolve};
 
+use crate::json::unescape;
+use crate::json::write::push_quoted;
+
 /// The style of a scalar, which decides how positions map to the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
@@ -36,12 +39,12 @@ pub struct YamlNode {
     /// How it is written.
     pub style: Style,
     /// What it is.
-    pub value: Value,
+    pub value: YamlValue,
 }
 
 /// The value of a node, by the rules of the Go library.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum YamlValue {
     /// Nothing, `~` or `null`.
     Null,
     /// `true`, `yes`, `on`, `y` and their opposites.
@@ -70,7 +73,7 @@ pub struct MapEntry {
 /// Why a document cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
-pub struct Error {
+pub struct YamlError {
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1.
@@ -88,7 +91,7 @@ impl YamlNode {
     /// The entry of a key, if this is a mapping that has it.
     pub fn entry(&self, key: &str) -> Option<&MapEntry> {
         match &self.value {
-            Value::Map(entries) => entries.iter().find(|entry| entry.key == key),
+            YamlValue::Map(entries) => entries.iter().find(|entry| entry.key == key),
             _ => None,
         }
     }
@@ -96,7 +99,7 @@ impl YamlNode {
     /// The text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
-            Value::String(text) => Some(text),
+            YamlValue::String(text) => Some(text),
             _ => None,
         }
     }
@@ -104,7 +107,7 @@ impl YamlNode {
     /// The elements, if this is a sequence.
     pub fn as_list(&self) -> Option<&[Self]> {
         match &self.value {
-            Value::List(nodes) => Some(nodes),
+            YamlValue::List(nodes) => Some(nodes),
             _ => None,
         }
     }
@@ -112,10 +115,10 @@ impl YamlNode {
     /// Adds a string entry to a mapping if absent; it has no position in the source.
     pub fn set_default(&mut self, key: &str, text: &str) {
         let here = self.span.start..self.span.start;
-        if let Value::Map(entries) = &mut self.value
+        if let YamlValue::Map(entries) = &mut self.value
             && !entries.iter().any(|entry| entry.key == key)
         {
-            let node = Self { span: here.clone(), style: Style::Plain, value: Value::String(text.to_owned()) };
+            let node = Self { span: here.clone(), style: Style::Plain, value: YamlValue::String(text.to_owned()) };
             entries.push(MapEntry { key: key.to_owned(), key_span: here, node });
         }
     }
@@ -124,10 +127,10 @@ impl YamlNode {
     pub fn follow(&self, pointer: &str) -> (&Self, Option<&MapEntry>, bool) {
         let (mut here, mut via) = (self, None);
         for token in pointer.split('/').skip(1) {
-            let token = crate::json::unescape(token);
+            let token = unescape(token);
             let next = match &here.value {
-                Value::Map(entries) => entries.iter().find(|entry| entry.key == token).map(|e| (&e.node, Some(e))),
-                Value::List(nodes) => token.parse().ok().and_then(|i: usize| nodes.get(i)).map(|node| (node, None)),
+                YamlValue::Map(entries) => entries.iter().find(|entry| entry.key == token).map(|e| (&e.node, Some(e))),
+                YamlValue::List(nodes) => token.parse().ok().and_then(|i: usize| nodes.get(i)).map(|node| (node, None)),
                 _ => None,
             };
             match next {
@@ -141,7 +144,7 @@ impl YamlNode {
     /// The source span of a part of this scalar's text: the bytes `part` of the decoded string.
     pub fn part_span(&self, source: &str, part: Range<usize>) -> Range<usize> {
         match &self.value {
-            Value::String(text) => position::find(source, self, text, part),
+            YamlValue::String(text) => position::find(source, self, text, part),
             _ => self.span.clone(),
         }
     }
@@ -149,11 +152,11 @@ impl YamlNode {
     /// Writes the value as JSON.
     pub fn write_json(&self, out: &mut String) {
         match &self.value {
-            Value::Null => out.push_str("null"),
-            Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-            Value::Number(number) => out.push_str(&number.to_string()),
-            Value::String(text) => write_string(text, out),
-            Value::List(nodes) => {
+            YamlValue::Null => out.push_str("null"),
+            YamlValue::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+            YamlValue::Number(number) => out.push_str(&number.to_string()),
+            YamlValue::String(text) => push_quoted(out, text),
+            YamlValue::List(nodes) => {
                 out.push('[');
                 for (index, node) in nodes.iter().enumerate() {
                     if index > 0 {
@@ -163,13 +166,13 @@ impl YamlNode {
                 }
                 out.push(']');
             }
-            Value::Map(entries) => {
+            YamlValue::Map(entries) => {
                 out.push('{');
                 for (index, entry) in entries.iter().enumerate() {
                     if index > 0 {
                         out.push(',');
                     }
-                    write_string(&entry.key, out);
+                    push_quoted(out, &entry.key);
                     out.push(':');
                     entry.node.write_json(out);
                 }
@@ -184,20 +187,4 @@ impl YamlNode {
         self.write_json(&mut out);
         out
     }
-}
-
-fn write_string(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", character as u32)),
-            _ => out.push(character),
-        }
-    }
-    out.push('"');
 }

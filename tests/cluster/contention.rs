@@ -122,7 +122,7 @@ impl Writer<'_> {
 
 /// What became of all rounds.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Outcome {
+struct RoundCounts {
     /// Plans that were stored, and overwritten by one who had not seen them.
     lost: usize,
     /// Objects that have a plan in the end.
@@ -138,7 +138,7 @@ fn plan(object: &Value) -> Option<&str> {
 }
 
 /// So many objects, which both find without a plan.
-fn contend(admin: &Api, api: &Api, way: WriteStyle, mode: &str, rounds: usize) -> Outcome {
+fn contend(admin: &Api, api: &Api, way: WriteStyle, mode: &str, rounds: usize) -> RoundCounts {
     let agent = format!("{mode}/{}", way.name);
     let names: Vec<_> = (0..rounds).map(|round| format!("{}-{mode}-{round}", way.name)).collect();
     for name in &names {
@@ -154,7 +154,7 @@ fn contend(admin: &Api, api: &Api, way: WriteStyle, mode: &str, rounds: usize) -
         let other = scope.spawn(|| run("beta"));
         (run("alpha"), other.join().unwrap())
     });
-    let mut outcome = Outcome::default();
+    let mut outcome = RoundCounts::default();
     for ((name, alpha), beta) in names.iter().zip(first).zip(second) {
         let stored = admin.get(&format!("{PLANS}/{name}")).unwrap();
         assert!(stored["metadata"]["annotations"].is_null(), "what was stated is not stored: {stored:#}");
@@ -189,7 +189,7 @@ fn reconcile(writer: &Writer<'_>, object: &str, both_have_read: &Barrier) -> Res
     answer
 }
 
-fn each(admin: &Api, api: &Api, ways: &[WriteStyle], mode: &str, check: impl Fn(WriteStyle, Outcome) + Sync) {
+fn each(admin: &Api, api: &Api, ways: &[WriteStyle], mode: &str, check: impl Fn(WriteStyle, RoundCounts) + Sync) {
     each_for(ROUNDS, admin, api, ways, mode, check);
 }
 
@@ -199,7 +199,7 @@ fn each_for(
     api: &Api,
     ways: &[WriteStyle],
     mode: &str,
-    check: impl Fn(WriteStyle, Outcome) + Sync,
+    check: impl Fn(WriteStyle, RoundCounts) + Sync,
 ) {
     thread::scope(|scope| {
         for way in ways {
@@ -222,7 +222,7 @@ impl Cluster {
     }
 }
 
-const ONE_EACH: Outcome = Outcome { lost: 0, planned: ROUNDS, conflicts: ROUNDS, denied: 0 };
+const ONE_EACH: RoundCounts = RoundCounts { lost: 0, planned: ROUNDS, conflicts: ROUNDS, denied: 0 };
 
 #[test]
 fn nadmit_prevents_lost_status_updates() {
@@ -249,11 +249,11 @@ fn nadmit_prevents_lost_status_updates() {
     each(admin, jane, &BLIND, "strict", |way, outcome| match way.verb {
         // A patch shows nothing: it is refused, whoever is first.
         Verb::Merge | Verb::Json | Verb::Put => {
-            assert_eq!(outcome, Outcome { denied: 2 * ROUNDS, ..Outcome::default() }, "{way:?}");
+            assert_eq!(outcome, RoundCounts { denied: 2 * ROUNDS, ..RoundCounts::default() }, "{way:?}");
         }
         // The first to apply a field takes nothing from anybody.
         Verb::Apply { .. } => {
-            assert_eq!(outcome, Outcome { planned: ROUNDS, denied: ROUNDS, ..Outcome::default() }, "{way:?}");
+            assert_eq!(outcome, RoundCounts { planned: ROUNDS, denied: ROUNDS, ..RoundCounts::default() }, "{way:?}");
         }
     });
     // One who may patch cannot be told from one who does.
@@ -273,7 +273,7 @@ fn the_audit_log_names_every_blind_write_and_no_other() {
     cluster.know_plans();
     let putter = cluster.user("putter");
     let want = Mutex::new(BTreeMap::new());
-    let note = |mode: &str, is_guarded: bool, way: WriteStyle, outcome: &Outcome| {
+    let note = |mode: &str, is_guarded: bool, way: WriteStyle, outcome: &RoundCounts| {
         let refused = outcome.conflicts + outcome.denied;
         let is_blind = way.verb != Verb::Put && !(way.states && is_guarded);
         let blind = if is_blind { 2 * FEW - refused } else { 0 };

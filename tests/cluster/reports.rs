@@ -5,10 +5,10 @@ use std::sync::Arc;
 use nadmit::cluster::leader::denial_reports::DenialReporter;
 use nadmit::cluster::leader::events::EventRecorder;
 use nadmit::cluster::leader::reports::{ReportWrite, Reporter};
+use nadmit::denials::{Denial, RecentDenials};
 use nadmit::output::report::{ObjectReference, ReportKind, name, report};
 use nadmit::policy::{Facts, Policy, Reports, Subject, Verdict, judge, rules};
 use nadmit::resources::Object;
-use nadmit::telemetry::denials::RecentDenials;
 use nadmit::telemetry::metrics::ReportWrites;
 use serde_json::{Value, json};
 
@@ -315,7 +315,7 @@ fn denials_are_reported_for_an_hour() {
     assert!(cluster.admin.get(&format!("{ALL}/{name}")).is_none());
 
     // A replica that is there does it by itself.
-    let denied = || nadmit::output::report::denials::Denial {
+    let denied = || Denial {
         user: "jane".to_owned(),
         kind: "SriovNetwork".to_owned(),
         namespace: OPERATOR.to_owned(),

@@ -51,12 +51,12 @@ fn wait_for_series(metrics: &Metrics, series: &str) {
 
 /// Panics over one object, as a judgement might.
 #[derive(Default)]
-struct Poisoned {
+struct PanickingSink {
     scanned: Vec<String>,
     skipped: Vec<String>,
 }
 
-impl ScanSink for Poisoned {
+impl ScanSink for PanickingSink {
     fn expect(&mut self, _: usize) {}
 
     fn rewrites(&self, _: &str, _: &str, name: &str) -> Option<Rewrites> {
@@ -82,7 +82,7 @@ fn audit_skips_objects_that_panic() {
         cluster.admin.create(&nads("apps"), &nad(name, INCOMPLETE));
         cluster.admin.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, "apps", &json!({})));
     }
-    let (policy, mut sink) = (Policy::default(), Poisoned::default());
+    let (policy, mut sink) = (Policy::default(), PanickingSink::default());
     let api = as_nadmit(&cluster);
     let survey = FullScan { cluster: &api, policy: &policy, names: NameVisibility::All };
     block_on(survey.run(jiff::Timestamp::now(), &mut DryRunDenials::default(), &mut sink)).unwrap();

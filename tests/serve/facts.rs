@@ -18,7 +18,7 @@ use crate::case::{self, Case};
 
 /// Knows at once what the case says, but has to be asked about networks.
 #[derive(Clone, Default)]
-struct Cluster {
+struct CaseCluster {
     all: Arc<Mutex<Facts>>,
     asked: Arc<AtomicUsize>,
 }
@@ -33,7 +33,7 @@ fn at_once(all: &Facts) -> Facts {
     }
 }
 
-impl FactSource for Cluster {
+impl FactSource for CaseCluster {
     fn known(&self, _: &Object<'_>) -> Facts {
         at_once(&self.all.lock().unwrap())
     }
@@ -71,7 +71,7 @@ fn expected(case: &Case, object: &str, all: &Facts, is_final: bool) -> Verdict {
 /// The cases again, with what each knows of its cluster: a NAD gets the name that its network has, as the case says.
 #[test]
 fn owner_is_read_only_when_a_value_is_stored() {
-    let cluster = Cluster::default();
+    let cluster = CaseCluster::default();
     let (mut repaired, mut as_written) = (0, 0);
     block_on(async {
         let mut clients: BTreeMap<Option<String>, Client> = BTreeMap::new();
@@ -113,7 +113,7 @@ fn owner_is_read_only_when_a_value_is_stored() {
 /// Most writes ask nobody: networks, NADs without a device, and what the operator wrote completely.
 #[test]
 fn most_reviews_need_no_live_read() {
-    let cluster = Cluster::default();
+    let cluster = CaseCluster::default();
     let example =
         |name: &str| std::fs::read_to_string(format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
     block_on(async {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nadmit::cluster::cache::facts::{FactSource, NoCluster};
+use nadmit::denials::RecentDenials;
 use nadmit::policy::Policy;
 use nadmit::server::reload::WatchedFiles;
 use nadmit::server::{Limits, Server, ServerParts, Shutdown};
 use nadmit::supervise::{Pauses, Supervisor};
 use nadmit::telemetry::Metrics;
-use nadmit::telemetry::denials::RecentDenials;
 use nadmit::tls::token::{AcceptedTokens, Token, Tokens};
 use nadmit::tls::{Development, Tls};
 use tokio::task::JoinHandle;

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Instant;
 
 use nadmit::review::Endpoint::{Mutate, Validate};
-use nadmit::server::reload::INTERVAL;
+use nadmit::tls::POLL_INTERVAL;
 
 use super::client::{Client, Http, block_on, raw};
 use super::harness::{Server, put};
@@ -81,7 +81,7 @@ fn sighup_reloads_immediately() {
         server.signal("HUP");
         server.wait_for_metric(TAKEN, f64::from(change));
     }
-    assert!(started.elapsed() < INTERVAL * u32::from(changes - 1), "{:?}", started.elapsed());
+    assert!(started.elapsed() < POLL_INTERVAL * u32::from(changes - 1), "{:?}", started.elapsed());
     assert!(!validated(&server, REFUSED).allowed);
 }
 

@@ -9,6 +9,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::{Map, Value};
 
 use super::{ChangeAuthor, MAX_FIELDS};
+use crate::json::{escape, unescape};
+use crate::visible::at_most;
 
 /// Of objects that are longer, the long parts are kept as digests.
 const LONG: usize = 16 << 10;
@@ -168,13 +170,13 @@ impl Differences {
     fn step(&mut self, before: Option<&Value>, now: Option<&Value>, at: &mut String, key: &str) {
         let length = at.len();
         at.push('/');
-        at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        at.push_str(&escape(key));
         self.compare(before, now, at);
         at.truncate(length);
     }
 
     fn note(&mut self, at: &str, is_there: bool) {
-        let told: String = at.chars().take(MAX_SHOWN).collect();
+        let told = at_most(at, MAX_SHOWN).to_owned();
         self.fields.push((told, is_there));
     }
 
@@ -220,7 +222,7 @@ fn newest(object: &Value, which: impl Fn(&Value) -> bool) -> ChangeAuthor {
 
 fn name(entry: &Value) -> String {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-    let mut name: String = text("manager").chars().take(MAX_SHOWN).collect();
+    let mut name = at_most(text("manager"), MAX_SHOWN).to_owned();
     let apply = if text("operation") == "Apply" { "apply" } else { "" };
     let ways: Vec<&str> = [text("subresource"), apply].into_iter().filter(|way| !way.is_empty()).collect();
     if !ways.is_empty() {
@@ -238,7 +240,7 @@ fn is_owner(entry: &Value, field: &str) -> bool {
         if members.is_empty() {
             return true;
         }
-        let key = key.replace("~1", "/").replace("~0", "~");
+        let key = unescape(key);
         match members.get(&format!("f:{key}")) {
             Some(deeper) => owned = deeper,
             // List items have keys there: an owner of any part of the list counts as owner of the item.

@@ -1,119 +1,88 @@
 //! Findings in an audit log: the object, the consequence, and the fix.
 
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::audit_log::report::{Loop, WriterStats};
-use crate::policy::Action;
+use crate::policy::{Action, Finding, Rule};
 
-/// The rules of audit-log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogRule {
-    /// A status was overwritten without a precondition.
-    Blind,
-    /// Stale writes were rejected.
-    Stale,
-    /// Writes changed nothing.
-    Unchanged,
-    /// An object is in a write loop.
-    Loop,
+/// Declares a rule of audit-log. Why it is wrong is what to do about it; there is no manifest to show.
+macro_rules! log_rule {
+    ($name:ident = $id:literal, $default:ident; $finds:literal; $help:literal) => {
+        #[doc = $finds]
+        pub static $name: Rule =
+            Rule { id: $id, default: Action::$default, repairs: false, finds: $finds, why: $help, bad: "", good: "" };
+    };
 }
 
-impl LogRule {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Blind, Self::Stale, Self::Unchanged, Self::Loop];
+log_rule! { BLIND = "audit-log/blind-status-write", Warn;
+"a status that was overwritten by a patch or an apply without the resourceVersion it was computed from";
+"state the resourceVersion that was read: as metadata.resourceVersion in a merge patch or an apply (controller-runtime: \
+client.MergeFromWithOptimisticLock), as a test of /metadata/resourceVersion in a JSON patch, or write with PUT; on 409 read \
+again and compute anew" }
+log_rule! { STALE = "audit-log/stale-write", Audit;
+"writes that were rejected because the object had changed since it was read";
+"a few are normal: the write was rejected, and the client reads again. Many mean that two writers share a status, \
+or that one computes from a cache that lags: give each its own conditions, and read before each retry" }
+log_rule! { UNCHANGED = "audit-log/unchanged-write", Audit;
+"writes that changed nothing";
+"compare with what was read, and write only what differs" }
+log_rule! { LOOP = "audit-log/write-loop", Warn;
+"an object in a write loop";
+"check who alternates: two writers that undo each other's work must agree on one owner of the field; a single one reacts \
+to its own writes, and must compare before it writes" }
 
-    /// The stable name.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Blind => "audit-log/blind-status-write",
-            Self::Stale => "audit-log/stale-write",
-            Self::Unchanged => "audit-log/unchanged-write",
-            Self::Loop => "audit-log/write-loop",
-        }
-    }
+/// The rules of audit-log. They are not in [`crate::policy::rules::RULES`]: no policy decides on them.
+pub static LOG_RULES: [&Rule; 4] = [&BLIND, &STALE, &UNCHANGED, &LOOP];
 
-    /// What it reports, in one sentence.
-    pub fn finds(self) -> &'static str {
-        match self {
-            Self::Blind => {
-                "a status that was overwritten by a patch or an apply without the resourceVersion it was computed from"
-            }
-            Self::Stale => "writes that were rejected because the object had changed since it was read",
-            Self::Unchanged => "writes that changed nothing",
-            Self::Loop => "an object in a write loop",
-        }
-    }
-
-    /// How to fix it.
-    pub fn help(self) -> &'static str {
-        match self {
-            Self::Blind => {
-                "state the resourceVersion that was read: as metadata.resourceVersion in a merge patch or an apply (controller-runtime: \
-                 client.MergeFromWithOptimisticLock), as a test of /metadata/resourceVersion in a JSON patch, or write with PUT; on 409 read \
-                 again and compute anew"
-            }
-            Self::Stale => {
-                "a few are normal: the write was rejected, and the client reads again. Many mean that two writers share a status, \
-                 or that one computes from a cache that lags: give each its own conditions, and read before each retry"
-            }
-            Self::Unchanged => "compare with what was read, and write only what differs",
-            Self::Loop => {
-                "check who alternates: two writers that undo each other's work must agree on one owner of the field; a single one reacts \
-                 to its own writes, and must compare before it writes"
-            }
-        }
-    }
-}
-
-impl Serialize for LogRule {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.id())
-    }
-}
-
-/// A finding.
-#[derive(Clone, Debug, Serialize)]
+/// A finding in a log. Its action is `warn`, or `audit` if it may be legitimate.
+#[derive(Clone, Debug)]
 pub struct LogFinding {
-    /// What it is.
-    pub rule: LogRule,
-    /// `warn`, or `audit` if it may be legitimate.
-    #[serde(serialize_with = "name")]
-    pub action: Action,
     /// What it is about: a resource, or an object with its resource.
     pub subject: String,
-    /// The headline.
-    pub message: String,
-    /// The details and the consequence.
-    pub note: String,
-    /// How to fix it.
-    pub help: &'static str,
+    /// The finding, its consequence, and how to fix it.
+    pub finding: Finding,
 }
 
-fn name<S: serde::Serializer>(action: &Action, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(action.name())
+impl LogFinding {
+    fn new(rule: &'static Rule, action: Action, subject: String, message: String, note: String) -> Self {
+        Self { subject, finding: Finding::plain(rule, action, message, note) }
+    }
+}
+
+impl Serialize for LogFinding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Finding { rule, action, message, note, help, .. } = &self.finding;
+        let mut members = serializer.serialize_struct("LogFinding", 6)?;
+        members.serialize_field("rule", rule.id)?;
+        members.serialize_field("action", action)?;
+        members.serialize_field("subject", &self.subject)?;
+        members.serialize_field("message", message)?;
+        members.serialize_field("note", note)?;
+        members.serialize_field("help", help)?;
+        members.end()
+    }
 }
 
 /// All findings, by rule.
 pub(super) fn of(writers: &[WriterStats], loops: &[Loop]) -> Vec<LogFinding> {
     let mut findings: Vec<_> = writers.iter().flat_map(of_writer).collect();
     findings.extend(loops.iter().map(of_loop));
-    findings.sort_by_key(|finding| finding.rule);
+    findings.sort_by_key(|found| LOG_RULES.iter().position(|rule| *rule == found.finding.rule));
     findings
 }
 
 fn of_writer(writer: &WriterStats) -> Vec<LogFinding> {
     let (agent, counts) = (&writer.agent, &writer.counts);
     let mut findings = Vec::new();
-    let mut found = |rule: LogRule, action, message, note: String| {
-        let subject = writer.resource.clone();
-        findings.push(LogFinding { rule, action, subject, message, note, help: rule.help() });
+    let mut found = |rule, action, message, note: String| {
+        findings.push(LogFinding::new(rule, action, writer.resource.clone(), message, note));
     };
     if counts.blind > 0 {
         // Without force the server rejects fields of other managers, so only the applier's own values are at stake.
         let action = if counts.blind > counts.blind_by.apply { Action::Warn } else { Action::Audit };
         let message = format!("`{agent}` overwrote {} {} without a precondition", writer.resource, times(counts.blind));
         let note = format!("values that others stored since it read are lost ({})", ways(writer));
-        found(LogRule::Blind, action, message, note);
+        found(&BLIND, action, message, note);
     }
     if counts.stale > 0 {
         let message = format!(
@@ -121,7 +90,7 @@ fn of_writer(writer: &WriterStats) -> Vec<LogFinding> {
             counts.stale, counts.writes, writer.resource
         );
         let note = "the object had changed since it was read, so nothing was stored";
-        found(LogRule::Stale, Action::Audit, message, note.to_owned());
+        found(&STALE, Action::Audit, message, note.to_owned());
     }
     if counts.unchanged > 0 {
         let message = format!(
@@ -129,7 +98,7 @@ fn of_writer(writer: &WriterStats) -> Vec<LogFinding> {
             counts.unchanged, counts.writes, writer.resource
         );
         let note = "each such write still costs a request, admission and an audit event";
-        found(LogRule::Unchanged, Action::Audit, message, note.to_owned());
+        found(&UNCHANGED, Action::Audit, message, note.to_owned());
     }
     findings
 }
@@ -145,7 +114,7 @@ fn of_loop(found: &Loop) -> LogFinding {
         writers.join(", "),
         times(found.turns),
     );
-    LogFinding { rule: LogRule::Loop, action: Action::Warn, subject, message, note, help: LogRule::Loop.help() }
+    LogFinding::new(&LOOP, Action::Warn, subject, message, note)
 }
 
 /// The ways of the blind writes, those that there were.

@@ -64,13 +64,11 @@ impl Report {
     }
 }
 
-fn finding(finding: &LogFinding) -> HtmlRow {
-    let cells = [finding.rule.id(), finding.action.name(), finding.subject.as_str(), finding.message.as_str()];
+fn finding(LogFinding { subject, finding }: &LogFinding) -> HtmlRow {
+    let cells = [finding.rule.id, finding.action.name(), subject, &finding.message];
     let cells = cells.map(|text| Cell::from(text.to_owned()));
-    HtmlRow {
-        cells: cells.into(),
-        details: vec![Block::text("Note", &finding.note), Block::text("How to fix it", finding.help)],
-    }
+    let details = vec![Block::text("Note", &finding.note), Block::text("How to fix it", &finding.help)];
+    HtmlRow { cells: cells.into(), details }
 }
 
 fn writer(writer: &WriterStats) -> HtmlRow {

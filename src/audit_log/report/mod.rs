@@ -8,7 +8,7 @@ mod table;
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use findings::{LogFinding, LogRule};
+pub use findings::{BLIND, LOG_RULES, LOOP, LogFinding, STALE, UNCHANGED};
 
 use crate::audit_log::LogScan;
 use crate::audit_log::objects::ObjectWrites;
@@ -143,7 +143,7 @@ impl Report {
 
     /// One JSON document on one line.
     pub fn json(&self) -> String {
-        crate::output::to_json(self) + "\n"
+        crate::json::write::to_json(self) + "\n"
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::audit_log::report::{LogSummary, Loop, Report, WriterStats};
 use crate::audit_log::tally::Counts;
+use crate::output::{aligned, severity};
 use crate::policy::Action;
 use crate::visible;
 
@@ -34,13 +35,15 @@ impl Report {
             }
         }
         let mut last = None;
-        for finding in self.findings.iter().filter(|finding| finding.action == Action::Warn) {
-            let _ = write!(out, "\nwarning[{}]: {}\n", finding.rule.id(), plain(&finding.message));
+        let findings = self.findings.iter().map(|found| &found.finding);
+        for finding in findings.filter(|finding| finding.action == Action::Warn) {
+            let (rule, severity) = (finding.rule, severity(finding.action));
+            let _ = write!(out, "\n{severity}[{}]: {}\n", rule.id, plain(&finding.message));
             let _ = writeln!(out, "   = note: {}", plain(&finding.note));
-            if last != Some(finding.rule) {
+            if last != Some(rule) {
                 let _ = writeln!(out, "   = help: {}", finding.help);
             }
-            last = Some(finding.rule);
+            last = Some(rule);
         }
         out += "\n";
         for line in self.notes() {
@@ -122,40 +125,11 @@ pub(super) fn known(count: u64, unknown: u64) -> String {
     }
 }
 
-fn aligned(head: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain(head.get(column).map(|title| title.len())).max().unwrap_or_default()
-    };
-    // Numbers stand on the right.
-    let is_number = |cell: &String| !cell.contains(|c: char| c.is_ascii_lowercase());
-    let is_right = |column: usize| rows.iter().filter_map(|row| row.get(column)).all(is_number);
-    let columns: Vec<_> = (0..head.len()).map(|column| (width(column), is_right(column))).collect();
-    let mut out = String::new();
-    let mut line = |cells: Vec<&str>| {
-        let mut text = String::new();
-        for (cell, (width, is_right)) in cells.iter().zip(&columns) {
-            let _ = if *is_right { write!(text, "{cell:>width$}  ") } else { write!(text, "{cell:<width$}  ") };
-        }
-        out += text.trim_end();
-        out.push('\n');
-    };
-    line(head.to_vec());
-    for row in rows {
-        line(row.iter().map(String::as_str).collect());
-    }
-    out
-}
-
 /// Without what a terminal would take for a command.
 fn plain(text: &str) -> String {
     visible::line(text).into_owned()
 }
 
 fn cut(text: &str) -> String {
-    let text = plain(text);
-    match text.char_indices().nth(AGENT_WIDTH) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text,
-    }
+    visible::truncated(visible::line(text), AGENT_WIDTH)
 }

@@ -14,8 +14,9 @@ use super::progress::Progress;
 use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_UNUSABLE, print_error};
 use crate::audit_log::lines::{Line, LogLines};
 use crate::audit_log::merge::{LogSource, merge};
-use crate::audit_log::report::{LogRule, Report};
-use crate::audit_log::{LogScan, LogScope};
+use crate::audit_log::report::{BLIND, LOOP, Report, STALE, UNCHANGED};
+use crate::audit_log::{DEFAULT_LOOP_RATE, LogScan, LogScope};
+use crate::policy::Rule;
 
 /// From this size on, a progress bar is shown.
 const PROGRESS_BAR_MIN_BYTES: usize = 64 << 20;
@@ -52,7 +53,7 @@ pub(super) struct AuditLog {
     )]
     groups: Vec<String>,
     /// Writes per minute from which an object counts as in a loop
-    #[arg(long, value_name = "WRITES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, value_name = "WRITES", default_value_t = DEFAULT_LOOP_RATE, value_parser = clap::value_parser!(u32).range(2..))]
     loop_rate: u32,
 }
 
@@ -78,6 +79,17 @@ enum DenyKind {
     Unchanged,
     /// Objects in a write loop
     Loop,
+}
+
+impl DenyKind {
+    fn rule(self) -> &'static Rule {
+        match self {
+            Self::Blind => &BLIND,
+            Self::Stale => &STALE,
+            Self::Unchanged => &UNCHANGED,
+            Self::Loop => &LOOP,
+        }
+    }
 }
 
 impl AuditLog {
@@ -115,22 +127,14 @@ impl AuditLog {
         if self.output != LogOutputFormat::Table && scan.unreadable + scan.too_long > 0 {
             let _ = writeln!(io::stderr(), "error: {} lines are not audit events", scan.unreadable + scan.too_long);
         }
-        let is_denied = report.findings.iter().any(|finding| self.denies(finding.rule));
+        let is_denied =
+            report.findings.iter().any(|found| self.deny.iter().any(|kind| kind.rule() == found.finding.rule));
         Ok(if is_unusable {
             EXIT_UNUSABLE
         } else if is_denied {
             EXIT_DENIED
         } else {
             EXIT_CLEAN
-        })
-    }
-
-    fn denies(&self, kind: LogRule) -> bool {
-        self.deny.contains(&match kind {
-            LogRule::Blind => DenyKind::Blind,
-            LogRule::Stale => DenyKind::Stale,
-            LogRule::Unchanged => DenyKind::Unchanged,
-            LogRule::Loop => DenyKind::Loop,
         })
     }
 }

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::show::{self, CanaryJson};
 use super::{Doctor, DoctorOutputFormat, NetworkArg, NetworkWatch};
 use crate::audit::chain::{Link, LinkHealth, NetworkChain};
+use crate::cli::confirm;
 use crate::cli::{EXIT_CLEAN, EXIT_DENIED, EXIT_TIMEOUT, print, print_error};
 use crate::cluster::client::Cluster;
 use crate::cluster::doctor::canary::Canary;
 use crate::policy::Policy;
-use crate::visible;
 
 /// The default timeout.
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
@@ -118,14 +118,11 @@ impl Doctor {
         if !io::stdin().is_terminal() {
             bail!("--canary creates {} and namespace {}; pass --yes to confirm", canary.id, canary.namespace);
         }
-        let question = format!("create {} for `{resource}` and namespace {}", canary.id, canary.namespace);
-        eprint!("{}, and remove both? [y/N] ", visible::line(&question));
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        match answer.trim() {
-            "y" | "Y" | "yes" => Ok(()),
-            _ => bail!("nothing was created"),
+        let Canary { id, namespace, .. } = canary;
+        if !confirm(&format!("create {id} for `{resource}` and namespace {namespace}, and remove both?"))? {
+            bail!("nothing was created");
         }
+        Ok(())
     }
 
     fn report(&self, chain: &NetworkChain, times: &CanaryTimes, left: Vec<String>) -> anyhow::Result<()> {

@@ -4,7 +4,6 @@ mod canary;
 mod show;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::color::ColorArgs;
 use super::connection::{Connection, block_on};
-use super::output_args::read_policy;
+use super::policy_args::PolicyArgs;
 use super::serve::duration;
 use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_TIMEOUT, print};
 use crate::audit::chain::{LinkHealth, NetworkChain};
@@ -55,9 +54,8 @@ pub(super) struct Doctor {
     /// The output format
     #[arg(long, short, value_enum, default_value_t = DoctorOutputFormat::Human)]
     output: DoctorOutputFormat,
-    /// The policy file
-    #[arg(long, env = "NADMIT_POLICY", value_name = "FILE")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    policy: PolicyArgs,
     #[command(flatten)]
     connection: Connection,
     #[command(flatten)]
@@ -120,7 +118,7 @@ fn kind_of(text: &str) -> Option<NetworkKind> {
 
 impl Doctor {
     pub(super) fn run(self) -> anyhow::Result<u8> {
-        let policy = read_policy(self.policy.as_deref())?;
+        let policy = self.policy.read()?;
         block_on(async {
             let cluster = self.connection.connect().await?;
             match &self.network {

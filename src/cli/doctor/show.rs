@@ -1,10 +1,11 @@
-//! DoctorOutputFormat of a chain as text and JSON.
+//! Output of a chain as text and JSON.
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::audit::chain::{ChainStep, Link, LinkHealth, NetworkChain};
-use crate::policy::{Action, Finding};
+use crate::output::severity;
+use crate::policy::Finding;
 use crate::visible;
 
 /// The column of the link description.
@@ -22,7 +23,7 @@ pub(super) fn human(chain: &NetworkChain, has_colours: bool) -> String {
         text += &visible::line(&step.says);
         text.push('\n');
         for finding in &step.findings {
-            text += &below(&format!("{}[{}]: {}", level(finding), finding.rule.id, finding.message));
+            text += &below(&format!("{}[{}]: {}", severity(finding.action), finding.rule.id, finding.message));
             for (label, line) in [("note", &finding.note), ("help", &finding.help)] {
                 if !line.is_empty() {
                     text += &below(&format!("{label}: {line}"));
@@ -75,16 +76,6 @@ fn colored(text: &str, state: LinkHealth, has_colours: bool) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// The level as in `nadmit check`.
-fn level(finding: &Finding) -> &'static str {
-    match finding.action {
-        Action::Deny => "error",
-        Action::Patch => "patch",
-        Action::Warn => "warning",
-        Action::Audit | Action::Off => "note",
-    }
-}
-
 /// The links whose state changed, one line each.
 pub(super) fn changes(before: Option<&NetworkChain>, now: &NetworkChain) -> Vec<String> {
     let was = |link: Link| before.and_then(|chain| chain.step(link)).map(|step| step.state);
@@ -103,7 +94,7 @@ pub(super) fn json(chain: &NetworkChain, canary: Option<&CanaryJson>) -> String 
         steps: chain.steps.iter().map(StepJson::of).collect(),
         canary,
     };
-    crate::output::to_json(&document) + "\n"
+    crate::json::write::to_json(&document) + "\n"
 }
 
 #[derive(Serialize)]
@@ -178,6 +169,7 @@ pub(super) struct CanaryJson {
 mod tests {
     use super::*;
     use crate::output::testing::finding;
+    use crate::policy::Action;
     use crate::resources::{NetworkId, NetworkKind};
 
     #[test]

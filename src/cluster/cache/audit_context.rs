@@ -37,8 +37,8 @@ impl Cluster {
         let mut context = AuditContext { now, ..AuditContext::default() };
         let mut namespaces = HashMap::new();
         let each = self.for_each_object("/api/v1/namespaces", "", |text| {
-            if let (Some(id), Some((state, _))) = (NamespacedName::of(text), NamespaceStore::read(text)) {
-                namespaces.insert(id.name.as_ref().into(), state);
+            if let (Some(id), Some(namespace)) = (NamespacedName::of(text), NamespaceStore::read(text)) {
+                namespaces.insert(id.name.as_ref().into(), namespace.state);
             }
         });
         let listed = each.await;

@@ -13,33 +13,30 @@ use crate::policy::{Lookup, NadFact, NamespaceState};
 use crate::resources::raw::RawFields;
 use crate::resources::{NetworkId, Object, name_of};
 
-/// Namespaces with their state, and whether they are exempt by label.
-#[derive(Debug, Default)]
-pub(in crate::cluster) struct NamespaceStore(HashMap<Box<str>, (NamespaceState, bool)>);
+/// The summary of an object in no namespace.
+pub(in crate::cluster) trait NamedSummary: Send + Sync + Sized + 'static {
+    /// Summarizes an object; `None` if it cannot be read.
+    fn read(object: &str) -> Option<Self>;
+}
 
-impl NamespaceStore {
-    pub(in crate::cluster) fn find(&self, name: &str) -> Lookup<NamespaceState> {
-        self.0.get(name).map_or(Lookup::Absent, |(state, _)| Lookup::Found(*state))
-    }
+/// Objects in no namespace, by name.
+#[derive(Debug)]
+pub(in crate::cluster) struct NamedStore<S>(HashMap<Box<str>, S>);
 
-    /// How many are exempt.
-    pub(in crate::cluster) fn exempt(&self) -> usize {
-        self.0.values().filter(|(_, is_exempt)| *is_exempt).count()
+impl<S> Default for NamedStore<S> {
+    fn default() -> Self {
+        Self(HashMap::new())
     }
 }
 
-impl Summarize for NamespaceStore {
-    type Summarized = (NamespaceState, bool);
+impl<S: NamedSummary> Summarize for NamedStore<S> {
+    type Summarized = S;
 
-    fn read(object: &str) -> Option<Self::Summarized> {
-        let meta = members(&RawFields::parse(object).ok()?, "metadata")?;
-        let label = members(&meta, "labels").and_then(|labels| labels.text(EXEMPT).value());
-        let is_leaving = meta.raw("deletionTimestamp").is_some();
-        let state = if is_leaving { NamespaceState::Terminating } else { NamespaceState::Active };
-        Some((state, label.as_deref() == Some("true")))
+    fn read(object: &str) -> Option<S> {
+        S::read(object)
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, fact: Self::Summarized) {
+    fn put(&mut self, id: &NamespacedName<'_>, fact: S) {
         self.0.insert(id.name.as_ref().into(), fact);
     }
 
@@ -52,39 +49,63 @@ impl Summarize for NamespaceStore {
     }
 }
 
-/// DeviceClasses (DRA), and whether each belongs to the SR-IOV driver.
-#[derive(Debug, Default)]
-pub(in crate::cluster) struct DeviceClassStore(HashMap<Box<str>, bool>);
+/// The namespaces.
+pub(in crate::cluster) type NamespaceStore = NamedStore<NamespaceSummary>;
+
+/// A namespace.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::cluster) struct NamespaceSummary {
+    pub(in crate::cluster) state: NamespaceState,
+    /// Whether it is exempt by label.
+    is_exempt: bool,
+}
+
+impl NamespaceStore {
+    pub(in crate::cluster) fn find(&self, name: &str) -> Lookup<NamespaceState> {
+        self.0.get(name).map_or(Lookup::Absent, |namespace| Lookup::Found(namespace.state))
+    }
+
+    /// How many are exempt.
+    pub(in crate::cluster) fn exempt(&self) -> usize {
+        self.0.values().filter(|namespace| namespace.is_exempt).count()
+    }
+}
+
+impl NamedSummary for NamespaceSummary {
+    fn read(object: &str) -> Option<Self> {
+        let meta = members(&RawFields::parse(object).ok()?, "metadata")?;
+        let label = members(&meta, "labels").and_then(|labels| labels.text(EXEMPT).value());
+        let is_leaving = meta.raw("deletionTimestamp").is_some();
+        let state = if is_leaving { NamespaceState::Terminating } else { NamespaceState::Active };
+        Some(Self { state, is_exempt: label.as_deref() == Some("true") })
+    }
+}
+
+/// The DeviceClasses (DRA).
+pub(in crate::cluster) type DeviceClassStore = NamedStore<DeviceClassSummary>;
+
+/// A DeviceClass.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::cluster) struct DeviceClassSummary {
+    /// Whether it belongs to the SR-IOV driver.
+    is_sriov: bool,
+}
 
 /// The name of the SR-IOV DRA driver: in selectors, in parameters, or in the name of the class.
 const SRIOV_DRIVER: &str = "sriovnetwork.k8snetworkplumbingwg.io";
 
 impl DeviceClassStore {
     pub(in crate::cluster) fn has_sriov(&self) -> bool {
-        self.0.values().any(|is_sriov| *is_sriov)
+        self.0.values().any(|class| class.is_sriov)
     }
 }
 
-impl Summarize for DeviceClassStore {
-    type Summarized = bool;
-
-    fn read(object: &str) -> Option<bool> {
+impl NamedSummary for DeviceClassSummary {
+    fn read(object: &str) -> Option<Self> {
         let class = RawFields::parse(object).ok()?;
         let has_driver = |text: Option<&str>| text.is_some_and(|text| text.contains(SRIOV_DRIVER));
         let name = members(&class, "metadata")?.text("name").value();
-        Some(has_driver(class.raw("spec")) || has_driver(name.as_deref()))
-    }
-
-    fn put(&mut self, id: &NamespacedName<'_>, fact: bool) {
-        self.0.insert(id.name.as_ref().into(), fact);
-    }
-
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        self.0.remove(id.name.as_ref());
-    }
-
-    fn count(&self) -> usize {
-        self.0.len()
+        Some(Self { is_sriov: has_driver(class.raw("spec")) || has_driver(name.as_deref()) })
     }
 }
 
@@ -228,7 +249,8 @@ mod tests {
             ("{}".to_owned(), None),
             ("[]".to_owned(), None),
         ] {
-            assert_eq!(NamespaceStore::read(&object), want, "{object}");
+            let found = NamespaceStore::read(&object).map(|namespace| (namespace.state, namespace.is_exempt));
+            assert_eq!(found, want, "{object}");
         }
         let namespaces: NamespaceStore = kept(&[namespace("")]);
         assert_eq!(namespaces.find("n"), Lookup::Found(NamespaceState::Active));

@@ -1,4 +1,4 @@
-//! Backoff for requests to the API server.
+//! Backoff for requests to the API server. Two formulas: no crate in the tree has them without a retry loop of its own.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;

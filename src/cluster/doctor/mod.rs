@@ -151,7 +151,8 @@ impl Cluster {
         let Some(name) = segment(name) else { return Ok(Ok(None)) };
         let found = self.one(&format!("/api/v1/namespaces/{name}"), "get namespaces").await?;
         // A namespace that cannot be parsed at least exists.
-        let state = |text: String| NamespaceStore::read(&text).map_or(NamespaceState::Active, |(state, _)| state);
+        let state =
+            |text: String| NamespaceStore::read(&text).map_or(NamespaceState::Active, |namespace| namespace.state);
         Ok(found.map(|found| found.map(state)))
     }
 

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::sync::watch;
 
-/// The polling interval of the file.
-const INTERVAL: Duration = Duration::from_secs(1);
+use crate::cluster::identity::publish;
+use crate::tls::POLL_INTERVAL;
 
 /// The certificates in a bundle; `None` if it has none, or an invalid one.
 pub(in crate::cluster) fn certificates(bundle: &str) -> Option<Vec<CertificateDer<'static>>> {
@@ -29,18 +28,14 @@ pub(in crate::cluster) fn is_more(bundle: &str, than: &str) -> bool {
 
 /// Publishes the content of a file to the channel; a file without certificates is ignored. Ends when there is no receiver.
 pub async fn follow(path: PathBuf, bundle: watch::Sender<String>) {
-    let mut ticks = tokio::time::interval(INTERVAL);
+    let mut ticks = tokio::time::interval(POLL_INTERVAL);
     while !bundle.is_closed() {
         ticks.tick().await;
         let Ok(text) = tokio::task::block_in_place(|| std::fs::read_to_string(&path)) else { continue };
         if certificates(&text).is_none() {
             continue;
         }
-        bundle.send_if_modified(|known| {
-            let is_new = *known != text;
-            *known = text;
-            is_new
-        });
+        publish(&bundle, text);
     }
 }
 

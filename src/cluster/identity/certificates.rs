@@ -1,27 +1,21 @@
 //! The Secret with the CA and the certificate of all replicas.
 //!
-//! Every replica reads it every few seconds, takes the step that is due, and serves its content. There is no leader: the Secret
-//! is created, or replaced with the resourceVersion that was read, and a replica that loses the race reads again and finds the
-//! step done.
+//! Every replica reads it every few seconds, takes the step that is due, and serves its content.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
 
 use crate::cluster::client::{ApiError, Cluster, ServiceRef, WriteResult};
+use crate::cluster::identity::publish;
+use crate::cluster::identity::secret::{MAX_ATTEMPTS, RECONCILE_TIMEOUT, SecretError, SharedSecret, text};
 use crate::tls::authority::{CertificateState, Lifetimes, Rotation, RotationStep, StoredCertificates};
-use crate::tls::{Material, Served, TlsError};
+use crate::tls::{Material, Served};
 
-/// The timeout of one reconcile.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a step is tried in one reconcile. More conflicts are not a race between replicas: the namespace does not exist.
-const MAX_ATTEMPTS: usize = 10;
 /// The keys of the Secret.
 const KEYS: [&str; 4] = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
 
@@ -36,21 +30,6 @@ pub struct Settings {
     pub lifetimes: Lifetimes,
     /// The client CA: a file, read at each reconcile.
     pub client_ca: Option<PathBuf>,
-}
-
-/// Why a reconcile failed.
-#[derive(Debug, thiserror::Error)]
-enum CertificateError {
-    #[error(transparent)]
-    Cluster(#[from] ApiError),
-    #[error("the API server did not respond before the deadline")]
-    Late,
-    #[error("conflicting writes of the Secret, or its namespace does not exist")]
-    Contended,
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    #[error("cannot read the client CA")]
-    ClientCa(#[source] std::io::Error),
 }
 
 /// The certificates of this replica.
@@ -100,7 +79,7 @@ impl CertificateKeeper {
                 }
             }
             sleep(pause).await;
-            pause = (pause * 2).min(REQUEST_TIMEOUT);
+            pause = (pause * 2).min(RECONCILE_TIMEOUT);
         }
     }
 
@@ -140,18 +119,14 @@ impl CertificateKeeper {
     }
 
     /// One reconcile: takes the step that is due, and returns the certificate to serve if it changed.
-    async fn reconcile(&mut self) -> Result<Option<Served>, CertificateError> {
-        timeout(REQUEST_TIMEOUT, self.apply_steps()).await.map_err(|_| CertificateError::Late)??;
+    async fn reconcile(&mut self) -> Result<Option<Served>, SecretError> {
+        timeout(RECONCILE_TIMEOUT, self.apply_steps()).await.map_err(|_| SecretError::Late)??;
         let client_ca =
-            self.settings.client_ca.as_ref().map(std::fs::read).transpose().map_err(CertificateError::ClientCa)?;
+            self.settings.client_ca.as_ref().map(std::fs::read).transpose().map_err(SecretError::ClientCa)?;
         let state = self.state();
         let Some(stored) = self.rotation.serve(&state).cloned() else { return Ok(None) };
         if let Some(bundle) = self.rotation.bundle(&state) {
-            self.bundle.send_if_modified(|known| {
-                let is_new = *known != bundle;
-                *known = bundle;
-                is_new
-            });
+            publish(&self.bundle, bundle);
         }
         let material = stored.material(client_ca);
         if self.material.as_ref() == Some(&material) {
@@ -164,8 +139,8 @@ impl CertificateKeeper {
     }
 
     /// Takes steps until none is due.
-    async fn apply_steps(&mut self) -> Result<(), CertificateError> {
-        let mut found = self.read().await?;
+    async fn apply_steps(&mut self) -> Result<(), SecretError> {
+        let mut found = self.secret().read().await?;
         for _ in 0..MAX_ATTEMPTS {
             self.observe(found.as_ref().map(stored));
             let state = self.state();
@@ -177,10 +152,10 @@ impl CertificateKeeper {
                     self.log_step(step, is_new, &flaws);
                     Some(object)
                 }
-                WriteResult::Changed => self.read().await?,
+                WriteResult::Changed => self.secret().read().await?,
             };
         }
-        Err(CertificateError::Contended)
+        Err(SecretError::Contended)
     }
 
     fn state(&self) -> CertificateState<'_> {
@@ -201,37 +176,14 @@ impl CertificateKeeper {
         }
     }
 
-    async fn read(&self) -> Result<Option<Value>, ApiError> {
-        self.cluster.read(&format!("{}/{}", self.collection(), self.settings.secret)).await
+    fn secret(&self) -> SharedSecret<'_> {
+        let Settings { home: ServiceRef { namespace, .. }, secret: name, .. } = &self.settings;
+        SharedSecret { cluster: &self.cluster, namespace, name, kind: "kubernetes.io/tls" }
     }
 
-    /// Other keys of the Secret are kept, and so is its type, which is immutable.
     async fn write(&self, found: Option<Value>, next: &StoredCertificates) -> Result<WriteResult, ApiError> {
-        let is_new = found.is_none();
-        let mut object = found.unwrap_or_else(|| {
-            json!({
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "type": "kubernetes.io/tls",
-                "metadata": { "name": self.settings.secret, "namespace": self.settings.home.namespace },
-            })
-        });
-        let mut data = object.get("data").and_then(Value::as_object).cloned().unwrap_or_default();
-        for (key, text) in KEYS.into_iter().zip([&next.bundle, &next.ca_key, &next.chain, &next.key]) {
-            data.insert(key.to_owned(), BASE64_STANDARD.encode(text).into());
-        }
-        if let Some(object) = object.as_object_mut() {
-            object.insert("data".to_owned(), data.into());
-        }
-        if is_new {
-            self.cluster.create(&self.collection(), &object).await
-        } else {
-            self.cluster.replace(&format!("{}/{}", self.collection(), self.settings.secret), &object).await
-        }
-    }
-
-    fn collection(&self) -> String {
-        format!("/api/v1/namespaces/{}/secrets", self.settings.home.namespace)
+        let texts = [&next.bundle, &next.ca_key, &next.chain, &next.key];
+        self.secret().write(found, KEYS.into_iter().zip(texts.map(|text| Some(text.as_str())))).await
     }
 
     fn log_step(&self, step: RotationStep, is_new: bool, flaws: &[&str]) {
@@ -257,16 +209,12 @@ impl CertificateKeeper {
 
 /// The content of the Secret. Missing or invalid values show up as empty when the chain is parsed.
 fn stored(secret: &Value) -> StoredCertificates {
-    let text = |key: &str| {
-        let encoded = secret.get("data").and_then(|data| data.get(key)).and_then(Value::as_str).unwrap_or_default();
-        BASE64_STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
-    };
-    let [bundle, ca_key, chain, key] = KEYS.map(text);
+    let [bundle, ca_key, chain, key] = KEYS.map(|key| text(secret, key).unwrap_or_default());
     StoredCertificates { bundle, ca_key, chain, key }
 }
 
 /// An error with its causes.
-fn error_chain(error: &CertificateError) -> String {
+fn error_chain(error: &SecretError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(next) = cause {

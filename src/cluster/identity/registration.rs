@@ -20,6 +20,7 @@ use crate::cluster::client::{ApiError, Cluster, WriteResult};
 use crate::cluster::identity::ca_bundle;
 pub use crate::cluster::identity::ca_bundle::follow;
 use crate::cluster::identity::probe::{ProbeError, probe};
+use crate::cluster::identity::publish;
 use crate::cluster::identity::token::TokenPaths;
 use crate::cluster::identity::webhook_paths::{RegisteredPaths, TokenChoice, TokenRollout, choose};
 use crate::deploy::backstop::Parameters;
@@ -98,12 +99,7 @@ impl Registration {
             let look = timeout(REQUEST_TIMEOUT, keeper.reconcile(&self, &own, &policy));
             let problem = match look.await.unwrap_or(Err(RegistrationError::Late)) {
                 Ok(look) => {
-                    let carried = Some(look.bundle);
-                    self.registered.send_if_modified(|known| {
-                        let is_new = *known != carried;
-                        *known = carried;
-                        is_new
-                    });
+                    publish(&self.registered, Some(look.bundle));
                     look.deleted.map_or_else(String::new, |phase| RegistrationError::Deleted(phase.kind()).to_string())
                 }
                 Err(error) => error.to_string(),
@@ -195,11 +191,7 @@ impl RegistrationState {
                 is_done &= fix(&to.cluster, phase, stored, &wanted).await?;
             }
             if is_done {
-                to.tokens.registered.send_if_modified(|known| {
-                    let is_new = *known != token;
-                    *known = token;
-                    is_new
-                });
+                publish(&to.tokens.registered, token);
                 return Ok(RegistrationStatus { bundle, deleted });
             }
         }

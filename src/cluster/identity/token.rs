@@ -5,38 +5,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use rustls::crypto::aws_lc_rs;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
 
 use crate::cluster::client::{ApiError, Cluster, WriteResult};
+use crate::cluster::identity::secret::{MAX_ATTEMPTS, RECONCILE_TIMEOUT, SecretError, SharedSecret, text};
 use crate::cluster::identity::webhook_paths::RegisteredPaths;
 use crate::deploy::webhooks::Phase;
 use crate::deploy::{NAME, TOKEN};
-use crate::tls::TlsError;
 use crate::tls::token::{AcceptedTokens, Schedule, StoredTokens, Token, TokenState, Tokens};
-
-/// The timeout of one reconcile.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a step is tried in one reconcile.
-const MAX_ATTEMPTS: usize = 10;
-
-/// Why a reconcile failed.
-#[derive(Debug, thiserror::Error)]
-enum TokenError {
-    #[error(transparent)]
-    Cluster(#[from] ApiError),
-    #[error("the API server did not respond before the deadline")]
-    Late,
-    #[error("conflicting writes of the Secret, or its namespace does not exist")]
-    Contended,
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-}
 
 /// What is to be registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,14 +70,14 @@ impl TokenKeeper {
         let secrets = TokenSecret { cluster: &cluster, namespace: &namespace, schedule };
         let mut pause = Duration::from_millis(200);
         let (tokens, paths, observation) = loop {
-            match timeout(REQUEST_TIMEOUT, secrets.first()).await.unwrap_or(Err(TokenError::Late)) {
+            match timeout(RECONCILE_TIMEOUT, secrets.first()).await.unwrap_or(Err(SecretError::Late)) {
                 Ok(first) => break first,
                 Err(problem) => {
                     warn!(%problem, namespace, secret = TOKEN, "waiting for the token Secret");
                 }
             }
             sleep(pause).await;
-            pause = (pause * 2).min(REQUEST_TIMEOUT);
+            pause = (pause * 2).min(RECONCILE_TIMEOUT);
         };
         let registrable = Registrable {
             current: tokens.current.clone(),
@@ -147,7 +127,7 @@ impl TokenKeeper {
             let now_registered = registered.borrow_and_update().clone();
             let secrets = TokenSecret { cluster: &self.cluster, namespace: &self.namespace, schedule: self.schedule };
             let look = secrets.reconcile(&mut self.observation, now_registered);
-            match timeout(REQUEST_TIMEOUT, look).await.unwrap_or(Err(TokenError::Late)) {
+            match timeout(RECONCILE_TIMEOUT, look).await.unwrap_or(Err(SecretError::Late)) {
                 Ok(tokens) => {
                     if std::mem::take(&mut is_failing) {
                         info!(secret = TOKEN, "token Secret is available again");
@@ -204,7 +184,7 @@ struct TokenSecret<'a> {
 
 impl TokenSecret<'_> {
     /// The first reconcile of a replica.
-    async fn first(&self) -> Result<(Tokens, RegisteredPaths, SecretObservation), TokenError> {
+    async fn first(&self) -> Result<(Tokens, RegisteredPaths, SecretObservation), SecretError> {
         let paths = self.registered_paths().await?;
         let mut observation = SecretObservation { found: None, registered: None, since: Instant::now(), held: None };
         let tokens = self.reconcile(&mut observation, paths.token.clone()).await?;
@@ -226,8 +206,8 @@ impl TokenSecret<'_> {
         &self,
         observation: &mut SecretObservation,
         mut registered: Option<Token>,
-    ) -> Result<Tokens, TokenError> {
-        let mut secret = self.read().await?;
+    ) -> Result<Tokens, SecretError> {
+        let mut secret = self.secret().read().await?;
         for _ in 0..MAX_ATTEMPTS {
             let found = secret.as_ref().map(read_tokens);
             // Without a token in the Secret the registered one stays in use, and another replica may have registered it a moment ago.
@@ -249,7 +229,7 @@ impl TokenSecret<'_> {
             match self.schedule.step(&state, make)? {
                 None => match observation.found.clone().and_then(StoredTokens::complete) {
                     Some(tokens) => return Ok(tokens),
-                    None => return Err(TokenError::Contended),
+                    None => return Err(SecretError::Contended),
                 },
                 Some(next) => {
                     let is_new = secret.is_none();
@@ -258,51 +238,28 @@ impl TokenSecret<'_> {
                             self.record(is_new, observation.held.is_some(), &next);
                             Some(object)
                         }
-                        WriteResult::Changed => self.read().await?,
+                        WriteResult::Changed => self.secret().read().await?,
                     };
                 }
             }
         }
-        Err(TokenError::Contended)
+        Err(SecretError::Contended)
     }
 
-    async fn read(&self) -> Result<Option<Value>, ApiError> {
-        self.cluster.read(&format!("{}/{TOKEN}", self.collection())).await
+    fn secret(&self) -> SharedSecret<'_> {
+        SharedSecret { cluster: self.cluster, namespace: self.namespace, name: TOKEN, kind: "Opaque" }
     }
 
-    /// Other keys of the Secret are kept.
-    async fn write(&self, secret: Option<Value>, tokens: &Tokens) -> Result<WriteResult, ApiError> {
-        let is_new = secret.is_none();
-        let mut object = secret.unwrap_or_else(|| {
-            let metadata = json!({ "name": TOKEN, "namespace": self.namespace });
-            json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata })
-        });
-        let mut data = object.get("data").and_then(Value::as_object).cloned().unwrap_or_default();
+    async fn write(&self, found: Option<Value>, tokens: &Tokens) -> Result<WriteResult, ApiError> {
         let made = tokens.made.to_string();
-        for (key, text) in [
+        let texts = [
             ("current", Some(tokens.current.text())),
             ("made", Some(made.as_str())),
             ("next", tokens.next.as_ref().map(Token::text)),
             ("previous", tokens.previous.as_ref().map(Token::text)),
             ("audit-events", Some(tokens.audit.text())),
-        ] {
-            match text {
-                Some(text) => data.insert(key.to_owned(), BASE64_STANDARD.encode(text).into()),
-                None => data.remove(key),
-            };
-        }
-        if let Some(object) = object.as_object_mut() {
-            object.insert("data".to_owned(), data.into());
-        }
-        if is_new {
-            self.cluster.create(&self.collection(), &object).await
-        } else {
-            self.cluster.replace(&format!("{}/{TOKEN}", self.collection()), &object).await
-        }
-    }
-
-    fn collection(&self) -> String {
-        format!("/api/v1/namespaces/{}/secrets", self.namespace)
+        ];
+        self.secret().write(found, texts).await
     }
 
     fn record(&self, is_new: bool, is_held: bool, tokens: &Tokens) {
@@ -321,10 +278,7 @@ impl TokenSecret<'_> {
 
 /// The content of the Secret. Missing or invalid tokens are `None`.
 fn read_tokens(secret: &Value) -> StoredTokens {
-    let text = |key: &str| {
-        let encoded = secret.get("data")?.get(key)?.as_str()?;
-        String::from_utf8(BASE64_STANDARD.decode(encoded).ok()?).ok()
-    };
+    let text = |key: &str| text(secret, key);
     let token = |key: &str| Token::read(text(key)?.trim());
     StoredTokens {
         current: token("current"),

@@ -7,7 +7,6 @@ use crate::deploy::clients::Clients;
 use crate::deploy::webhooks::Phase;
 use crate::deploy::{CertificateSource, NAME, Options, ServiceRef, objects};
 use crate::output::report::{OURS, ReportKind};
-use crate::policy::Reports;
 
 /// Why nadmit could not be removed.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +27,7 @@ impl Cluster {
             gone.map_err(|cause| UninstallError { path, cause })?;
         }
         // Without nadmit, reports would become stale.
-        for kind in [Reports::Openreports, Reports::Wgpolicyk8s].into_iter().filter_map(ReportKind::of) {
+        for kind in ReportKind::ALL {
             let cleared = self.delete_labelled(kind.api_version, kind.plural, OURS).await;
             cleared.map_err(|cause| UninstallError { path: kind.plural.to_owned(), cause })?;
         }

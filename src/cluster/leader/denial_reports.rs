@@ -13,13 +13,12 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
 use crate::cluster::client::collection::segment;
-use crate::cluster::client::{ApiError, Cluster, WriteResult, meta_text};
+use crate::cluster::client::{ApiError, Cluster, meta_text};
 use crate::cluster::identity::lease::Claim;
-use crate::cluster::leader::reports::{collection, is_ours, merged};
-use crate::output::report::denials::{denials, latest_denial};
+use crate::cluster::leader::reports::{ReportWrite, collection, store_report};
+use crate::denials::{RETENTION_SECONDS, RecentDenials, denial_report, latest_denial};
 use crate::output::report::{ABOUT, OURS, ReportKind, digest};
 use crate::policy::{Policy, Reports};
-use crate::telemetry::denials::{RETENTION_SECONDS, RecentDenials};
 use crate::telemetry::metrics::ReportWrites;
 
 /// The delay after a denial, because others often follow.
@@ -28,8 +27,6 @@ const DEBOUNCE: Duration = Duration::from_secs(1);
 const MIN_WRITE_INTERVAL: Duration = Duration::from_secs(60);
 /// How often the leader deletes stale reports.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
-/// How often a write is retried on conflict.
-const MAX_ATTEMPTS: usize = 3;
 
 /// Writes the denial report of this replica.
 pub struct DenialReporter {
@@ -85,7 +82,7 @@ impl DenialReporter {
     pub async fn write(&mut self, reports: Reports, now: i64) -> Result<(), ApiError> {
         let (denied, is_partial) = self.denials.of_last_hour(now);
         let kind = ReportKind::of(reports);
-        let wanted = denials(reports, &self.namespace, &self.name, &denied, is_partial);
+        let wanted = denial_report(reports, &self.namespace, &self.name, &denied, is_partial);
         if let Some((before, _)) = &self.written
             && (wanted.is_none() || kind != Some(*before))
         {
@@ -98,31 +95,23 @@ impl DenialReporter {
         if self.written.as_ref().is_some_and(|(_, before)| *before == digest) {
             return Ok(());
         }
-        for _ in 0..MAX_ATTEMPTS {
-            let path = self.address(kind);
-            let (written, result) = match self.cluster.read(&path).await? {
-                None => (self.cluster.create(&collection(kind, &self.namespace), &wanted).await?, "created"),
-                Some(found) if !is_ours(&found) => {
-                    self.writes.count("contended");
-                    warn!(path, "a report of this name belongs to somebody else");
-                    return Ok(());
+        // A report of an earlier process of this name may be there.
+        match store_report(&self.cluster, (kind, &self.namespace, &self.name), &wanted, true).await? {
+            Some((result, _)) => {
+                result.count(&self.writes);
+                if result != ReportWrite::Contended {
+                    self.written = Some((kind, digest));
                 }
-                Some(found) => (self.cluster.replace(&path, &merged(found, &wanted)).await?, "replaced"),
-            };
-            if matches!(written, WriteResult::Stored(_)) {
-                self.writes.count(result);
-                self.written = Some((kind, digest));
-                return Ok(());
             }
+            None => debug!(kind = kind.plural, "report kind is not installed; keeping denials in memory only"),
         }
-        debug!(kind = kind.plural, "report kind is not installed; keeping denials in memory only");
         Ok(())
     }
 
     /// Deletes reports without a denial in the last hour; returns how many.
     pub async fn sweep(&self, now: i64) -> Result<usize, ApiError> {
         let mut gone = 0;
-        for kind in [Reports::Openreports, Reports::Wgpolicyk8s].into_iter().filter_map(ReportKind::of) {
+        for kind in ReportKind::ALL {
             let selector = format!("labelSelector={OURS}%2C{ABOUT}%3Ddenials");
             let collection = collection(kind, &self.namespace);
             let Some(list) = self.cluster.read(&format!("{collection}?{selector}")).await? else { continue };

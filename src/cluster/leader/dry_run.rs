@@ -12,9 +12,9 @@ use crate::audit::context::AuditContext;
 use crate::cluster::client::Cluster;
 use crate::cluster::client::collection::segment;
 use crate::cluster::leader::deferred::Later;
-use crate::policy::truncated;
 use crate::resources::{NAD_GROUP, NADS, Object, render};
 use crate::supervise::contained_async;
+use crate::visible::truncated;
 
 /// How many dry runs are made per window.
 const MAX_QUESTIONS: usize = 20;

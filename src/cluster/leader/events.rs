@@ -102,7 +102,7 @@ fn event(about: &ObjectReference<'_>, finding: &Finding, name: &str, identity: &
         "involvedObject": { "apiVersion": api_version, "kind": kind, "namespace": namespace, "name": of_name, "uid": uid },
         "type": "Warning",
         "reason": reason(finding.rule.id),
-        "message": message.get(..message.floor_char_boundary(MAX_MESSAGE_BYTES)).unwrap_or_default(),
+        "message": visible::at_most(&message, MAX_MESSAGE_BYTES),
         "source": { "component": "nadmit" },
         "reportingComponent": "nadmit",
         "reportingInstance": identity,

@@ -61,13 +61,14 @@ pub enum ReportWrite {
 }
 
 impl ReportWrite {
-    fn name(self) -> Option<&'static str> {
+    /// Counts it, if anything was done.
+    pub(super) fn count(self, writes: &ReportWrites) {
         match self {
-            Self::Unchanged => None,
-            Self::Created => Some("created"),
-            Self::Replaced => Some("replaced"),
-            Self::Deleted => Some("deleted"),
-            Self::Contended => Some("contended"),
+            Self::Unchanged => {}
+            Self::Created => writes.count("created"),
+            Self::Replaced => writes.count("replaced"),
+            Self::Deleted => writes.count("deleted"),
+            Self::Contended => writes.count("contended"),
         }
     }
 }
@@ -85,13 +86,9 @@ impl Reporter {
             (self.reports, self.kind) = (reports, None);
             self.known.clear();
         }
-        for other in [Reports::Openreports, Reports::Wgpolicyk8s].into_iter().filter(|other| *other != reports) {
-            if let Some(kind) = ReportKind::of(other) {
-                for _ in
-                    0..self.cluster.delete_labelled(kind.api_version, kind.plural, &object_label_selector()).await?
-                {
-                    self.writes.count("deleted");
-                }
+        for kind in ReportKind::ALL.into_iter().filter(|kind| ReportKind::of(reports) != Some(*kind)) {
+            for _ in 0..self.cluster.delete_labelled(kind.api_version, kind.plural, &object_label_selector()).await? {
+                self.writes.count("deleted");
             }
         }
         let Some(kind) = ReportKind::of(reports) else { return Ok(()) };
@@ -159,8 +156,9 @@ impl Reporter {
     }
 
     fn count(&self, kept: &Result<ReportWrite, ApiError>) {
-        if let Some(result) = kept.as_ref().map_or(Some("failed"), |kept| kept.name()) {
-            self.writes.count(result);
+        match kept {
+            Ok(result) => result.count(&self.writes),
+            Err(_) => self.writes.count("failed"),
         }
     }
 
@@ -181,31 +179,16 @@ impl Reporter {
         else {
             return Ok(ReportWrite::Unchanged);
         };
-        let collection = collection(kind, namespace);
-        let path = format!("{collection}/{name}");
-        let mut is_known = self.known.contains_key(about.uid);
-        for _ in 0..MAX_ATTEMPTS {
-            // If none is known, a create shows whether one exists.
-            let found = if is_known { self.cluster.read(&path).await? } else { None };
-            let (written, kept) = match found {
-                None => (self.cluster.create(&collection, &wanted).await?, ReportWrite::Created),
-                Some(found) if !is_ours(&found) => {
-                    warn!(path, "a report of this name belongs to somebody else");
-                    return Ok(ReportWrite::Contended);
+        let is_known = self.known.contains_key(about.uid);
+        match store_report(&self.cluster, (kind, namespace, &name), &wanted, is_known).await? {
+            None => Ok(ReportWrite::Contended),
+            Some((result, stored)) => {
+                if result != ReportWrite::Contended {
+                    self.remember_stored(about, &digest, &stored);
                 }
-                Some(found) if self::digest(&found) == digest => {
-                    self.remember_stored(about, &digest, &found);
-                    return Ok(ReportWrite::Unchanged);
-                }
-                Some(found) => (self.cluster.replace(&path, &merged(found, &wanted)).await?, ReportWrite::Replaced),
-            };
-            if let WriteResult::Stored(stored) = written {
-                self.remember_stored(about, &digest, &stored);
-                return Ok(kept);
+                Ok(result)
             }
-            is_known = true;
         }
-        Ok(ReportWrite::Contended)
     }
 
     /// Remembers the stored report under the intended digest.
@@ -230,6 +213,36 @@ impl Reporter {
         self.known.remove(uid);
         Ok(ReportWrite::Deleted)
     }
+}
+
+/// Creates a report, or replaces ours of that name where it differs. Returns what was done and what is stored now; `None` after
+/// too many conflicts, or if the kind is not installed.
+pub(super) async fn store_report(
+    cluster: &Cluster,
+    (kind, namespace, name): (ReportKind, &str, &str),
+    wanted: &Value,
+    mut may_exist: bool,
+) -> Result<Option<(ReportWrite, Value)>, ApiError> {
+    let collection = collection(kind, namespace);
+    let path = format!("{collection}/{name}");
+    for _ in 0..MAX_ATTEMPTS {
+        // If none is known, a create shows whether one exists.
+        let found = if may_exist { cluster.read(&path).await? } else { None };
+        let (written, result) = match found {
+            None => (cluster.create(&collection, wanted).await?, ReportWrite::Created),
+            Some(found) if !is_ours(&found) => {
+                warn!(path, "a report of this name belongs to somebody else");
+                return Ok(Some((ReportWrite::Contended, found)));
+            }
+            Some(found) if digest(&found) == digest(wanted) => return Ok(Some((ReportWrite::Unchanged, found))),
+            Some(found) => (cluster.replace(&path, &merged(found, wanted)).await?, ReportWrite::Replaced),
+        };
+        if let WriteResult::Stored(stored) = written {
+            return Ok(Some((result, stored)));
+        }
+        may_exist = true;
+    }
+    Ok(None)
 }
 
 /// The API path of all reports of a kind in all namespaces.
@@ -266,13 +279,13 @@ pub(in crate::cluster) fn collection(kind: ReportKind, namespace: &str) -> Strin
 }
 
 /// Whether we made a report.
-pub(in crate::cluster) fn is_ours(stored: &Value) -> bool {
+fn is_ours(stored: &Value) -> bool {
     let label = stored.pointer("/metadata/labels").and_then(|labels| labels.get(MANAGED_BY));
     label.and_then(Value::as_str) == Some("nadmit")
 }
 
 /// The stored report with our content: everything but the metadata is ours, and our members of it.
-pub(in crate::cluster) fn merged(mut stored: Value, wanted: &Value) -> Value {
+fn merged(mut stored: Value, wanted: &Value) -> Value {
     let (Some(into), Some(wanted)) = (stored.as_object_mut(), wanted.as_object()) else { return stored };
     for (key, value) in wanted {
         match (key.as_str(), into.get_mut(key).and_then(Value::as_object_mut), value.as_object()) {

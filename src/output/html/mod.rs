@@ -2,6 +2,8 @@
 //!
 //! The URL fragment sets the initial view: `#q=words` searches, `&only=value` filters the tables that have this value, and
 //! `&open=1` opens every row. Without scripts everything is shown and open.
+//!
+//! No template engine is in the tree: a page is a head, tables and a script, and all text goes through `escaped`.
 
 mod report;
 mod rows;

@@ -109,7 +109,7 @@ const MAX_OBJECT_BYTES: usize = 20_000;
 
 fn readable(json: &str) -> String {
     let object: Value = serde_json::from_str(json).unwrap_or_default();
-    crate::policy::truncated(diff::to_yaml(&object), MAX_OBJECT_BYTES)
+    crate::visible::truncated(crate::yaml::emit::value(&object), MAX_OBJECT_BYTES)
 }
 
 fn namespaces(objects: &BTreeMap<[String; 4], PageObject>) -> HtmlTable {

@@ -1,4 +1,4 @@
-//! HtmlTable rows: their cells, and the details that open on demand.
+//! Rows of a table: their cells, and the details that open on demand.
 
 use std::fmt::Write as _;
 

@@ -3,11 +3,10 @@
 //! A report is a function of the object's identity and its verdict only: it has no timestamps or counters, and its results are
 //! ordered. So equal verdicts give equal reports, which need not be rewritten.
 
-pub mod denials;
-
 use serde_json::{Map, Value, json};
 
 use super::fingerprint;
+use crate::json::write::push_quoted;
 use crate::policy::{Action, ExcuseReason, Finding, Reports, Verdict};
 use crate::visible;
 
@@ -15,8 +14,8 @@ use crate::visible;
 const MAX_RESULTS: usize = 100;
 /// The maximum size of the results in bytes of JSON. etcd allows more than twenty times as much, but reports are listed in pages.
 const MAX_BYTES: usize = 64 << 10;
-/// The maximum text length in a result: pointers contain keys of a possibly hostile config.
-const MAX_TEXT_CHARS: usize = 500;
+/// The maximum bytes of a text in a result: pointers contain keys of a possibly hostile config.
+const MAX_TEXT_BYTES: usize = 500;
 
 /// The label with the owner of a report.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -25,7 +24,7 @@ pub const ABOUT: &str = "nadmit.io/report";
 /// The value of the first label, and the source of every result.
 pub(crate) const SOURCE: &str = "nadmit";
 /// What all results are about.
-pub(super) const CATEGORY: &str = "SR-IOV networks";
+const CATEGORY: &str = "SR-IOV networks";
 
 /// An object, as references name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,16 +52,18 @@ pub struct ReportKind {
 }
 
 impl ReportKind {
+    const OPENREPORTS: Self = Self { api_version: "openreports.io/v1alpha1", kind: "Report", plural: "reports" };
+    /// Newer installations have `v1beta1` too; all have this version, also Kyverno's.
+    const WGPOLICYK8S: Self =
+        Self { api_version: "wgpolicyk8s.io/v1alpha2", kind: "PolicyReport", plural: "policyreports" };
+    /// Every kind that reports are written in.
+    pub const ALL: [Self; 2] = [Self::OPENREPORTS, Self::WGPOLICYK8S];
+
     /// The kind selected by the policy; `None` if disabled.
     pub fn of(reports: Reports) -> Option<Self> {
         match reports {
-            Reports::Openreports => {
-                Some(Self { api_version: "openreports.io/v1alpha1", kind: "Report", plural: "reports" })
-            }
-            // Newer installations have `v1beta1` too; all have this version, also Kyverno's.
-            Reports::Wgpolicyk8s => {
-                Some(Self { api_version: "wgpolicyk8s.io/v1alpha2", kind: "PolicyReport", plural: "policyreports" })
-            }
+            Reports::Openreports => Some(Self::OPENREPORTS),
+            Reports::Wgpolicyk8s => Some(Self::WGPOLICYK8S),
             Reports::Off => None,
         }
     }
@@ -81,44 +82,52 @@ pub fn report(reports: Reports, about: &ObjectReference<'_>, verdict: &Verdict) 
         return None;
     }
     let ObjectReference { api_version, kind: of_kind, namespace, name: of_name, uid } = *about;
-    let mut metadata = head(&name(uid), namespace, "object");
+    let mut metadata = metadata(&name(uid), namespace, "object");
     let owner = json!({ "apiVersion": api_version, "kind": of_kind, "name": of_name, "uid": uid });
     metadata.insert("ownerReferences".to_owned(), json!([owner]));
     let scope =
         json!({ "apiVersion": api_version, "kind": of_kind, "namespace": namespace, "name": of_name, "uid": uid });
-    Some(json!({
+    let mut report = document(kind, &metadata, &results);
+    if let Some(report) = report.as_object_mut() {
+        report.insert("scope".to_owned(), scope);
+    }
+    Some(report)
+}
+
+/// A report of that kind.
+pub(crate) fn document(kind: ReportKind, metadata: &Map<String, Value>, results: &[Value]) -> Value {
+    json!({
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "metadata": metadata,
-        "scope": scope,
-        "summary": summary(&results),
+        "summary": summary(results),
         "results": results,
-    }))
+    })
 }
 
 /// The metadata of a report of ours.
-pub(super) fn head(name: &str, namespace: &str, about: &str) -> Map<String, Value> {
+pub(crate) fn metadata(name: &str, namespace: &str, about: &str) -> Map<String, Value> {
     let labels = json!({ MANAGED_BY: SOURCE, ABOUT: about });
     let members = [("name", name.into()), ("namespace", namespace.into()), ("labels", labels)];
     members.into_iter().map(|(key, value): (&str, Value)| (key.to_owned(), value)).collect()
 }
 
 /// The number of results by kind.
-pub(super) fn summary(results: &[Value]) -> Value {
+fn summary(results: &[Value]) -> Value {
     let sorts = ["pass", "fail", "warn", "error", "skip"];
     let count = |sort: &str| results.iter().filter(|result| result.get("result").is_some_and(|r| r == sort)).count();
     sorts.into_iter().map(|sort| (sort.to_owned(), count(sort).into())).collect::<Map<_, _>>().into()
 }
 
-/// The result of a finding in a report, in report order.
+/// What a result is counted as, in report order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ReportResult {
+pub(crate) enum ResultKind {
     Fail,
     Warn,
     Skip,
 }
 
-impl ReportResult {
+impl ResultKind {
     /// Uses the rule's action, also in audit mode.
     fn of(finding: &Finding) -> Option<Self> {
         match finding.would.unwrap_or(finding.action) {
@@ -142,14 +151,19 @@ impl ReportResult {
 /// The results of a verdict, most severe first, else in the order of the rules; the last one says how many were left out.
 fn results(verdict: &Verdict) -> Vec<Value> {
     let mut findings: Vec<_> =
-        verdict.findings.iter().filter_map(|finding| Some((ReportResult::of(finding)?, finding))).collect();
+        verdict.findings.iter().filter_map(|finding| Some((ResultKind::of(finding)?, finding))).collect();
     findings.sort_by_key(|(sort, _)| *sort);
     let (mut results, mut bytes) = (Vec::new(), 0);
     for (at, (sort, finding)) in findings.iter().enumerate() {
-        let result = result(*sort, finding);
+        let result = finding_result(*sort, finding);
         bytes += result.to_string().len();
         if at == MAX_RESULTS || bytes > MAX_BYTES {
-            results.push(left_out(*sort, findings.len() - at));
+            let count = findings.len() - at;
+            let message = format!(
+                "{count} more findings are not in this report, which lists the most severe ones; fix these first"
+            );
+            // They are not more severe than the listed ones.
+            results.push(left_out(*sort, "low", message));
             break;
         }
         results.push(result);
@@ -157,10 +171,10 @@ fn results(verdict: &Verdict) -> Vec<Value> {
     results
 }
 
-fn result(sort: ReportResult, finding: &Finding) -> Value {
+fn finding_result(sort: ResultKind, finding: &Finding) -> Value {
     let done = finding.would.unwrap_or(finding.action);
     let severity = match (sort, done) {
-        (ReportResult::Skip, _) => "info",
+        (ResultKind::Skip, _) => "info",
         (_, Action::Deny) => "high",
         (_, Action::Patch) => "medium",
         _ => "low",
@@ -183,37 +197,41 @@ fn result(sort: ReportResult, finding: &Finding) -> Value {
         add("mode", "audit");
     }
     let id = finding.rule.id;
-    json!({
-        "source": SOURCE,
-        "policy": id.split('/').next().unwrap_or(id),
-        "rule": id,
-        "category": CATEGORY,
-        "severity": severity,
-        "result": sort.name(),
-        // Warnings are not scored, by the contract of these kinds.
-        "scored": sort == ReportResult::Fail,
-        "message": short(&finding.sentence()),
-        "properties": properties,
-    })
+    let policy = id.split('/').next().unwrap_or(id);
+    let mut result = result(sort, severity, (policy, id), short(&finding.sentence()));
+    result.insert("properties".to_owned(), properties.into());
+    result.into()
 }
 
-/// The left-out findings are not more severe than the listed ones.
-fn left_out(sort: ReportResult, count: usize) -> Value {
-    json!({
-        "source": SOURCE,
-        "policy": "report",
-        "rule": "report/left-out",
-        "category": CATEGORY,
-        "severity": "low",
-        "result": sort.name(),
-        "scored": sort == ReportResult::Fail,
-        "message": format!("{count} more findings are not in this report, which lists the most severe ones; fix these first"),
-    })
+/// The result that says that others are missing.
+pub(crate) fn left_out(sort: ResultKind, severity: &str, message: String) -> Value {
+    result(sort, severity, ("report", "report/left-out"), message).into()
+}
+
+/// The members that every result has.
+pub(crate) fn result(
+    sort: ResultKind,
+    severity: &str,
+    (policy, rule): (&str, &str),
+    message: String,
+) -> Map<String, Value> {
+    let members: [(&str, Value); 8] = [
+        ("source", SOURCE.into()),
+        ("policy", policy.into()),
+        ("rule", rule.into()),
+        ("category", CATEGORY.into()),
+        ("severity", severity.into()),
+        ("result", sort.name().into()),
+        // Warnings are not scored, by the contract of these kinds.
+        ("scored", (sort == ResultKind::Fail).into()),
+        ("message", message.into()),
+    ];
+    members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Untrusted text, truncated and escaped: `kubectl` prints reports.
-pub(super) fn short(text: &str) -> String {
-    visible::line(text).chars().take(MAX_TEXT_CHARS).collect()
+pub(crate) fn short(text: &str) -> String {
+    visible::at_most(&visible::line(text), MAX_TEXT_BYTES).to_owned()
 }
 
 /// The digest of a report. Fields that only others write are excluded, such as API server fields and foreign labels.
@@ -254,7 +272,7 @@ fn part(value: Option<&Value>, names: Option<&[&str]>, text: &mut String) {
             members.sort_by_key(|(name, _)| *name);
             text.push('{');
             for (name, value) in members {
-                text.push_str(&Value::from(name.as_str()).to_string());
+                push_quoted(text, name);
                 part(Some(value), None, text);
             }
             text.push('}');

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::super::Facts;
-use super::super::truncated;
 use super::rendering::DEFAULT_PREFIX;
 use crate::cni::Config;
 use crate::json::Document;
 use crate::resources::{Nad, Network, NetworkKind, RESOURCE_NAME, render};
+use crate::visible::truncated;
 
 /// How many differences are reported.
 const MAX_DIFFERENCES: usize = 3;

@@ -83,7 +83,7 @@ pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
 
 /// A JSON pointer in dotted form: `metadata.annotations`.
 pub(super) fn dotted(pointer: &str) -> String {
-    pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/")
+    pointer.split('/').skip(1).map(json::unescape).collect::<Vec<_>>().join(".")
 }
 
 /// A config that cannot be read at all.

@@ -6,11 +6,12 @@ use super::super::resource_name::is_name;
 use super::super::rule::rule;
 use super::super::scope::NamespaceScope;
 use super::super::similar::closest;
-use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, Subject, truncated};
+use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, Subject};
 use super::last_namespace;
 use super::nad_device::named;
 use crate::json::escape;
 use crate::resources::{Network, NetworkKind, Object, crd};
+use crate::visible::truncated;
 
 rule! { RESOURCE_NAME = "network/resource-name", Deny;
 "a `resourceName` that is empty, too long, already has a domain, or has invalid characters";

@@ -82,12 +82,12 @@ pub(super) fn through_yaml(manifest: &str, meant: &ExpectedNad<'_>) -> Result<St
         ("/spec", &["config"]),
     ] {
         match &node.follow(pointer).0.value {
-            yaml::Value::Map(entries) if entries.len() == keys.len() => {
+            yaml::YamlValue::Map(entries) if entries.len() == keys.len() => {
                 if let Some(other) = entries.iter().find(|entry| !keys.contains(&entry.key.as_ref())) {
                     return differs(&format!("{pointer}/{}", json::escape(&other.key)));
                 }
             }
-            yaml::Value::Map(entries) => {
+            yaml::YamlValue::Map(entries) => {
                 let other = entries.iter().find(|entry| !keys.contains(&entry.key.as_ref()));
                 return differs(&other.map_or(pointer.to_owned(), |o| format!("{pointer}/{}", json::escape(&o.key))));
             }

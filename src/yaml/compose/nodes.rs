@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::super::{MapEntry, Style, Value, YamlNode};
+use super::super::{MapEntry, Style, YamlNode, YamlValue};
 use crate::json;
 
 /// A JSON value as a node. Of equal keys the last one counts.
@@ -10,15 +10,15 @@ pub(super) fn from_json(value: json::Value<'_>, offset: usize) -> YamlNode {
     let place = |span: json::Span| offset + span.start as usize..offset + span.end as usize;
     let span = place(value.span);
     let (style, value) = match value.kind {
-        json::Kind::Null => (Style::Plain, Value::Null),
-        json::Kind::Bool(flag) => (Style::Plain, Value::Bool(flag)),
+        json::Kind::Null => (Style::Plain, YamlValue::Null),
+        json::Kind::Bool(flag) => (Style::Plain, YamlValue::Bool(flag)),
         json::Kind::Number(text) => match text.parse() {
-            Ok(number) => (Style::Plain, Value::Number(number)),
-            Err(_) => (Style::Plain, Value::String(text.into_owned())),
+            Ok(number) => (Style::Plain, YamlValue::Number(number)),
+            Err(_) => (Style::Plain, YamlValue::String(text.into_owned())),
         },
-        json::Kind::String(text) => (Style::DoubleQuoted, Value::String(text.into_owned())),
+        json::Kind::String(text) => (Style::DoubleQuoted, YamlValue::String(text.into_owned())),
         json::Kind::Array(elements) => {
-            (Style::Plain, Value::List(elements.into_iter().map(|element| from_json(element, offset)).collect()))
+            (Style::Plain, YamlValue::List(elements.into_iter().map(|element| from_json(element, offset)).collect()))
         }
         json::Kind::Object(members) => {
             let mut seen = HashSet::new();
@@ -31,7 +31,7 @@ pub(super) fn from_json(value: json::Value<'_>, offset: usize) -> YamlNode {
                 })
                 .collect();
             entries.reverse();
-            (Style::Plain, Value::Map(entries))
+            (Style::Plain, YamlValue::Map(entries))
         }
     };
     YamlNode { span, style, value }
@@ -40,21 +40,21 @@ pub(super) fn from_json(value: json::Value<'_>, offset: usize) -> YamlNode {
 /// Merges `<<`: adds missing keys, earlier sources first. False if it is not a mapping.
 pub(super) fn merge(entries: &mut Vec<MapEntry>, seen: &mut HashSet<String>, node: YamlNode) -> bool {
     match node.value {
-        Value::Map(more) => {
+        YamlValue::Map(more) => {
             entries.extend(more.into_iter().filter(|entry| seen.insert(entry.key.clone())));
             true
         }
-        Value::List(nodes) => nodes.into_iter().all(|node| merge(entries, seen, node)),
+        YamlValue::List(nodes) => nodes.into_iter().all(|node| merge(entries, seen, node)),
         _ => false,
     }
 }
 
-pub(super) fn key_text(value: Value) -> Option<String> {
+pub(super) fn key_text(value: YamlValue) -> Option<String> {
     match value {
-        Value::String(text) => Some(text),
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Null | Value::List(_) | Value::Map(_) => None,
+        YamlValue::String(text) => Some(text),
+        YamlValue::Bool(flag) => Some(flag.to_string()),
+        YamlValue::Number(number) => Some(number.to_string()),
+        YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => None,
     }
 }
 
@@ -62,9 +62,9 @@ pub(super) fn key_text(value: Value) -> Option<String> {
 pub(super) fn size(node: &YamlNode) -> usize {
     size_of::<YamlNode>()
         + match &node.value {
-            Value::List(nodes) => nodes.iter().map(size).sum(),
-            Value::Map(entries) => entries.iter().map(|entry| entry.key.len() + size(&entry.node)).sum(),
-            Value::String(text) => text.len(),
+            YamlValue::List(nodes) => nodes.iter().map(size).sum(),
+            YamlValue::Map(entries) => entries.iter().map(|entry| entry.key.len() + size(&entry.node)).sum(),
+            YamlValue::String(text) => text.len(),
             _ => 0,
         }
 }

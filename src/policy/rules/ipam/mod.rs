@@ -13,9 +13,9 @@ mod whereabouts;
 
 use super::super::Rule;
 use super::super::finding::{Finding, Findings};
-use super::super::truncated;
 use crate::cni::{CniObject, Config, Plugin};
 use crate::json::{Kind, Span};
+use crate::visible::truncated;
 
 pub(crate) use dhcp::DHCP_OPTION;
 pub(crate) use dialect::{IGNORED, NO_ADDRESS, WRONG_DIALECT};

@@ -1,19 +1,64 @@
-//! The denials of this replica in the last hour.
+//! Denied writes: recorded by reviews, kept in memory for an hour, reported later.
 //!
 //! Admission only records them in bounded memory and writes nothing to the cluster, so the webhooks have `sideEffects: None` and
 //! dry runs are reviewed too, but not recorded. A separate task writes a report later, independent of the review.
+
+mod report;
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::output::report::denials::Denial;
+pub use report::{denial_report, latest_denial};
+
+use crate::review::AdmissionRequest;
+use crate::visible::at_most;
 
 /// How many different denials are kept.
 const MAX_DENIALS: usize = 200;
 /// How long they are kept, in seconds.
 pub const RETENTION_SECONDS: i64 = 3600;
+/// How much is kept of each text that a client sent; names are shorter.
+const MAX_TEXT_BYTES: usize = 300;
+
+/// A denied write, possibly repeated. It does not contain the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// Who wrote.
+    pub user: String,
+    /// The kind of the object.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name; empty for a generated one.
+    pub name: String,
+    /// `create` or `update`.
+    pub operation: &'static str,
+    /// The rules that denied it.
+    pub rules: Vec<&'static str>,
+    /// How often.
+    pub count: u64,
+    /// Unix time of the last denial.
+    pub last: i64,
+}
+
+impl Denial {
+    /// The denial of a request by these rules, at that Unix time.
+    pub fn of(request: &AdmissionRequest<'_>, rules: Vec<&'static str>, now: i64) -> Self {
+        let owned = |text: &str| at_most(text, MAX_TEXT_BYTES).to_owned();
+        Self {
+            user: owned(&request.user),
+            kind: owned(&request.kind),
+            namespace: owned(&request.namespace),
+            name: owned(&request.name),
+            operation: request.operation.name(),
+            rules,
+            count: 1,
+            last: now,
+        }
+    }
+}
 
 /// The denials of the last hour, within the limit.
 #[derive(Debug, Default)]

@@ -2,61 +2,33 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::output::report::{CATEGORY, ReportKind, SOURCE, head, short, summary};
+use super::Denial;
+use crate::output::report::{ReportKind, ResultKind, document, left_out, metadata, result, short};
 use crate::policy::Reports;
 
-/// A denied write, possibly repeated. It does not contain the object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denial {
-    /// Who wrote.
-    pub user: String,
-    /// The kind of the object.
-    pub kind: String,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name; empty for a generated one.
-    pub name: String,
-    /// `create` or `update`.
-    pub operation: &'static str,
-    /// The rules that denied it.
-    pub rules: Vec<&'static str>,
-    /// How often.
-    pub count: u64,
-    /// Unix time of the last denial.
-    pub last: i64,
-}
-
 /// The denial report of one replica, latest first; `None` without denials. `is_partial` if older ones were dropped.
-pub fn denials(reports: Reports, namespace: &str, name: &str, denials: &[Denial], is_partial: bool) -> Option<Value> {
+pub fn denial_report(
+    reports: Reports,
+    namespace: &str,
+    name: &str,
+    denials: &[Denial],
+    is_partial: bool,
+) -> Option<Value> {
     let kind = ReportKind::of(reports)?;
     if denials.is_empty() {
         return None;
     }
     let mut denials: Vec<_> = denials.iter().collect();
     denials.sort_by_key(|denied| std::cmp::Reverse(denied.last));
-    let mut results: Vec<Value> = denials.into_iter().map(result).collect();
+    let mut results: Vec<Value> = denials.into_iter().map(denial_result).collect();
     if is_partial {
-        results.push(json!({
-            "source": SOURCE,
-            "policy": "report",
-            "rule": "report/left-out",
-            "category": CATEGORY,
-            "severity": "info",
-            "result": "skip",
-            "scored": false,
-            "message": "there were more denials in the last hour; these are the latest",
-        }));
+        let message = "there were more denials in the last hour; these are the latest";
+        results.push(left_out(ResultKind::Skip, "info", message.to_owned()));
     }
-    Some(json!({
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": head(name, namespace, "denials"),
-        "summary": summary(&results),
-        "results": results,
-    }))
+    Some(document(kind, &metadata(name, namespace, "denials"), &results))
 }
 
-fn result(denied: &Denial) -> Value {
+fn denial_result(denied: &Denial) -> Value {
     let Denial { user, kind, namespace, name, operation, rules, count, last } = denied;
     let [user, kind, namespace, name] = [user, kind, namespace, name].map(|text| short(text));
     let times = if *count == 1 { String::new() } else { format!(", {count} times") };
@@ -68,21 +40,14 @@ fn result(denied: &Denial) -> Value {
             reference.insert(key.to_owned(), value.into());
         }
     }
-    json!({
-        "source": SOURCE,
-        "policy": "admission",
-        "rule": rules.first(),
-        "category": CATEGORY,
-        "severity": "high",
-        "result": "fail",
-        "scored": true,
-        "message": message,
-        "resources": [reference],
-        "timestamp": { "seconds": last, "nanos": 0 },
-        "properties": {
-            "user": user, "operation": operation, "count": count.to_string(), "rules": rules.join(","),
-        },
-    })
+    let rule = rules.first().copied().unwrap_or_default();
+    let mut result = result(ResultKind::Fail, "high", ("admission", rule), message);
+    result.insert("resources".to_owned(), json!([reference]));
+    result.insert("timestamp".to_owned(), json!({ "seconds": last, "nanos": 0 }));
+    let rules = rules.join(",");
+    let properties = json!({ "user": user, "operation": operation, "count": count.to_string(), "rules": rules });
+    result.insert("properties".to_owned(), properties);
+    result.into()
 }
 
 /// Unix time of the latest denial in a report.
@@ -111,7 +76,7 @@ mod tests {
     #[test]
     fn report_names_user_object_and_time() {
         let all = [denied("a", 1, 50), denied("", 3, 70)];
-        let report = denials(Reports::Openreports, "nadmit", "nadmit-denials-x", &all, false).unwrap();
+        let report = denial_report(Reports::Openreports, "nadmit", "nadmit-denials-x", &all, false).unwrap();
         let messages: Vec<_> = report["results"].as_array().unwrap().iter().map(|result| &result["message"]).collect();
         assert_eq!(
             messages,
@@ -128,9 +93,9 @@ mod tests {
 
     #[test]
     fn no_denials_means_no_report() {
-        assert!(denials(Reports::Openreports, "nadmit", "x", &[], true).is_none());
-        assert!(denials(Reports::Off, "nadmit", "x", &[denied("a", 1, 1)], false).is_none());
-        let partial = denials(Reports::Wgpolicyk8s, "nadmit", "x", &[denied("a", 1, 1)], true).unwrap();
+        assert!(denial_report(Reports::Openreports, "nadmit", "x", &[], true).is_none());
+        assert!(denial_report(Reports::Off, "nadmit", "x", &[denied("a", 1, 1)], false).is_none());
+        let partial = denial_report(Reports::Wgpolicyk8s, "nadmit", "x", &[denied("a", 1, 1)], true).unwrap();
         assert_eq!(partial["results"][1]["rule"], "report/left-out");
         assert_eq!(partial["summary"]["skip"], 1);
     }
