@@ -95,3 +95,24 @@ fn no_module_uses_one_above_it() {
         assert!(arrows > at_least, "only {arrows} arrows found in {root}");
     }
 }
+
+/// Paths of the API server are made of checked names, in one file.
+#[test]
+fn api_paths_are_made_in_one_place() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let home = src.join("cluster/client/path.rs");
+    let (mut files, mut wrong, mut at_home) = (Vec::new(), Vec::new(), 0);
+    sources(&src, &mut files);
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for (number, line) in code(&text).filter(|(_, line)| line.contains("\"/api")) {
+            if file == home {
+                at_home += 1;
+            } else {
+                wrong.push(format!("{}:{number}: {}", file.display(), line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "API paths outside of {}:\n{}", home.display(), wrong.join("\n"));
+    assert!(at_home > 0, "none is made there");
+}

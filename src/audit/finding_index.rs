@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::policy::Verdict;
+use crate::resources::ObjectKey;
 
 /// A rule id and an action.
 type RuleAction = (&'static str, &'static str);
@@ -16,8 +17,7 @@ pub struct FindingIndex {
 
 #[derive(Debug)]
 struct IndexedObject {
-    namespace: Box<str>,
-    name: Box<str>,
+    key: ObjectKey,
     found: Vec<RuleAction>,
     /// Whether it was seen in the current scan.
     is_current: bool,
@@ -37,20 +37,20 @@ impl FindingIndex {
     }
 
     /// Starts the audit of one key.
-    pub fn leave(&mut self, namespace: &str, name: &str) {
-        self.at(namespace, name).for_each(|(_, object)| object.is_current = false);
+    pub fn leave(&mut self, key: &ObjectKey) {
+        self.at(key).for_each(|(_, object)| object.is_current = false);
     }
 
     /// Ends the audit of one key; returns the deleted objects.
-    pub fn left(&mut self, namespace: &str, name: &str) -> Vec<Box<str>> {
-        let gone = self.at(namespace, name).filter(|(_, object)| !object.is_current);
+    pub fn left(&mut self, key: &ObjectKey) -> Vec<Box<str>> {
+        let gone = self.at(key).filter(|(_, object)| !object.is_current);
         let gone: Vec<Box<str>> = gone.map(|(uid, _)| uid.clone()).collect();
         gone.iter().for_each(|uid| self.remove(uid));
         gone
     }
 
     /// Sets the findings of an object with that key.
-    pub fn set_findings(&mut self, uid: &str, (namespace, name): (&str, &str), verdict: &Verdict) {
+    pub fn set_findings(&mut self, uid: &str, key: &ObjectKey, verdict: &Verdict) {
         self.remove(uid);
         let found: Vec<RuleAction> =
             verdict.findings.iter().map(|finding| (finding.rule.id, finding.action.name())).collect();
@@ -60,7 +60,7 @@ impl FindingIndex {
         for counted in &found {
             *self.counts.entry(*counted).or_default() += 1;
         }
-        let object = IndexedObject { namespace: namespace.into(), name: name.into(), found, is_current: true };
+        let object = IndexedObject { key: key.clone(), found, is_current: true };
         self.objects.insert(uid.into(), object);
     }
 
@@ -80,13 +80,13 @@ impl FindingIndex {
     }
 
     /// The keys of objects with a finding of that rule.
-    pub fn keys_with(&self, rule: &str) -> impl Iterator<Item = (Box<str>, Box<str>)> {
+    pub fn keys_with(&self, rule: &str) -> impl Iterator<Item = &ObjectKey> {
         let has = move |object: &&IndexedObject| object.found.iter().any(|(found, _)| *found == rule);
-        self.objects.values().filter(has).map(|object| (object.namespace.clone(), object.name.clone()))
+        self.objects.values().filter(has).map(|object| &object.key)
     }
 
-    fn at(&mut self, namespace: &str, name: &str) -> impl Iterator<Item = (&Box<str>, &mut IndexedObject)> {
-        self.objects.iter_mut().filter(move |(_, object)| *object.namespace == *namespace && *object.name == *name)
+    fn at(&mut self, key: &ObjectKey) -> impl Iterator<Item = (&Box<str>, &mut IndexedObject)> {
+        self.objects.iter_mut().filter(move |(_, object)| object.key == *key)
     }
 
     fn remove(&mut self, uid: &str) {
@@ -107,6 +107,10 @@ mod tests {
     use crate::policy::{Facts, Policy, Subject, judge};
     use crate::resources::Object;
 
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("s", name)
+    }
+
     fn verdict(config: &str) -> Verdict {
         let json = serde_json::json!({
             "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
@@ -121,22 +125,22 @@ mod tests {
         let (bad, good) = (verdict("{"), verdict(r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
         assert!(!bad.findings.is_empty() && good.findings.is_empty());
         let mut standing = FindingIndex::default();
-        standing.set_findings("a", ("s", "n"), &bad);
-        standing.set_findings("a", ("s", "n"), &bad);
-        standing.set_findings("b", ("s", "other"), &bad);
+        standing.set_findings("a", &key("n"), &bad);
+        standing.set_findings("a", &key("n"), &bad);
+        standing.set_findings("b", &key("other"), &bad);
         assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 2)]);
         assert_eq!((standing.objects(), standing.objects_with("nad/config-not-json")), (2, 2));
-        standing.set_findings("a", ("s", "n"), &good);
+        standing.set_findings("a", &key("n"), &good);
         assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 1)]);
         // One place is looked at, and its object is gone.
-        standing.leave("s", "other");
-        assert_eq!(standing.left("s", "other"), ["b".into()]);
+        standing.leave(&key("other"));
+        assert_eq!(standing.left(&key("other")), ["b".into()]);
         assert_eq!(standing.counts().count(), 0);
         // Everything is looked at, and one was not there.
-        standing.set_findings("c", ("s", "c"), &bad);
-        standing.set_findings("d", ("s", "d"), &bad);
+        standing.set_findings("c", &key("c"), &bad);
+        standing.set_findings("d", &key("d"), &bad);
         standing.begin();
-        standing.set_findings("c", ("s", "c"), &bad);
+        standing.set_findings("c", &key("c"), &bad);
         standing.finish();
         assert_eq!((standing.objects(), standing.keys_with("nad/config-not-json").count()), (1, 1));
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::raw::{FieldValue, RawFields};
-use super::{Misshapen, NetworkId, NetworkKind, OWNER_REF};
+use super::{Misshapen, NetworkId, NetworkKind, OWNER_REF, ObjectKey};
 use crate::json::{Error, JsonReader};
 
 /// An object's metadata.
@@ -66,6 +66,11 @@ impl<'a> Meta<'a> {
         let owners = owners.iter().filter_map(|owner| network_owner(owner, &namespace)).collect();
         let (deleting, references) = (found.deleting, found.owners);
         Self { name, namespace, deleting, is_there: true, annotations, owners, references }
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(&self.namespace, &self.name)
     }
 
     /// An annotation's value.

@@ -16,7 +16,7 @@ use nadmit::cluster::leader::dry_run::DryRunDenials;
 use nadmit::cluster::leader::full_scan::{FullScan, ScanSink, Scanned};
 use nadmit::cluster::{CachedCluster, Caches, WatchObserver};
 use nadmit::policy::{Facts, NameVisibility, Policy, Rewrites};
-use nadmit::resources::Object;
+use nadmit::resources::{Object, ObjectKey};
 use nadmit::supervise::{Panicked, Pauses, Supervisor};
 use nadmit::telemetry::Metrics;
 use serde_json::{Value, json};
@@ -59,8 +59,8 @@ struct Poisoned {
 impl ScanSink for Poisoned {
     fn expect(&mut self, _: usize) {}
 
-    fn rewrites(&self, _: &str, _: &str, name: &str) -> Option<Rewrites> {
-        assert_ne!(name, POISON, "it is poison");
+    fn rewrites(&self, _: &'static str, key: &ObjectKey) -> Option<Rewrites> {
+        assert_ne!(key.name(), POISON, "it is poison");
         None
     }
 
@@ -102,13 +102,13 @@ fn audit_skips_objects_that_panic() {
 struct ObservedNames(Mutex<Vec<String>>);
 
 impl WatchObserver for ObservedNames {
-    fn on_applied(&self, _: &'static str, _: &str, name: &str, _: &str) {
-        assert_ne!(name, POISON, "it is poison");
-        self.0.lock().unwrap().push(name.to_owned());
+    fn on_applied(&self, _: &'static str, key: &ObjectKey, _: &str) {
+        assert_ne!(key.name(), POISON, "it is poison");
+        self.0.lock().unwrap().push(key.name().to_owned());
     }
 
-    fn on_deleted(&self, _: &'static str, _: &str, name: &str, _: &str) {
-        assert_ne!(name, POISON, "it is poison");
+    fn on_deleted(&self, _: &'static str, key: &ObjectKey, _: &str) {
+        assert_ne!(key.name(), POISON, "it is poison");
     }
 }
 

@@ -7,10 +7,9 @@ use jiff::Timestamp;
 use crate::audit::context::AuditContext;
 use crate::cluster::cache::stores::{NamespaceStore, NodePolicyStore};
 use crate::cluster::cache::watch::Summarize;
-use crate::cluster::client::collection::NamespacedName;
-use crate::cluster::client::{ApiError, Cluster};
+use crate::cluster::client::collection::key_of;
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::{Operators, Policy};
-use crate::resources::NETWORK_GROUP;
 
 /// Descriptions of what could not be read.
 #[derive(Debug, Default)]
@@ -36,19 +35,20 @@ impl Cluster {
     ) -> AuditContext {
         let mut context = AuditContext { now, ..AuditContext::default() };
         let mut namespaces = HashMap::new();
-        let each = self.for_each_object("/api/v1/namespaces", "", |text| {
-            if let (Some(id), Some((state, _))) = (NamespacedName::of(text), NamespaceStore::read(text)) {
-                namespaces.insert(id.name.as_ref().into(), state);
+        let path = ApiPath::all(ApiResource::NAMESPACES);
+        let each = self.for_each_object(&path, |text| {
+            if let (Some(key), Some((state, _))) = (key_of(text), NamespaceStore::read(text)) {
+                namespaces.insert(key.name().into(), state);
             }
         });
         let listed = each.await;
         context.namespaces = unread.or_record("namespaces", listed).map(|_| namespaces);
 
         let mut policies = NodePolicyStore::default();
-        let path = format!("/apis/{NETWORK_GROUP}/v1/sriovnetworknodepolicies");
-        let each = self.for_each_object(&path, "", |text| {
-            if let (Some(id), Some(name)) = (NamespacedName::of(text), NodePolicyStore::read(text)) {
-                policies.put(&id, name);
+        let path = ApiPath::all(ApiResource::NODE_POLICIES);
+        let each = self.for_each_object(&path, |text| {
+            if let (Some(key), Some(name)) = (key_of(text), NodePolicyStore::read(text)) {
+                policies.put(&key, name);
             }
         });
         let listed = each.await;

@@ -2,15 +2,16 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::cluster::client::collection::NamespacedName;
+use crate::cluster::client::collection::key_of;
+use crate::resources::ObjectKey;
 
 /// Observes watch events. Called synchronously by the watch.
 pub trait WatchObserver: Send + Sync {
     /// An object was added or modified; `object` is its text.
-    fn on_applied(&self, kind: &'static str, namespace: &str, name: &str, object: &str);
+    fn on_applied(&self, kind: &'static str, key: &ObjectKey, object: &str);
 
     /// An object was deleted; `object` is its last text.
-    fn on_deleted(&self, kind: &'static str, namespace: &str, name: &str, object: &str);
+    fn on_deleted(&self, kind: &'static str, key: &ObjectKey, object: &str);
 }
 
 /// The current observer of all watches, if any.
@@ -19,21 +20,21 @@ pub(in crate::cluster) struct ObserverSlot(Arc<RwLock<Option<Arc<dyn WatchObserv
 
 impl ObserverSlot {
     /// Replaces the observer.
-    pub(in crate::cluster) fn set(&self, witness: Option<Arc<dyn WatchObserver>>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = witness;
+    pub(in crate::cluster) fn set(&self, observer: Option<Arc<dyn WatchObserver>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = observer;
     }
 
     /// An object was added or modified.
     pub(in crate::cluster) fn on_applied(&self, kind: &'static str, object: &str) {
-        if let Some((witness, id)) = self.now().zip(NamespacedName::of(object)) {
-            witness.on_applied(kind, &id.namespace, &id.name, object);
+        if let Some((observer, key)) = self.now().zip(key_of(object)) {
+            observer.on_applied(kind, &key, object);
         }
     }
 
     /// An object was deleted.
     pub(in crate::cluster) fn on_deleted(&self, kind: &'static str, object: &str) {
-        if let Some((witness, id)) = self.now().zip(NamespacedName::of(object)) {
-            witness.on_deleted(kind, &id.namespace, &id.name, object);
+        if let Some((observer, key)) = self.now().zip(key_of(object)) {
+            observer.on_deleted(kind, &key, object);
         }
     }
 
@@ -52,12 +53,12 @@ mod tests {
     struct Notes(Mutex<Vec<String>>);
 
     impl WatchObserver for Notes {
-        fn on_applied(&self, kind: &'static str, namespace: &str, name: &str, object: &str) {
-            self.0.lock().unwrap().push(format!("{kind} {namespace}/{name} {}", object.len()));
+        fn on_applied(&self, kind: &'static str, key: &ObjectKey, object: &str) {
+            self.0.lock().unwrap().push(format!("{kind} {key} {}", object.len()));
         }
 
-        fn on_deleted(&self, kind: &'static str, namespace: &str, name: &str, _: &str) {
-            self.0.lock().unwrap().push(format!("{kind} {namespace}/{name} lost"));
+        fn on_deleted(&self, kind: &'static str, key: &ObjectKey, _: &str) {
+            self.0.lock().unwrap().push(format!("{kind} {key} lost"));
         }
     }
 

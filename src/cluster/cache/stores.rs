@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::cluster::cache::prefix;
 use crate::cluster::cache::watch::Summarize;
-use crate::cluster::client::collection::{NamespacedName, members};
+use crate::cluster::client::collection::members;
 use crate::deploy::EXEMPT;
 use crate::policy::{Lookup, NadFact, NamespaceState};
 use crate::resources::raw::RawFields;
-use crate::resources::{NetworkId, Object, name_of};
+use crate::resources::{NetworkId, Object, ObjectKey, name_of};
 
 /// Namespaces with their state, and whether they are exempt by label.
 #[derive(Debug, Default)]
@@ -39,12 +39,12 @@ impl Summarize for NamespaceStore {
         Some((state, label.as_deref() == Some("true")))
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, fact: Self::Summarized) {
-        self.0.insert(id.name.as_ref().into(), fact);
+    fn put(&mut self, key: &ObjectKey, fact: Self::Summarized) {
+        self.0.insert(key.name().into(), fact);
     }
 
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        self.0.remove(id.name.as_ref());
+    fn remove(&mut self, key: &ObjectKey) {
+        self.0.remove(key.name());
     }
 
     fn count(&self) -> usize {
@@ -75,12 +75,12 @@ impl Summarize for DeviceClassStore {
         Some(has_driver(class.raw("spec")) || has_driver(name.as_deref()))
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, fact: bool) {
-        self.0.insert(id.name.as_ref().into(), fact);
+    fn put(&mut self, key: &ObjectKey, fact: bool) {
+        self.0.insert(key.name().into(), fact);
     }
 
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        self.0.remove(id.name.as_ref());
+    fn remove(&mut self, key: &ObjectKey) {
+        self.0.remove(key.name());
     }
 
     fn count(&self) -> usize {
@@ -91,7 +91,7 @@ impl Summarize for DeviceClassStore {
 /// The resource names that node policies offer.
 #[derive(Debug, Default)]
 pub(in crate::cluster) struct NodePolicyStore {
-    names: BTreeMap<Box<str>, String>,
+    names: BTreeMap<ObjectKey, String>,
     /// Computed on first use after a change.
     offered: OnceLock<Arc<[String]>>,
 }
@@ -118,13 +118,13 @@ impl Summarize for NodePolicyStore {
         Some(name_of(&name.unwrap_or_default()).to_owned())
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, fact: String) {
-        self.names.insert(id.key(), fact);
+    fn put(&mut self, key: &ObjectKey, fact: String) {
+        self.names.insert(key.clone(), fact);
         self.offered = OnceLock::new();
     }
 
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        self.names.remove(&id.key());
+    fn remove(&mut self, key: &ObjectKey) {
+        self.names.remove(key);
         self.offered = OnceLock::new();
     }
 
@@ -135,12 +135,12 @@ impl Summarize for NodePolicyStore {
 
 /// The owner of each NAD, in the compact form of the operator's annotation.
 #[derive(Debug, Default)]
-pub(in crate::cluster) struct NadStore(HashMap<Box<str>, Option<Box<str>>>);
+pub(in crate::cluster) struct NadStore(HashMap<ObjectKey, Option<Box<str>>>);
 
 impl NadStore {
-    pub(in crate::cluster) fn find(&self, place: &str) -> Lookup<NadFact> {
+    pub(in crate::cluster) fn find(&self, key: &ObjectKey) -> Lookup<NadFact> {
         let owner = |owner: &Option<Box<str>>| owner.as_deref().and_then(NetworkId::parse);
-        self.0.get(place).map_or(Lookup::Absent, |nad| Lookup::Found(NadFact { owner: owner(nad) }))
+        self.0.get(key).map_or(Lookup::Absent, |nad| Lookup::Found(NadFact { owner: owner(nad) }))
     }
 }
 
@@ -154,12 +154,12 @@ impl Summarize for NadStore {
         }
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, fact: Self::Summarized) {
-        self.0.insert(id.key(), fact);
+    fn put(&mut self, key: &ObjectKey, fact: Self::Summarized) {
+        self.0.insert(key.clone(), fact);
     }
 
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        self.0.remove(&id.key());
+    fn remove(&mut self, key: &ObjectKey) {
+        self.0.remove(key);
     }
 
     fn count(&self) -> usize {
@@ -195,12 +195,12 @@ impl Summarize for OperatorNamespaceStore {
         Some(prefix::stated(&object).map(Into::into))
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, prefix: Self::Summarized) {
-        self.0.insert(id.namespace.as_ref().into(), prefix);
+    fn put(&mut self, key: &ObjectKey, prefix: Self::Summarized) {
+        self.0.insert(key.namespace().into(), prefix);
     }
 
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        self.0.remove(id.namespace.as_ref());
+    fn remove(&mut self, key: &ObjectKey) {
+        self.0.remove(key.namespace());
     }
 
     fn count(&self) -> usize {
@@ -212,6 +212,7 @@ impl Summarize for OperatorNamespaceStore {
 mod tests {
     use super::*;
     use crate::cluster::cache::watch::tests::{kept, put};
+    use crate::cluster::client::collection::key_of;
 
     #[test]
     fn summarizes_a_namespace_by_its_state() {
@@ -251,7 +252,7 @@ mod tests {
         ] {
             let mut classes: DeviceClassStore = kept(std::slice::from_ref(&class));
             assert_eq!(classes.has_sriov(), is_sriov, "{class}");
-            classes.remove(&NamespacedName::of(&class).unwrap());
+            classes.remove(&key_of(&class).unwrap());
             assert!(!classes.has_sriov());
         }
         assert_eq!(DeviceClassStore::read("{}"), None);
@@ -271,9 +272,9 @@ mod tests {
             policy("f", "null"),
         ]);
         assert_eq!(policies.offered().as_ref(), ["one", "two"]);
-        policies.remove(&NamespacedName::of(&policy("a", "{}")).unwrap());
+        policies.remove(&ObjectKey::new("op", "a"));
         assert_eq!(policies.offered().as_ref(), ["one", "two"], "another offers it too");
-        policies.remove(&NamespacedName::of(&policy("c", "{}")).unwrap());
+        policies.remove(&ObjectKey::new("op", "c"));
         put(&mut policies, &[policy("f", &offers("three"))]);
         assert_eq!(policies.offered().as_ref(), ["one", "three"]);
         assert_eq!(NodePolicyStore::read("5"), None);
@@ -298,12 +299,14 @@ mod tests {
             (nad(reference), Some("OVSNetwork apps/n")),
             (nad(r#","annotations":[5]"#), None),
         ] {
-            let Lookup::Found(found) = kept::<NadStore>(std::slice::from_ref(&object)).find("apps/n") else {
+            let Lookup::Found(found) =
+                kept::<NadStore>(std::slice::from_ref(&object)).find(&ObjectKey::new("apps", "n"))
+            else {
                 panic!("{object}")
             };
             assert_eq!(found.owner.map(|owner| owner.to_string()).as_deref(), want, "{object}");
         }
-        assert_eq!(kept::<NadStore>(&[nad("")]).find("apps/m"), Lookup::Absent);
+        assert_eq!(kept::<NadStore>(&[nad("")]).find(&ObjectKey::new("apps", "m")), Lookup::Absent);
         assert_eq!(NadStore::read("{}"), None);
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
 
-use crate::cluster::client::{ApiError, Cluster, ServiceRef, WriteResult};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, ServiceRef, WriteResult};
 use crate::tls::authority::{CertificateState, Lifetimes, Rotation, RotationStep, StoredCertificates};
 use crate::tls::{Material, Served, TlsError};
 
@@ -204,7 +204,7 @@ impl CertificateKeeper {
     }
 
     async fn read(&self) -> Result<Option<Value>, ApiError> {
-        self.cluster.read(&format!("{}/{}", self.collection(), self.settings.secret)).await
+        self.cluster.read(&self.secrets()?.child(&self.settings.secret)?).await
     }
 
     /// Other keys of the Secret are kept, and so is its type, which is immutable.
@@ -226,14 +226,14 @@ impl CertificateKeeper {
             object.insert("data".to_owned(), data.into());
         }
         if is_new {
-            self.cluster.create(&self.collection(), &object).await
+            self.cluster.create(&self.secrets()?, &object).await
         } else {
-            self.cluster.replace(&format!("{}/{}", self.collection(), self.settings.secret), &object).await
+            self.cluster.replace(&self.secrets()?.child(&self.settings.secret)?, &object).await
         }
     }
 
-    fn collection(&self) -> String {
-        format!("/api/v1/namespaces/{}/secrets", self.settings.home.namespace)
+    fn secrets(&self) -> Result<ApiPath, ApiError> {
+        ApiPath::in_namespace(ApiResource::SECRETS, &self.settings.home.namespace)
     }
 
     fn log_step(&self, step: RotationStep, is_new: bool, flaws: &[&str]) {

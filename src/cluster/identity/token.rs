@@ -13,10 +13,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
 
-use crate::cluster::client::{ApiError, Cluster, WriteResult};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult};
 use crate::cluster::identity::webhook_paths::RegisteredPaths;
+use crate::deploy::TOKEN;
 use crate::deploy::webhooks::Phase;
-use crate::deploy::{NAME, TOKEN};
 use crate::tls::TlsError;
 use crate::tls::token::{AcceptedTokens, Schedule, StoredTokens, Token, TokenState, Tokens};
 
@@ -216,7 +216,7 @@ impl TokenSecret<'_> {
     async fn registered_paths(&self) -> Result<RegisteredPaths, ApiError> {
         let mut stored = Vec::new();
         for phase in Phase::ALL {
-            stored.push(self.cluster.read(&format!("{}/{NAME}", phase.collection())).await?);
+            stored.push(self.cluster.read(&ApiPath::webhook(phase)).await?);
         }
         Ok(RegisteredPaths::of(&stored))
     }
@@ -267,7 +267,7 @@ impl TokenSecret<'_> {
     }
 
     async fn read(&self) -> Result<Option<Value>, ApiError> {
-        self.cluster.read(&format!("{}/{TOKEN}", self.collection())).await
+        self.cluster.read(&self.secrets()?.child(TOKEN)?).await
     }
 
     /// Other keys of the Secret are kept.
@@ -295,14 +295,14 @@ impl TokenSecret<'_> {
             object.insert("data".to_owned(), data.into());
         }
         if is_new {
-            self.cluster.create(&self.collection(), &object).await
+            self.cluster.create(&self.secrets()?, &object).await
         } else {
-            self.cluster.replace(&format!("{}/{TOKEN}", self.collection()), &object).await
+            self.cluster.replace(&self.secrets()?.child(TOKEN)?, &object).await
         }
     }
 
-    fn collection(&self) -> String {
-        format!("/api/v1/namespaces/{}/secrets", self.namespace)
+    fn secrets(&self) -> Result<ApiPath, ApiError> {
+        ApiPath::in_namespace(ApiResource::SECRETS, self.namespace)
     }
 
     fn record(&self, is_new: bool, is_held: bool, tokens: &Tokens) {

@@ -15,8 +15,7 @@ use crate::audit::context::{AuditContext, NetworkContext};
 use crate::audit::finding_index::FindingIndex;
 use crate::audit::stored_object::StoredObject;
 use crate::cluster::cache::CachedCluster;
-use crate::cluster::client::collection::ObjectKey;
-use crate::cluster::client::{ApiError, Cluster, address};
+use crate::cluster::client::{ApiError, ApiPath, Cluster};
 use crate::cluster::identity::lease::Claim;
 use crate::cluster::leader::changes::{ChangeTracker, FULL_SCAN_THRESHOLD, WINDOW};
 use crate::cluster::leader::deferred::Later;
@@ -27,7 +26,7 @@ use crate::cluster::leader::reports::Reporter;
 use crate::output::report::ObjectReference;
 use crate::policy::rules::audit::{HOT_OBJECT, NAD_ABSENT};
 use crate::policy::{Lookup, NameVisibility, Operators, Policy, Rewrites};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, Object};
+use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkId, Object, ObjectKey};
 use crate::supervise::{Panicked, Supervisor, contained_async};
 use crate::telemetry::metrics::AuditMetrics;
 
@@ -199,10 +198,10 @@ impl LeaderAudit<'_> {
                 match contained_async(self.audit_key(&key)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(failed)) => {
-                        warn!(namespace = &*key.0, name = &*key.1, error = %failed, "failed to audit NAD and networks, retrying");
+                        warn!(namespace = key.namespace(), name = key.name(), error = %failed, "failed to audit NAD and networks, retrying");
                         self.schedule(key, RETRY_INTERVAL);
                     }
-                    Err(panicked) => self.skipped(&format!("{}/{}", key.0, key.1), &panicked),
+                    Err(panicked) => self.skipped(&key.to_string(), &panicked),
                 }
                 self.show();
                 sleep(SCAN_INTERVAL).await;
@@ -223,14 +222,13 @@ impl LeaderAudit<'_> {
 
     /// Audits one key: the NAD and the networks that render it, read live.
     async fn audit_key(&mut self, key: &ObjectKey) -> Result<(), ApiError> {
-        let (namespace, name) = (&*key.0, &*key.1);
+        let namespace = key.namespace();
         let caches = Arc::clone(&self.auditor.cached.caches);
         let cluster = &self.auditor.cached.cluster;
-        let nad = cluster.stored_object(&address(NAD_GROUP, NADS, namespace, name)).await?;
+        let nad = cluster.stored_object(&ApiPath::nad(key)?).await?;
         let mut networks = Vec::new();
-        for id in caches.networks_at(namespace, name) {
-            let path = address(NETWORK_GROUP, id.kind.plural(), &id.namespace, &id.name);
-            networks.extend(cluster.stored_object(&path).await?);
+        for id in caches.networks_at(key) {
+            networks.extend(cluster.stored_object(&ApiPath::network(&id)?).await?);
         }
         let mut context = self.context.clone();
         context.now = Timestamp::now();
@@ -252,12 +250,12 @@ impl LeaderAudit<'_> {
                 cluster.is_operator_running(context.operators.known()).await?.or(context.is_operator_running);
         }
         self.context.now = context.now;
-        self.index.leave(namespace, name);
+        self.index.leave(key);
         if let Some(kept) = &nad
             && let Ok(Some(object)) = Object::read(&kept.text)
         {
             let named = object.meta().owner().map_or(Lookup::Unknown, |owner: NetworkId| caches.network(&owner));
-            let rewrites = self.changes.rewrites(object.kind(), namespace, name);
+            let rewrites = self.changes.rewrites(object.kind(), key);
             let verdict = context.nad((&object, &kept.object_meta), &here, named, rewrites, &self.policy);
             let is_rendered = !here.is_empty();
             self.scanned(Scanned {
@@ -284,7 +282,7 @@ impl LeaderAudit<'_> {
             }
             let refused = self.refusals.denial(&kept.object_meta.uid).filter(|_| waits);
             let of = NetworkContext { nad: nad.as_ref(), last_nad: caches.last_nad(network), refused };
-            let rewrites = self.changes.rewrites(object.kind(), &network.meta.namespace, &network.meta.name);
+            let rewrites = self.changes.rewrites(object.kind(), &network.meta.key());
             let verdict = context.network((&object, network, &kept.object_meta), &here, of, rewrites, &self.policy);
             self.scanned(Scanned {
                 text: &kept.text,
@@ -296,11 +294,12 @@ impl LeaderAudit<'_> {
             .await;
             // A second waiting network means that the first is no longer the only one: audit it again.
             if waited == 1 && self.index.objects_with(NAD_ABSENT.id) == 2 {
-                let first: Vec<ObjectKey> = self.index.keys_with(NAD_ABSENT.id).filter(|other| other != key).collect();
+                let first: Vec<ObjectKey> =
+                    self.index.keys_with(NAD_ABSENT.id).filter(|other| *other != key).cloned().collect();
                 first.into_iter().for_each(|first| self.schedule(first, DEBOUNCE));
             }
         }
-        for uid in self.index.left(namespace, name) {
+        for uid in self.index.left(key) {
             self.reporter.forget(&uid);
             self.refusals.forget(&uid);
         }
@@ -315,8 +314,8 @@ impl LeaderAudit<'_> {
 impl ScanSink for LeaderAudit<'_> {
     fn expect(&mut self, _: usize) {}
 
-    fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
-        self.changes.rewrites(kind, namespace, name)
+    fn rewrites(&self, kind: &'static str, key: &ObjectKey) -> Option<Rewrites> {
+        self.changes.rewrites(kind, key)
     }
 
     fn skipped(&mut self, object: &str, panicked: &Panicked) {
@@ -326,11 +325,11 @@ impl ScanSink for LeaderAudit<'_> {
 
     async fn scanned(&mut self, scanned: Scanned<'_>) {
         let (meta, uid) = (scanned.object.meta(), &*scanned.object_meta.uid);
-        let (group, target) = match scanned.object {
-            Object::Nad(_) => (NAD_GROUP, meta.namespace.clone()),
-            Object::Network(network) => (NETWORK_GROUP, network.target_namespace()),
+        let group = match scanned.object {
+            Object::Nad(_) => NAD_GROUP,
+            Object::Network(_) => NETWORK_GROUP,
         };
-        let key: ObjectKey = (target.as_ref().into(), meta.name.as_ref().into());
+        let key = scanned.object.nad_key();
         let api_version = format!("{group}/v1");
         let about = ObjectReference {
             api_version: &api_version,
@@ -353,7 +352,7 @@ impl ScanSink for LeaderAudit<'_> {
         if scanned.verdict.findings.iter().any(|finding| finding.rule == &HOT_OBJECT) {
             self.schedule(key.clone(), WINDOW);
         }
-        self.index.set_findings(uid, (&key.0, &key.1), &scanned.verdict);
+        self.index.set_findings(uid, &key, &scanned.verdict);
         self.seen = self.seen.wrapping_add(1);
         if self.seen.is_multiple_of(PUBLISH_EVERY) {
             self.show();
@@ -363,7 +362,7 @@ impl ScanSink for LeaderAudit<'_> {
 
 impl Cluster {
     /// Reads the object at a path.
-    pub(in crate::cluster) async fn stored_object(&self, path: &str) -> Result<Option<StoredObject>, ApiError> {
+    pub(in crate::cluster) async fn stored_object(&self, path: &ApiPath) -> Result<Option<StoredObject>, ApiError> {
         Ok(self.get(path).await?.and_then(|text| StoredObject::of(&text)))
     }
 }

@@ -7,12 +7,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::audit::rewrites::{ObjectId, RewriteTracker};
+use crate::audit::rewrites::RewriteTracker;
 use crate::cluster::cache::observer::WatchObserver;
-use crate::cluster::client::collection::ObjectKey;
 use crate::output::RewrittenObject;
-use crate::policy::{NetworkFact, Rewrites};
-use crate::resources::{NetworkKind, Object};
+use crate::policy::Rewrites;
+use crate::resources::{NetworkKind, Object, ObjectKey};
 
 /// How long writes count.
 pub(in crate::cluster) const WINDOW: Duration = Duration::from_secs(60);
@@ -70,14 +69,13 @@ impl ChangeTracker {
         let (watched, now) = (locked(&self.watched), self.now());
         let began = now.saturating_sub(self.window);
         let of_window = |at: Duration| at.saturating_sub(began).div_duration_f64(self.window).min(1.0);
-        let one = |(place, rewrites): (ObjectId<'_>, Rewrites)| RewrittenObject {
-            kind: place.kind.to_owned(),
-            namespace: place.namespace.to_owned(),
-            name: place.name.to_owned(),
+        let one = |(kind, key, rewrites): (&'static str, &ObjectKey, Rewrites)| RewrittenObject {
+            kind,
+            key: key.clone(),
             managers: rewrites.managers,
             fields: if rewrites.fields.is_empty() { rewrites.always } else { rewrites.fields },
             writes: watched
-                .timeline(place)
+                .timeline(kind, key)
                 .map(|write| (of_window(write.at), format!("{}: {}", write.writer.manager, write.fields.join(", "))))
                 .collect(),
         };
@@ -95,18 +93,18 @@ impl ChangeTracker {
     }
 
     /// How often an object was written lately.
-    pub(in crate::cluster) fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
-        locked(&self.watched).rewrites(ObjectId { kind, namespace, name }, self.now())
+    pub(in crate::cluster) fn rewrites(&self, kind: &'static str, key: &ObjectKey) -> Option<Rewrites> {
+        locked(&self.watched).rewrites(kind, key, self.now())
     }
 
-    fn record(&self, kind: &str, namespace: &str, name: &str, object: &str) {
+    fn record(&self, kind: &str, key: &ObjectKey, object: &str) {
         let mut news = locked(&self.news);
         match kind {
-            "NetworkAttachmentDefinition" => drop(news.nad_keys.insert((namespace.into(), name.into()))),
-            "Namespace" => drop(news.namespaces.insert(name.into())),
+            "NetworkAttachmentDefinition" => drop(news.nad_keys.insert(key.clone())),
+            "Namespace" => drop(news.namespaces.insert(key.name().into())),
             kind if NetworkKind::from_kind(kind).is_some() => {
                 if let Ok(Some(Object::Network(network))) = Object::read(object) {
-                    news.nad_keys.insert((NetworkFact::of(&network).target_namespace.into(), name.into()));
+                    news.nad_keys.insert(network.nad_key());
                 }
             }
             // Node policies affect every network.
@@ -121,15 +119,15 @@ impl ChangeTracker {
 }
 
 impl WatchObserver for ChangeTracker {
-    fn on_applied(&self, kind: &'static str, namespace: &str, name: &str, object: &str) {
+    fn on_applied(&self, kind: &'static str, key: &ObjectKey, object: &str) {
         if kind != "Namespace" {
-            locked(&self.watched).record(ObjectId { kind, namespace, name }, object, self.began.elapsed());
+            locked(&self.watched).record(kind, key, object, self.began.elapsed());
         }
-        self.record(kind, namespace, name, object);
+        self.record(kind, key, object);
     }
 
-    fn on_deleted(&self, kind: &'static str, namespace: &str, name: &str, object: &str) {
-        self.record(kind, namespace, name, object);
+    fn on_deleted(&self, kind: &'static str, key: &ObjectKey, object: &str) {
+        self.record(kind, key, object);
     }
 }
 
@@ -151,18 +149,18 @@ mod tests {
     #[tokio::test]
     async fn changes_are_taken_once_and_many_trigger_a_full_scan() {
         let changes = ChangeTracker::new();
-        changes.on_applied("SriovNetwork", "op", "net", &network("net", "apps"));
-        changes.on_applied("NetworkAttachmentDefinition", "apps", "net", "{}");
-        changes.on_deleted("Namespace", "", "gone", "{}");
+        changes.on_applied("SriovNetwork", &ObjectKey::new("op", "net"), &network("net", "apps"));
+        changes.on_applied("NetworkAttachmentDefinition", &ObjectKey::new("apps", "net"), "{}");
+        changes.on_deleted("Namespace", &ObjectKey::new("", "gone"), "{}");
         changes.changed().await;
         let news = changes.take();
-        assert_eq!(news.nad_keys, HashSet::from([("apps".into(), "net".into())]));
+        assert_eq!(news.nad_keys, HashSet::from([ObjectKey::new("apps", "net")]));
         assert_eq!((news.namespaces.len(), news.everything), (1, false));
         assert!(changes.take().nad_keys.is_empty());
-        changes.on_applied("SriovNetworkNodePolicy", "op", "p", "{}");
+        changes.on_applied("SriovNetworkNodePolicy", &ObjectKey::new("op", "p"), "{}");
         assert!(changes.take().everything);
         for number in 0..=FULL_SCAN_THRESHOLD {
-            changes.on_deleted("NetworkAttachmentDefinition", "apps", &number.to_string(), "{}");
+            changes.on_deleted("NetworkAttachmentDefinition", &ObjectKey::new("apps", &number.to_string()), "{}");
         }
         let news = changes.take();
         assert!(news.everything && news.nad_keys.is_empty());

@@ -14,14 +14,13 @@ use tracing::{info, warn};
 
 use crate::cluster::cache::CachedCluster;
 use crate::cluster::cache::facts::{FactSource, judge_with_facts};
-use crate::cluster::client::collection::ListPage;
-use crate::cluster::client::collection::segment;
+use crate::cluster::client::collection::{ListPage, key_of};
 use crate::cluster::client::pager::ListPager;
-use crate::cluster::client::{ApiError, Cluster, WriteResult, address, meta_text, object};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult, object};
 use crate::cluster::identity::lease::Claim;
 use crate::deploy::{EXCLUDED_NAMESPACE, EXEMPT};
 use crate::policy::{Policy, Subject};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
+use crate::resources::{NetworkId, NetworkKind, Object};
 use crate::supervise::{Panicked, Supervisor, contained_async};
 use crate::telemetry::metrics::Completions;
 
@@ -121,33 +120,31 @@ impl Completer {
     /// Scans every NAD and every network once. Ends early when it may no longer write.
     pub async fn scan(&self, may_write: impl Fn() -> bool) -> Result<CompletionScan, String> {
         let mut scan = CompletionScan::default();
-        let networks = NetworkKind::ALL.map(|kind| (NETWORK_GROUP, kind.plural()));
-        for (group, plural) in [(NAD_GROUP, NADS)].into_iter().chain(networks) {
-            self.scan_kind(group, plural, &may_write, &mut scan).await.map_err(|failed| failed.to_string())?;
+        let networks = NetworkKind::ALL.map(ApiResource::network);
+        for resource in [ApiResource::NADS].into_iter().chain(networks) {
+            self.scan_kind(resource, &may_write, &mut scan).await.map_err(|failed| failed.to_string())?;
         }
         Ok(scan)
     }
 
     async fn scan_kind(
         &self,
-        group: &str,
-        plural: &str,
+        resource: ApiResource,
         may_write: &impl Fn() -> bool,
         scan: &mut CompletionScan,
     ) -> Result<(), ApiError> {
-        let collection = format!("/apis/{group}/v1/{plural}");
-        let mut pages = ListPager::of(&collection, "");
+        let path = ApiPath::all(resource);
+        let mut pages = ListPager::of(&path);
         // If the kind is not installed, there are no objects.
         while let Some(text) = pages.next(&self.cached.cluster).await? {
             let page = ListPage::read(&text)?;
             pages.after(&page);
-            for item in page.objects.iter().filter_map(|item| object(item).ok()) {
+            for (key, item) in page.objects.iter().filter_map(|item| key_of(item).zip(object(item).ok())) {
                 if self.policy.load().leave_incomplete || !may_write() {
                     return Ok(());
                 }
                 scan.seen += 1;
-                let (namespace, name) = (meta_text(&item, "namespace"), meta_text(&item, "name"));
-                self.complete_one(&item, &address(group, plural, namespace, name), scan).await;
+                self.complete_one(&item, &ApiPath::object(resource, &key)?, scan).await;
             }
         }
         Ok(())
@@ -155,7 +152,7 @@ impl Completer {
 
     /// Checks one network, read live.
     async fn recheck_network(&self, network: &NetworkId) {
-        let path = address(NETWORK_GROUP, network.kind.plural(), &network.namespace, &network.name);
+        let Ok(path) = ApiPath::network(network) else { return };
         match self.cached.cluster.read(&path).await {
             Ok(Some(stored)) if !self.policy.load().leave_incomplete => {
                 self.complete_one(&stored, &path, &mut CompletionScan::default()).await;
@@ -165,7 +162,7 @@ impl Completer {
         }
     }
 
-    async fn complete_one(&self, stored: &Value, path: &str, scan: &mut CompletionScan) {
+    async fn complete_one(&self, stored: &Value, path: &ApiPath, scan: &mut CompletionScan) {
         let policy = self.policy.load_full();
         let completing = CompletionContext { source: &*self.source, cluster: &self.cached.cluster, policy: &policy };
         let completed = contained_async(completing.complete(stored, path)).await;
@@ -177,7 +174,7 @@ impl Completer {
             Ok(Some(WriteResult::Stored(_))) => {
                 scan.completed += 1;
                 self.completions.count("completed");
-                info!(path, "completed an object stored without nadmit");
+                info!(%path, "completed an object stored without nadmit");
                 sleep(WRITE_INTERVAL).await;
             }
             // A conflicting write went through admission.
@@ -185,7 +182,7 @@ impl Completer {
             Err(error) => {
                 scan.failed += 1;
                 self.completions.count("failed");
-                warn!(path, %error, "failed to complete an object stored without nadmit");
+                warn!(%path, %error, "failed to complete an object stored without nadmit");
             }
         }
     }
@@ -203,7 +200,11 @@ pub struct CompletionContext<'a> {
 
 impl CompletionContext<'_> {
     /// Writes an object as admission would have stored it; `None` if nothing changes.
-    pub(crate) async fn complete(&self, stored: &Value, path: &str) -> Result<Option<WriteResult>, CompletionError> {
+    pub(in crate::cluster) async fn complete(
+        &self,
+        stored: &Value,
+        path: &ApiPath,
+    ) -> Result<Option<WriteResult>, CompletionError> {
         let json = stored.to_string();
         // Objects that cannot be parsed are left unchanged.
         let Ok(Some(object)) = Object::read(&json) else { return Ok(None) };
@@ -223,8 +224,8 @@ impl CompletionContext<'_> {
         if namespace == EXCLUDED_NAMESPACE {
             return Ok(true);
         }
-        let Some(namespace) = segment(namespace) else { return Ok(true) };
-        let found = self.cluster.read(&format!("/api/v1/namespaces/{namespace}")).await?;
+        let Ok(path) = ApiPath::namespace(namespace) else { return Ok(true) };
+        let found = self.cluster.read(&path).await?;
         let labels = found.as_ref().and_then(|found| found.pointer("/metadata/labels"));
         Ok(labels.and_then(|labels| labels.get(EXEMPT)).and_then(Value::as_str) == Some("true"))
     }

@@ -10,14 +10,14 @@ use jiff::Timestamp;
 use crate::audit::context::{AuditContext, NetworkContext};
 use crate::audit::stored_object::{ObjectMeta, StoredObject};
 use crate::cluster::cache::audit_context::UnreadFacts;
-use crate::cluster::client::collection::{ListPage, NamespacedName, key};
+use crate::cluster::client::collection::{ListPage, key_of};
 use crate::cluster::client::pager::ListPager;
-use crate::cluster::client::{ApiError, Cluster};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::cluster::leader::deferred::{Later, Memory};
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::policy::{Lookup, NameVisibility, NetworkFact, Policy, Rewrites, Verdict};
 use crate::resources::raw::RawFields;
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
+use crate::resources::{NetworkId, NetworkKind, Object, ObjectKey};
 use crate::supervise::{Panicked, contained, contained_async};
 
 /// A scanned object.
@@ -40,7 +40,7 @@ pub trait ScanSink: Send {
     fn expect(&mut self, objects: usize);
 
     /// How often an object was written recently, if observed.
-    fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites>;
+    fn rewrites(&self, kind: &'static str, key: &ObjectKey) -> Option<Rewrites>;
 
     /// An object was scanned.
     fn scanned(&mut self, scanned: Scanned<'_>) -> impl Future<Output = ()> + Send;
@@ -74,7 +74,7 @@ pub struct FullScanResult {
 #[derive(Default)]
 struct ListedNetworks {
     /// By target.
-    at: HashMap<Box<str>, Vec<Later>>,
+    at: HashMap<ObjectKey, Vec<Later>>,
     /// By id.
     known: HashMap<NetworkId, NetworkFact>,
 }
@@ -103,7 +103,7 @@ impl FullScan<'_> {
         let mut memory = Memory::default();
         for kind in NetworkKind::ALL {
             let mut seen = 0;
-            let address = format!("/apis/{NETWORK_GROUP}/v1/{}", kind.plural());
+            let path = ApiPath::all(ApiResource::network(kind));
             let mut skipped = Vec::new();
             let add = |text: &str| {
                 seen += 1;
@@ -113,7 +113,7 @@ impl FullScan<'_> {
                         .map(|panicked| (describe_object(text), panicked)),
                 );
             };
-            self.cluster.for_each_object(&address, "", add).await?;
+            self.cluster.for_each_object(&path, add).await?;
             sink.expect(seen);
             skipped.iter().for_each(|(object, panicked)| sink.skipped(object, panicked));
         }
@@ -128,8 +128,8 @@ impl FullScan<'_> {
         sink: &mut impl ScanSink,
     ) -> Result<RemainingNetworks, ApiError> {
         let mut rest = RemainingNetworks::default();
-        let address = format!("/apis/{NAD_GROUP}/v1/{NADS}");
-        let mut pages = ListPager::of(&address, "");
+        let path = ApiPath::all(ApiResource::NADS);
+        let mut pages = ListPager::of(&path);
         loop {
             let began = std::time::Instant::now();
             let Some(text) = pages.next(self.cluster).await? else { return Ok(rest) };
@@ -138,18 +138,17 @@ impl FullScan<'_> {
             pages.after(&page);
             sink.expect(page.objects.len());
             for text in &page.objects {
-                let read = contained(|| StoredObject::of(text).zip(NamespacedName::of(text)));
+                let read = contained(|| StoredObject::of(text).zip(key_of(text)));
                 let read = read.unwrap_or_else(|panicked| {
                     sink.skipped(&describe_object(text), &panicked);
                     None
                 });
-                let Some((nad, id)) = read else { continue };
-                let place = id.key();
-                let at = self.whole(networks.at.remove(&place).unwrap_or_default()).await?;
+                let Some((nad, key)) = read else { continue };
+                let at = self.whole(networks.at.remove(&key).unwrap_or_default()).await?;
                 if !renderers_at(&at, &scan_result.context, self.policy).is_empty() {
                     scan_result.context.writers.record_nad(&nad.object_meta);
                 }
-                rest.places.insert(place);
+                rest.nads.insert(key);
                 self.place(Some(&nad), at, networks, &scan_result.context, &mut rest, sink).await;
             }
         }
@@ -172,7 +171,7 @@ impl FullScan<'_> {
             sink.skipped(&describe_object(&kept.text), &panicked);
         }
         for network in at {
-            if let Some(id) = previous_namespace(&network.text).and_then(|_| fact(&network.text)).map(|fact| fact.id) {
+            if let Some(id) = previous_nad_key(&network.text).and_then(|_| fact(&network.text)).map(|fact| fact.id) {
                 let nad = nad.and_then(|nad| Later::nad(nad, &mut rest.memory));
                 let network = Later::network(id, network, &mut rest.memory);
                 rest.moved.push(Moved { network, here: here.clone(), nad });
@@ -195,7 +194,7 @@ impl FullScan<'_> {
         let named = meta.owner().map_or(Lookup::Unknown, |owner| {
             networks.known.get(&owner).map_or(Lookup::Absent, |network| Lookup::Found(network.clone()))
         });
-        let rewrites = sink.rewrites(object.kind(), &meta.namespace, &meta.name);
+        let rewrites = sink.rewrites(object.kind(), &meta.key());
         let verdict = context.nad((&object, &kept.object_meta), here, named, rewrites, self.policy);
         let is_rendered = !here.is_empty();
         sink.scanned(Scanned {
@@ -239,8 +238,7 @@ impl FullScan<'_> {
                 Some(nad) => nad.whole(self.cluster).await?,
                 None => None,
             };
-            let last_nad =
-                previous_namespace(&network.text).map(|(last, name)| rest.places.contains(&key(&last, &name)));
+            let last_nad = previous_nad_key(&network.text).map(|last| rest.nads.contains(&last));
             let waits = nad.is_none() && self.is_waiting(&network, context);
             let refused = refusals.denial(&network.object_meta.uid).filter(|_| waits);
             let of = NetworkContext { nad: nad.as_deref(), last_nad, refused };
@@ -288,7 +286,7 @@ impl FullScan<'_> {
     ) {
         let Ok(Some(object)) = Object::read(&kept.text) else { return };
         let Object::Network(network) = &object else { return };
-        let rewrites = sink.rewrites(object.kind(), &network.meta.namespace, &network.meta.name);
+        let rewrites = sink.rewrites(object.kind(), &network.meta.key());
         let verdict = context.network((&object, network, &kept.object_meta), here, of, rewrites, self.policy);
         let scanned =
             Scanned { text: &kept.text, object: &object, object_meta: &kept.object_meta, is_rendered: false, verdict };
@@ -300,7 +298,7 @@ impl FullScan<'_> {
 #[derive(Default)]
 struct RemainingNetworks {
     /// The keys of all NADs.
-    places: HashSet<Box<str>>,
+    nads: HashSet<ObjectKey>,
     /// The networks that went elsewhere before, and those without a NAD.
     moved: Vec<Moved>,
     memory: Memory,
@@ -319,7 +317,7 @@ impl ListedNetworks {
     fn add(&mut self, text: &str, memory: &mut Memory) {
         let (Some(kept), Some(fact)) = (StoredObject::of(text), fact(text)) else { return };
         let network = Later::network(fact.id.clone(), kept, memory);
-        self.at.entry(key(&fact.target_namespace, &fact.id.name)).or_default().push(network);
+        self.at.entry(ObjectKey::new(&fact.target_namespace, &fact.id.name)).or_default().push(network);
         self.known.insert(fact.id.clone(), fact);
     }
 }
@@ -328,7 +326,7 @@ impl ListedNetworks {
 pub(in crate::cluster) fn describe_object(text: &str) -> String {
     let read = || {
         let kind = RawFields::parse(text).ok()?.text("kind").value()?.into_owned();
-        Some(format!("{kind} {}", NamespacedName::of(text)?.key()))
+        Some(format!("{kind} {}", key_of(text)?))
     };
     contained(read).ok().flatten().unwrap_or_else(|| "an object without a name".to_owned())
 }
@@ -355,8 +353,8 @@ fn fact(text: &str) -> Option<NetworkFact> {
     }
 }
 
-/// The previous target namespace of a network, if it moved, and its name.
-fn previous_namespace(text: &str) -> Option<(String, String)> {
+/// The key of the NAD that a network rendered before it moved, if it did.
+fn previous_nad_key(text: &str) -> Option<ObjectKey> {
     let Ok(Some(Object::Network(network))) = Object::read(text) else { return None };
-    Some((network.previous_namespace()?.into_owned(), network.meta.name.into_owned()))
+    network.previous_nad_key()
 }

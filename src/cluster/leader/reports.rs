@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 use tracing::{debug, warn};
 
-use crate::cluster::client::collection::{ListPage, segment};
+use crate::cluster::client::collection::ListPage;
 use crate::cluster::client::pager::ListPager;
-use crate::cluster::client::{ApiError, Cluster, WriteResult, meta_text, object};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult, meta_text, object};
 use crate::output::report::{ABOUT, MANAGED_BY, OURS, ObjectReference, ReportKind, digest, name, report};
 use crate::policy::{Reports, Verdict};
 use crate::telemetry::metrics::ReportWrites;
@@ -87,16 +87,14 @@ impl Reporter {
         }
         for other in [Reports::Openreports, Reports::Wgpolicyk8s].into_iter().filter(|other| *other != reports) {
             if let Some(kind) = ReportKind::of(other) {
-                for _ in
-                    0..self.cluster.delete_labelled(kind.api_version, kind.plural, &object_label_selector()).await?
-                {
+                for _ in 0..self.cluster.delete_labelled(ApiResource::report(kind), &OF_OBJECTS).await? {
                     self.writes.count("deleted");
                 }
             }
         }
         let Some(kind) = ReportKind::of(reports) else { return Ok(()) };
-        let (address, selector) = (all_namespaces_path(kind), labelled(&object_label_selector()));
-        let mut pages = ListPager::of(&address, &selector).by(PAGE_SIZE);
+        let path = ApiPath::all(ApiResource::report(kind)).labelled(&OF_OBJECTS);
+        let mut pages = ListPager::of(&path).by(PAGE_SIZE);
         let mut found = None;
         while let Some(text) = pages.next(&self.cluster).await? {
             let page = ListPage::read(&text)?;
@@ -177,12 +175,8 @@ impl Reporter {
                 return Ok(ReportWrite::Unchanged);
             }
         }
-        let (Some(namespace), Some(name)) = (segment(about.namespace), segment(&name(about.uid)).map(str::to_owned))
-        else {
-            return Ok(ReportWrite::Unchanged);
-        };
-        let collection = collection(kind, namespace);
-        let path = format!("{collection}/{name}");
+        let collection = ApiPath::in_namespace(ApiResource::report(kind), about.namespace)?;
+        let path = collection.clone().child(&name(about.uid))?;
         let mut is_known = self.known.contains_key(about.uid);
         for _ in 0..MAX_ATTEMPTS {
             // If none is known, a create shows whether one exists.
@@ -190,7 +184,7 @@ impl Reporter {
             let (written, kept) = match found {
                 None => (self.cluster.create(&collection, &wanted).await?, ReportWrite::Created),
                 Some(found) if !is_ours(&found) => {
-                    warn!(path, "a report of this name belongs to somebody else");
+                    warn!(%path, "a report of this name belongs to somebody else");
                     return Ok(ReportWrite::Contended);
                 }
                 Some(found) if self::digest(&found) == digest => {
@@ -221,24 +215,13 @@ impl Reporter {
 
     async fn remove(&mut self, kind: ReportKind, uid: &str) -> Result<ReportWrite, ApiError> {
         let Some(known) = self.known.get(uid) else { return Ok(ReportWrite::Unchanged) };
-        if let (Some(namespace), Some(name)) = (segment(&known.namespace), segment(&name(uid))) {
-            let path = format!("{}/{name}", collection(kind, namespace));
-            if !self.cluster.delete_unchanged(&path, &known.version).await? {
-                return Ok(ReportWrite::Contended);
-            }
+        let path = ApiPath::in_namespace(ApiResource::report(kind), &known.namespace)?.child(&name(uid))?;
+        if !self.cluster.delete_unchanged(&path, &known.version).await? {
+            return Ok(ReportWrite::Contended);
         }
         self.known.remove(uid);
         Ok(ReportWrite::Deleted)
     }
-}
-
-/// The API path of all reports of a kind in all namespaces.
-fn all_namespaces_path(kind: ReportKind) -> String {
-    format!("/apis/{}/{}", kind.api_version, kind.plural)
-}
-
-fn labelled(labels: &str) -> String {
-    format!("&labelSelector={labels}")
 }
 
 impl KnownReport {
@@ -256,14 +239,7 @@ impl KnownReport {
 }
 
 /// The labels of those about objects.
-fn object_label_selector() -> String {
-    format!("{OURS}%2C{ABOUT}%3Dobject")
-}
-
-/// The API path of reports in a namespace.
-pub(in crate::cluster) fn collection(kind: ReportKind, namespace: &str) -> String {
-    format!("/apis/{}/namespaces/{namespace}/{}", kind.api_version, kind.plural)
-}
+const OF_OBJECTS: [(&str, &str); 2] = [OURS, (ABOUT, "object")];
 
 /// Whether we made a report.
 pub(in crate::cluster) fn is_ours(stored: &Value) -> bool {
