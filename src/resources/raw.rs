@@ -93,6 +93,11 @@ impl<'a> RawFields<'a> {
         JsonReader::whole(json, Self::read)
     }
 
+    /// The members of the object that comes next; `None` if it is something else.
+    pub(crate) fn read_object(reader: &mut JsonReader<'a>) -> Result<Option<Self>, Error> {
+        FieldValue::fields(reader).map(FieldValue::value)
+    }
+
     fn read(reader: &mut JsonReader<'a>) -> Result<Self, Error> {
         let mut fields = Vec::new();
         reader.members(|reader, key, _| {

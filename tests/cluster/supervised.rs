@@ -14,7 +14,7 @@ use nadmit::cluster::leader::audit::Auditor;
 use nadmit::cluster::leader::completion::{Completer, CompletionScan};
 use nadmit::cluster::leader::dry_run::DryRunDenials;
 use nadmit::cluster::leader::full_scan::{FullScan, ScanSink, Scanned};
-use nadmit::cluster::{CachedCluster, Caches, WatchObserver};
+use nadmit::cluster::{ApiObject, CachedCluster, Caches, WatchObserver};
 use nadmit::policy::{Facts, NameVisibility, Policy, Rewrites};
 use nadmit::resources::{Object, ObjectKey};
 use nadmit::supervise::{Panicked, Pauses, Supervisor};
@@ -102,13 +102,13 @@ fn audit_skips_objects_that_panic() {
 struct ObservedNames(Mutex<Vec<String>>);
 
 impl WatchObserver for ObservedNames {
-    fn on_applied(&self, _: &'static str, key: &ObjectKey, _: &str) {
-        assert_ne!(key.name(), POISON, "it is poison");
-        self.0.lock().unwrap().push(key.name().to_owned());
+    fn on_applied(&self, _: &'static str, object: &ApiObject<'_>) {
+        assert_ne!(object.key.name(), POISON, "it is poison");
+        self.0.lock().unwrap().push(object.key.name().to_owned());
     }
 
-    fn on_deleted(&self, _: &'static str, key: &ObjectKey, _: &str) {
-        assert_ne!(key.name(), POISON, "it is poison");
+    fn on_deleted(&self, _: &'static str, object: &ApiObject<'_>) {
+        assert_ne!(object.key.name(), POISON, "it is poison");
     }
 }
 

@@ -11,10 +11,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use self::change::{ObjectVersion, VersionDiff};
-use crate::json::JsonReader;
 use crate::policy::Rewrites;
 use crate::resources::ObjectKey;
-use crate::resources::raw::RawFields;
 
 /// How many objects are tracked; beyond it the least recently written one is dropped.
 pub const MAX_OBJECTS: usize = 4096;
@@ -70,9 +68,8 @@ impl RewriteTracker {
         Self { seen: HashMap::new(), window }
     }
 
-    /// Records an object from a watch event. A known resourceVersion is no write.
-    pub fn record(&mut self, kind: &'static str, key: &ObjectKey, object: &str, at: Duration) {
-        let Some(version) = version_of(object) else { return };
+    /// Records an object from a watch event, with its resourceVersion. A known one is no write.
+    pub fn record(&mut self, kind: &'static str, key: &ObjectKey, version: &str, object: &str, at: Duration) {
         let id = (kind, key.clone());
         if !self.seen.contains_key(&id) {
             self.make_room(at);
@@ -262,21 +259,4 @@ impl TrackedVersions {
         self.writes.push_back(ObservedWrite { at, writer, fields, flipped });
         self.before_last = self.before.replace(version);
     }
-}
-
-/// The resourceVersion in an object's text. Most of the text need not be read for that: metadata comes early.
-fn version_of(object: &str) -> Option<&str> {
-    let mut metadata = None;
-    let find = |reader: &mut JsonReader<'_>, key: &str| {
-        let start = reader.at();
-        reader.skip()?;
-        let is_it = key == "metadata";
-        if is_it {
-            metadata = Some(start..reader.at());
-        }
-        Ok(!is_it)
-    };
-    JsonReader::new(object).members_while(find).ok()?;
-    let metadata = RawFields::parse(object.get(metadata?)?).ok()?;
-    metadata.raw("resourceVersion")
 }

@@ -6,6 +6,15 @@ use super::*;
 const WINDOW: Duration = Duration::from_secs(60);
 const NAD: &str = "NetworkAttachmentDefinition";
 
+/// Records an object with the resourceVersion that it has, if any.
+fn record(watched: &mut RewriteTracker, key: &ObjectKey, object: &str, at: Duration) {
+    let version = serde_json::from_str::<Value>(object).ok();
+    let version = version.and_then(|object| Some(object.pointer("/metadata/resourceVersion")?.as_str()?.to_owned()));
+    if let Some(version) = version {
+        watched.record(NAD, key, &version, object, at);
+    }
+}
+
 fn net() -> ObjectKey {
     named("net")
 }
@@ -46,7 +55,7 @@ fn fight(watched: &mut RewriteTracker, writes: usize) {
             0 => nad(number + 1, None, 5, &operators),
             _ => nad(number + 1, Some("openshift.io/x"), 5, &both),
         };
-        watched.record(NAD, &net(), &text, seconds(number as f64 / 50.0));
+        record(watched, &net(), &text, seconds(number as f64 / 50.0));
     }
 }
 
@@ -74,8 +83,8 @@ fn identifies_writers_within_one_second() {
         let (vlan, one, other) = if number % 2 == 0 { (5, "a", "b") } else { (6, "b", "a") };
         let mine = json!({"f:spec": {"f:config": {}}});
         let rest = json!({"f:metadata": {"f:annotations": {"f:owner": {}}}});
-        watched.record(
-            NAD,
+        record(
+            &mut watched,
             &net(),
             &nad(number + 1, None, vlan, &[(one, time, mine), (other, time, rest)]),
             seconds(1.0),
@@ -92,7 +101,7 @@ fn detects_fields_changed_by_every_write() {
     for number in 0..12 {
         let mine = json!({"f:spec": {"f:config": {}}});
         let text = nad(number + 1, None, number as u32 * 7, &[("operator", "2026-11-01T08:00:00Z", mine)]);
-        watched.record(NAD, &net(), &text, seconds(1.0));
+        record(&mut watched, &net(), &text, seconds(1.0));
     }
     let rewrites = watched.rewrites(NAD, &net(), seconds(2.0)).unwrap();
     assert_eq!(
@@ -102,7 +111,7 @@ fn detects_fields_changed_by_every_write() {
     assert!(rewrites.fields.is_empty());
     // One that goes back by chance is still no fight.
     let mine = json!({"f:spec": {"f:config": {}}});
-    watched.record(NAD, &net(), &nad(20, None, 70, &[("operator", "2026-11-01T08:00:00Z", mine)]), seconds(1.0));
+    record(&mut watched, &net(), &nad(20, None, 70, &[("operator", "2026-11-01T08:00:00Z", mine)]), seconds(1.0));
     let rewrites = watched.rewrites(NAD, &net(), seconds(2.0)).unwrap();
     assert!(watched.timeline(NAD, &net()).any(|write| write.flipped == ["/spec/config#/vlan"]));
     assert_eq!((rewrites.fields, rewrites.always), (Vec::new(), vec!["/spec/config#/vlan".to_owned()]));
@@ -211,12 +220,12 @@ fn names_the_writer_with_its_operation() {
 fn ignores_known_and_missing_versions() {
     let mut watched = RewriteTracker::new(WINDOW);
     for number in 0..20 {
-        watched.record(NAD, &net(), &nad(7, None, 5, &[]), seconds(f64::from(number)));
+        record(&mut watched, &net(), &nad(7, None, 5, &[]), seconds(f64::from(number)));
     }
     assert_eq!(watched.rewrites(NAD, &net(), seconds(20.0)).unwrap().count, 1);
     let other = named("other");
     for text in ["", "{", "5", "{}", r#"{"metadata":5}"#, r#"{"metadata":{}}"#] {
-        watched.record(NAD, &other, text, seconds(1.0));
+        record(&mut watched, &other, text, seconds(1.0));
     }
     assert_eq!(watched.rewrites(NAD, &other, seconds(1.0)), None);
 }
@@ -227,13 +236,13 @@ fn rate_uses_a_sliding_window() {
     let mut counts = Vec::new();
     for number in 0..30 {
         let at = seconds(f64::from(number) * 10.0);
-        watched.record(NAD, &net(), &nad(number as usize, None, 5, &[]), at);
+        record(&mut watched, &net(), &nad(number as usize, None, 5, &[]), at);
         counts.push(watched.rewrites(NAD, &net(), at).unwrap().count);
     }
     assert_eq!(counts[..7], [1, 2, 3, 4, 5, 6, 6]);
     assert_eq!(watched.rewrites(NAD, &net(), seconds(290.0)).unwrap().within, WINDOW);
     // A clock that stands or goes back does no harm.
-    watched.record(NAD, &net(), &nad(99, None, 5, &[]), seconds(1.0));
+    record(&mut watched, &net(), &nad(99, None, 5, &[]), seconds(1.0));
     assert_eq!(watched.rewrites(NAD, &net(), seconds(290.0)).unwrap().count, 7);
 }
 
@@ -245,11 +254,11 @@ fn evicts_idle_objects_first() {
     for number in 0..20_000 {
         let (name, at) = (format!("n{number}"), seconds(1.0 + f64::from(number) / 1000.0));
         let text = nad(1, None, 5, &[]);
-        watched.record(NAD, &named(&name), &text, at);
+        record(&mut watched, &named(&name), &text, at);
         // One that goes on is not forgotten, and one that is large is kept small.
         if number % 100 == 0 {
             let text = nad(1000 + number as usize, None, number, &[]);
-            watched.record(NAD, &net(), &format!("{}{big}", text.strip_suffix('}').unwrap()), at);
+            record(&mut watched, &net(), &format!("{}{big}", text.strip_suffix('}').unwrap()), at);
         }
     }
     assert_eq!(watched.seen.len(), MAX_OBJECTS);
@@ -275,7 +284,7 @@ fn memory_is_bounded_in_a_write_storm() {
             let name = format!("n{number}");
             let text =
                 format!(r#"{{"metadata":{{"resourceVersion":"{round}"}},"spec":{{"a":{round},"b":"{filler}"}}}}"#);
-            watched.record(NAD, &named(&name), &text, seconds(round as f64));
+            record(&mut watched, &named(&name), &text, seconds(round as f64));
         }
     }
     assert_eq!(watched.hot(4, seconds(6.0)).len(), MAX_OBJECTS, "all of them are counted");
@@ -286,7 +295,7 @@ fn memory_is_bounded_in_a_write_storm() {
     let last = named("n4095");
     for round in 100..110_u32 {
         let text = format!(r#"{{"metadata":{{"resourceVersion":"{round}"}},"spec":{{"a":{}}}}}"#, round % 2);
-        watched.record(NAD, &last, &text, seconds(f64::from(round)));
+        record(&mut watched, &last, &text, seconds(f64::from(round)));
     }
     assert_eq!(watched.rewrites(NAD, &last, seconds(110.0)).unwrap().fields, ["/spec/a"]);
 }
@@ -317,7 +326,7 @@ proptest! {
     fn any_event_sequence_is_counted_and_bounded(events in objects()) {
         let mut watched = RewriteTracker::new(WINDOW);
         for (at, object) in &events {
-            watched.record(NAD, &net(), object, Duration::from_secs((*at).into()));
+            record(&mut watched, &net(), object, Duration::from_secs((*at).into()));
         }
         for now in [0, 60, 255, 400] {
             if let Some(rewrites) = watched.rewrites(NAD, &net(), Duration::from_secs(now)) {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::audit::context::AuditContext;
 use crate::cluster::cache::stores::{NamespaceStore, NodePolicyStore};
 use crate::cluster::cache::watch::Summarize;
-use crate::cluster::client::collection::key_of;
+use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::{Operators, Policy};
 
@@ -37,8 +37,10 @@ impl Cluster {
         let mut namespaces = HashMap::new();
         let path = ApiPath::all(ApiResource::NAMESPACES);
         let each = self.for_each_object(&path, |text| {
-            if let (Some(key), Some((state, _))) = (key_of(text), NamespaceStore::read(text)) {
-                namespaces.insert(key.name().into(), state);
+            if let Some(object) = ApiObject::read(text)
+                && let Some((state, _)) = NamespaceStore::read(&object)
+            {
+                namespaces.insert(object.key.name().into(), state);
             }
         });
         let listed = each.await;
@@ -47,8 +49,10 @@ impl Cluster {
         let mut policies = NodePolicyStore::default();
         let path = ApiPath::all(ApiResource::NODE_POLICIES);
         let each = self.for_each_object(&path, |text| {
-            if let (Some(key), Some(name)) = (key_of(text), NodePolicyStore::read(text)) {
-                policies.put(&key, name);
+            if let Some(object) = ApiObject::read(text)
+                && let Some(name) = NodePolicyStore::read(&object)
+            {
+                policies.put(&object.key, name);
             }
         });
         let listed = each.await;

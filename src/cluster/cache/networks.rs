@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::cluster::cache::watch::Summarize;
+use crate::cluster::client::collection::ApiObject;
 use crate::policy::NetworkFact;
 use crate::resources::{LAST_NAMESPACE, NetworkId, NetworkKind, Object, ObjectKey, name_of};
 
@@ -58,9 +59,9 @@ impl NetworkStore {
 impl Summarize for NetworkStore {
     type Summarized = NetworkTarget;
 
-    fn read(object: &str) -> Option<NetworkTarget> {
-        match Object::read(object) {
-            Ok(Some(Object::Network(network))) => {
+    fn read(object: &ApiObject<'_>) -> Option<NetworkTarget> {
+        match object.typed() {
+            Some(Object::Network(network)) => {
                 let (target, last) = (network.target_namespace(), network.meta.annotation(LAST_NAMESPACE));
                 let is_moving = last.is_some_and(|last| last != target);
                 let resource = network.text("resourceName");
@@ -95,7 +96,7 @@ impl Summarize for NetworkStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::cache::watch::tests::{kept, put};
+    use crate::cluster::cache::watch::tests::{kept, put, read};
 
     fn network(namespace: &str, name: &str, spec: &str) -> String {
         format!(
@@ -121,10 +122,10 @@ mod tests {
         ];
         for (spec, (target, resource)) in table {
             let want = NetworkTarget { target: target.into(), resource: resource.into(), is_moving: false };
-            assert_eq!(NetworkStore::read(&network("op", "n", spec)), Some(want), "{spec}");
+            assert_eq!(read::<NetworkStore>(&network("op", "n", spec)), Some(want), "{spec}");
         }
         for other in ["", "5", "{}", r#"{"apiVersion":"v1","kind":"Pod"}"#] {
-            assert_eq!(NetworkStore::read(other), None, "{other}");
+            assert_eq!(read::<NetworkStore>(other), None, "{other}");
         }
     }
 

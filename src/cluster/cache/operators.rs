@@ -20,7 +20,7 @@ use tracing::{debug, info, warn};
 
 use crate::cluster::cache::observer::WatchObserver;
 use crate::cluster::cache::prefix::{available, stated};
-use crate::cluster::client::collection::key_of;
+use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::{
@@ -111,7 +111,7 @@ impl Cluster {
         deployed.sort_by_key(|one| (one.prefix.is_none(), one.name != DEFAULT_OPERATOR_NAME));
         let mut listed = Vec::new();
         self.first(MAX_LISTED, &path, |text| {
-            listed.extend(key_of(text).map(|key| key.name().to_owned()));
+            listed.extend(ApiObject::read(text).map(|object| object.key.name().to_owned()));
         })
         .await?;
         // Accounts used by a Deployment come first.
@@ -168,7 +168,9 @@ impl Cluster {
             ApiPath::all(ApiResource::DEPLOYMENTS).named(DEFAULT_OPERATOR_NAME),
         ];
         for path in collections {
-            let add = |text: &str| namespaces.extend(key_of(text).map(|key| key.namespace().to_owned()));
+            let add = |text: &str| {
+                namespaces.extend(ApiObject::read(text).map(|object| object.key.namespace().to_owned()));
+            };
             self.for_each_object(&path, add).await?;
         }
         let namespaces = namespaces.iter().map(String::as_str);
@@ -317,11 +319,11 @@ impl Discovery {
 struct ChangeNotifier(Notify);
 
 impl WatchObserver for ChangeNotifier {
-    fn on_applied(&self, _: &'static str, _: &ObjectKey, _: &str) {
+    fn on_applied(&self, _: &'static str, _: &ApiObject<'_>) {
         self.0.notify_one();
     }
 
-    fn on_deleted(&self, _: &'static str, _: &ObjectKey, _: &str) {
+    fn on_deleted(&self, _: &'static str, _: &ApiObject<'_>) {
         self.0.notify_one();
     }
 }

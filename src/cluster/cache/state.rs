@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::cluster::client::collection::ApiObject;
 use crate::resources::ObjectKey;
 
 /// How many unreadable objects are remembered as logged.
@@ -13,7 +14,7 @@ pub(in crate::cluster) trait Summarize: Default + Send + Sync + 'static {
     type Summarized;
 
     /// Summarizes an object; `None` if it cannot be read.
-    fn read(object: &str) -> Option<Self::Summarized>;
+    fn read(object: &ApiObject<'_>) -> Option<Self::Summarized>;
 
     /// Inserts or replaces the summary of an object.
     fn put(&mut self, key: &ObjectKey, fact: Self::Summarized);

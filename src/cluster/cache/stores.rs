@@ -7,10 +7,9 @@ use serde_json::Value;
 
 use crate::cluster::cache::prefix;
 use crate::cluster::cache::watch::Summarize;
-use crate::cluster::client::collection::members;
+use crate::cluster::client::collection::{ApiObject, members};
 use crate::deploy::EXEMPT;
 use crate::policy::{Lookup, NadFact, NamespaceState};
-use crate::resources::raw::RawFields;
 use crate::resources::{NetworkId, Object, ObjectKey, name_of};
 
 /// Namespaces with their state, and whether they are exempt by label.
@@ -31,10 +30,9 @@ impl NamespaceStore {
 impl Summarize for NamespaceStore {
     type Summarized = (NamespaceState, bool);
 
-    fn read(object: &str) -> Option<Self::Summarized> {
-        let meta = members(&RawFields::parse(object).ok()?, "metadata")?;
-        let label = members(&meta, "labels").and_then(|labels| labels.text(EXEMPT).value());
-        let is_leaving = meta.raw("deletionTimestamp").is_some();
+    fn read(object: &ApiObject<'_>) -> Option<Self::Summarized> {
+        let label = members(&object.meta, "labels").and_then(|labels| labels.text(EXEMPT).value());
+        let is_leaving = object.meta.raw("deletionTimestamp").is_some();
         let state = if is_leaving { NamespaceState::Terminating } else { NamespaceState::Active };
         Some((state, label.as_deref() == Some("true")))
     }
@@ -68,11 +66,9 @@ impl DeviceClassStore {
 impl Summarize for DeviceClassStore {
     type Summarized = bool;
 
-    fn read(object: &str) -> Option<bool> {
-        let class = RawFields::parse(object).ok()?;
+    fn read(object: &ApiObject<'_>) -> Option<bool> {
         let has_driver = |text: Option<&str>| text.is_some_and(|text| text.contains(SRIOV_DRIVER));
-        let name = members(&class, "metadata")?.text("name").value();
-        Some(has_driver(class.raw("spec")) || has_driver(name.as_deref()))
+        Some(has_driver(object.fields.raw("spec")) || has_driver(Some(object.key.name())))
     }
 
     fn put(&mut self, key: &ObjectKey, fact: bool) {
@@ -112,9 +108,8 @@ impl Summarize for NodePolicyStore {
     type Summarized = String;
 
     /// A policy with an invalid resourceName offers nothing, like one without.
-    fn read(object: &str) -> Option<String> {
-        let policy = RawFields::parse(object).ok()?;
-        let name = members(&policy, "spec").and_then(|spec| spec.text("resourceName").value());
+    fn read(object: &ApiObject<'_>) -> Option<String> {
+        let name = members(&object.fields, "spec").and_then(|spec| spec.text("resourceName").value());
         Some(name_of(&name.unwrap_or_default()).to_owned())
     }
 
@@ -147,9 +142,9 @@ impl NadStore {
 impl Summarize for NadStore {
     type Summarized = Option<Box<str>>;
 
-    fn read(object: &str) -> Option<Self::Summarized> {
-        match Object::read(object) {
-            Ok(Some(Object::Nad(nad))) => Some(nad.meta.owner().map(|owner| owner.owner_ref().into())),
+    fn read(object: &ApiObject<'_>) -> Option<Self::Summarized> {
+        match object.typed() {
+            Some(Object::Nad(nad)) => Some(nad.meta.owner().map(|owner| owner.owner_ref().into())),
             _ => None,
         }
     }
@@ -190,8 +185,8 @@ impl OperatorNamespaceStore {
 impl Summarize for OperatorNamespaceStore {
     type Summarized = Option<Box<str>>;
 
-    fn read(object: &str) -> Option<Self::Summarized> {
-        let object: Value = serde_json::from_str(object).ok().filter(Value::is_object)?;
+    fn read(object: &ApiObject<'_>) -> Option<Self::Summarized> {
+        let object: Value = serde_json::from_str(object.text).ok().filter(Value::is_object)?;
         Some(prefix::stated(&object).map(Into::into))
     }
 
@@ -211,8 +206,7 @@ impl Summarize for OperatorNamespaceStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::cache::watch::tests::{kept, put};
-    use crate::cluster::client::collection::key_of;
+    use crate::cluster::cache::watch::tests::{kept, put, read};
 
     #[test]
     fn summarizes_a_namespace_by_its_state() {
@@ -229,7 +223,7 @@ mod tests {
             ("{}".to_owned(), None),
             ("[]".to_owned(), None),
         ] {
-            assert_eq!(NamespaceStore::read(&object), want, "{object}");
+            assert_eq!(read::<NamespaceStore>(&object), want, "{object}");
         }
         let namespaces: NamespaceStore = kept(&[namespace("")]);
         assert_eq!(namespaces.find("n"), Lookup::Found(NamespaceState::Active));
@@ -252,10 +246,10 @@ mod tests {
         ] {
             let mut classes: DeviceClassStore = kept(std::slice::from_ref(&class));
             assert_eq!(classes.has_sriov(), is_sriov, "{class}");
-            classes.remove(&key_of(&class).unwrap());
+            classes.remove(&ApiObject::read(&class).unwrap().key);
             assert!(!classes.has_sriov());
         }
-        assert_eq!(DeviceClassStore::read("{}"), None);
+        assert_eq!(read::<DeviceClassStore>("{}"), None);
     }
 
     #[test]
@@ -277,7 +271,7 @@ mod tests {
         policies.remove(&ObjectKey::new("op", "c"));
         put(&mut policies, &[policy("f", &offers("three"))]);
         assert_eq!(policies.offered().as_ref(), ["one", "three"]);
-        assert_eq!(NodePolicyStore::read("5"), None);
+        assert_eq!(read::<NodePolicyStore>("5"), None);
     }
 
     #[test]
@@ -307,6 +301,6 @@ mod tests {
             assert_eq!(found.owner.map(|owner| owner.to_string()).as_deref(), want, "{object}");
         }
         assert_eq!(kept::<NadStore>(&[nad("")]).find(&ObjectKey::new("apps", "m")), Lookup::Absent);
-        assert_eq!(NadStore::read("{}"), None);
+        assert_eq!(read::<NadStore>("{}"), None);
     }
 }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::cluster::client::collection::key_of;
 use crate::policy::{NadFact, NamespaceState};
 use crate::resources::{NAD_GROUP, NETWORK_GROUP};
 
@@ -31,9 +30,7 @@ fn fresh_cache_avoids_live_reads() {
 
 fn put<K: Summarize>(cache: &Cache<K>, objects: &[String]) {
     let mut kept = K::default();
-    for object in objects {
-        kept.put(&key_of(object).unwrap(), K::read(object).unwrap());
-    }
+    crate::cluster::cache::watch::tests::put(&mut kept, objects);
     cache.take(CacheState::Known(kept));
 }
 

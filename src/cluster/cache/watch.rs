@@ -5,7 +5,14 @@
 //!        ▲                                 └► expired or failed: list again, after a backoff
 //!        └─────────────────────────────────────────────┘
 //! ```
+//!
+//! This is not kube-runtime's `watcher`, for four reasons. It lists pages of a fixed number of objects, whatever their size; here a
+//! page over 4 MiB is refused and asked for again with an eighth of the objects. It deserializes each object into a type, and one
+//! that does not fit fails the page or the event; here it is skipped, and the audit gets the text as it is stored. A kind that is
+//! not installed is an error to it, which it retries; here that is knowledge: there are no such objects. And it swallows bookmarks,
+//! so nobody knows whether a quiet watch is alive; here [`Cache::fresh_state`] does.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -21,7 +28,7 @@ use crate::cluster::cache::observer::ObserverSlot;
 use crate::cluster::cache::state::LoggedObjects;
 pub(in crate::cluster) use crate::cluster::cache::state::{CacheState, Summarize};
 use crate::cluster::client::backoff::{MAX_BACKOFF, MIN_BACKOFF, backoff, jittered, random};
-use crate::cluster::client::collection::{ListPage, WatchEvent, key_of, key_of_event, version};
+use crate::cluster::client::collection::{ApiObject, ListPage, WatchEvent};
 use crate::cluster::client::pager::ListPager;
 use crate::cluster::client::{ApiError, ApiPath, Cluster};
 use crate::resources::ObjectKey;
@@ -163,8 +170,8 @@ impl<K: Summarize> Cache<K> {
         let mut pages = ListPager::of(&self.path);
         while let Some(text) = pages.next(cluster).await? {
             let page = ListPage::read(&text)?;
-            for object in &page.objects {
-                self.keep(&mut kept, object, logged);
+            for text in &page.objects {
+                self.keep(&mut kept, ApiObject::read(text).as_ref(), logged);
             }
             version = Some(page.version.to_string());
             pages.after(&page);
@@ -196,7 +203,7 @@ impl<K: Summarize> Cache<K> {
             let line = line.map_err(|_| ApiError::Ended)?;
             self.mark_alive();
             let next = contained(|| self.event(&line, logged)).unwrap_or_else(|panicked| {
-                let key = contained(|| key_of_event(&line)).ok().flatten();
+                let key = contained(|| WatchEvent::read(&line).ok()?.key().cloned()).ok().flatten();
                 self.skip(key.as_ref(), &panicked, logged);
                 Ok(WatchProgress::On(None))
             });
@@ -209,41 +216,43 @@ impl<K: Summarize> Cache<K> {
 
     /// Handles one watch event.
     fn event(&self, line: &str, logged: &mut LoggedObjects) -> Result<WatchProgress, ApiError> {
-        let object = match WatchEvent::read(line)? {
+        let version = match WatchEvent::read(line)? {
             WatchEvent::Applied(object) => {
-                if self.change(|kept| self.keep(kept, object, logged)) {
-                    self.notify_added(object);
-                }
-                self.observers.on_applied(self.kind, object);
-                object
+                let is_added = self.change(|kept| self.keep(kept, object.as_ref(), logged));
+                object.and_then(|object| {
+                    if is_added {
+                        self.notify_added(&object.key);
+                    }
+                    self.observers.on_applied(self.kind, &object);
+                    object.version()
+                })
             }
-            WatchEvent::Deleted(object) => {
-                if let Some(key) = key_of(object) {
-                    self.change(|kept| kept.remove(&key));
-                }
-                self.observers.on_deleted(self.kind, object);
-                object
-            }
-            WatchEvent::Bookmark(object) => object,
+            WatchEvent::Deleted(object) => object.and_then(|object| {
+                self.change(|kept| kept.remove(&object.key));
+                self.observers.on_deleted(self.kind, &object);
+                object.version()
+            }),
+            WatchEvent::Bookmark(version) => version,
             WatchEvent::Ended(410) => return Ok(WatchProgress::Expired),
             WatchEvent::Ended(_) => return Err(ApiError::Ended),
         };
-        Ok(WatchProgress::On(version(object)))
+        Ok(WatchProgress::On(version.map(Cow::into_owned)))
     }
 
     /// Stores the summary of an object. An unreadable object is skipped, and its previous summary removed.
-    fn keep(&self, kept: &mut K, object: &str, logged: &mut LoggedObjects) {
-        let key = key_of(object);
-        // One object must not stop the watch in every replica.
-        let problem = match (&key, contained(|| K::read(object))) {
-            (Some(key), Ok(Some(fact))) => return kept.put(key, fact),
-            (_, Ok(_)) => "unexpected content for its kind".to_owned(),
-            (_, Err(panicked)) => panicked.to_string(),
+    fn keep(&self, kept: &mut K, object: Option<&ApiObject<'_>>, logged: &mut LoggedObjects) {
+        let Some(object) = object else {
+            return self.skip(None, &"an object without a name", logged);
         };
-        self.skip(key.as_ref(), &problem, logged);
-        if let Some(key) = &key {
-            kept.remove(key);
-        }
+        let key = &object.key;
+        // One object must not stop the watch in every replica.
+        let problem = match contained(|| K::read(object)) {
+            Ok(Some(fact)) => return kept.put(key, fact),
+            Ok(None) => "unexpected content for its kind".to_owned(),
+            Err(panicked) => panicked.to_string(),
+        };
+        self.skip(Some(key), &problem, logged);
+        kept.remove(key);
     }
 
     /// Skips an object: counted, and logged once.
@@ -266,10 +275,8 @@ impl<K: Summarize> Cache<K> {
     }
 
     /// Notifies receivers of an added object.
-    fn notify_added(&self, object: &str) {
-        if self.additions.receiver_count() > 0
-            && let Some(key) = key_of(object)
-        {
+    fn notify_added(&self, key: &ObjectKey) {
+        if self.additions.receiver_count() > 0 {
             // It is fine if the last receiver was just dropped.
             let _ = self.additions.send(key.name().into());
         }
@@ -336,8 +343,14 @@ pub(super) mod tests {
 
     pub(in crate::cluster) fn put<K: Summarize>(kept: &mut K, objects: &[String]) {
         for object in objects {
-            kept.put(&key_of(object).unwrap(), K::read(object).unwrap());
+            let object = ApiObject::read(object).unwrap();
+            kept.put(&object.key, K::read(&object).unwrap());
         }
+    }
+
+    /// The summary of an object, given as text.
+    pub(in crate::cluster) fn read<K: Summarize>(object: &str) -> Option<K::Summarized> {
+        K::read(&ApiObject::read(object)?)
     }
 
     #[test]
@@ -346,8 +359,8 @@ pub(super) mod tests {
         struct Sizes(std::collections::BTreeMap<ObjectKey, usize>);
         impl Summarize for Sizes {
             type Summarized = usize;
-            fn read(object: &str) -> Option<usize> {
-                (!object.contains("odd")).then_some(object.len())
+            fn read(object: &ApiObject<'_>) -> Option<usize> {
+                (!object.text.contains("odd")).then_some(object.text.len())
             }
             fn put(&mut self, key: &ObjectKey, fact: usize) {
                 self.0.insert(key.clone(), fact);
@@ -364,12 +377,13 @@ pub(super) mod tests {
         let (mut kept, mut logged) = (Sizes::default(), LoggedObjects::default());
         let named = |name: &str, rest: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":"{rest}"}}"#);
         for object in [named("a", ""), named("b", "odd"), "5".to_owned(), "{}".to_owned(), named("c", "")] {
-            cache.keep(&mut kept, &object, &mut logged);
+            cache.keep(&mut kept, ApiObject::read(&object).as_ref(), &mut logged);
         }
         assert_eq!(kept.0.keys().map(ObjectKey::name).collect::<Vec<_>>(), ["a", "c"]);
         // Its previous summary is removed.
-        cache.keep(&mut kept, &named("a", "odd"), &mut logged);
-        cache.keep(&mut kept, &named("b", "odd"), &mut logged);
+        for name in ["a", "b"] {
+            cache.keep(&mut kept, ApiObject::read(&named(name, "odd")).as_ref(), &mut logged);
+        }
         assert_eq!(kept.0.keys().map(ObjectKey::name).collect::<Vec<_>>(), ["c"]);
         let text = metrics.text();
         assert!(text.contains("nadmit_cache_skipped_total{kind=\"Thing\"} 5\n"), "{text}");

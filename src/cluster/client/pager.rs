@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tracing::warn;
 
-use crate::cluster::client::collection::{ListPage, key_of};
+use crate::cluster::client::collection::{ApiObject, ListPage};
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::supervise::contained;
 
@@ -66,7 +66,7 @@ impl Cluster {
         while let Some(text) = pages.next(self).await? {
             let page = ListPage::read(&text)?;
             pages.after(&page);
-            for key in page.objects.iter().filter_map(|stored| key_of(stored)) {
+            for ApiObject { key, .. } in page.objects.iter().filter_map(|stored| ApiObject::read(stored)) {
                 self.delete(&ApiPath::object(resource, &key)?).await?;
                 deleted += 1;
             }

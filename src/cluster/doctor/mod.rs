@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::audit::chain::{ClusterNode, NetworkSnapshot, NodePolicy, NodeState, OperatorDeployment, Read};
 use crate::cluster::cache::stores::NamespaceStore;
 use crate::cluster::cache::watch::Summarize;
+use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::{DEFAULT_OPERATOR_NAMESPACES, Lookup, NamespaceState, NetworkFact, Operators, Policy};
 use crate::resources::{NADS, Network, NetworkId, NetworkKind, Object, ObjectKey};
@@ -147,7 +148,10 @@ impl Cluster {
         let Ok(path) = ApiPath::namespace(name) else { return Ok(Ok(None)) };
         let found = self.one(&path, "get namespaces").await?;
         // A namespace that cannot be parsed at least exists.
-        let state = |text: String| NamespaceStore::read(&text).map_or(NamespaceState::Active, |(state, _)| state);
+        let state = |text: String| {
+            let read = ApiObject::read(&text).and_then(|object| NamespaceStore::read(&object));
+            read.map_or(NamespaceState::Active, |(state, _)| state)
+        };
         Ok(found.map(|found| found.map(state)))
     }
 

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::audit::rewrites::RewriteTracker;
 use crate::cluster::cache::observer::WatchObserver;
+use crate::cluster::client::collection::ApiObject;
 use crate::output::RewrittenObject;
 use crate::policy::Rewrites;
 use crate::resources::{NetworkKind, Object, ObjectKey};
@@ -97,13 +98,13 @@ impl ChangeTracker {
         locked(&self.watched).rewrites(kind, key, self.now())
     }
 
-    fn record(&self, kind: &str, key: &ObjectKey, object: &str) {
+    fn record(&self, kind: &str, object: &ApiObject<'_>) {
         let mut news = locked(&self.news);
         match kind {
-            "NetworkAttachmentDefinition" => drop(news.nad_keys.insert(key.clone())),
-            "Namespace" => drop(news.namespaces.insert(key.name().into())),
+            "NetworkAttachmentDefinition" => drop(news.nad_keys.insert(object.key.clone())),
+            "Namespace" => drop(news.namespaces.insert(object.key.name().into())),
             kind if NetworkKind::from_kind(kind).is_some() => {
-                if let Ok(Some(Object::Network(network))) = Object::read(object) {
+                if let Some(Object::Network(network)) = object.typed() {
                     news.nad_keys.insert(network.nad_key());
                 }
             }
@@ -119,15 +120,17 @@ impl ChangeTracker {
 }
 
 impl WatchObserver for ChangeTracker {
-    fn on_applied(&self, kind: &'static str, key: &ObjectKey, object: &str) {
-        if kind != "Namespace" {
-            locked(&self.watched).record(kind, key, object, self.began.elapsed());
+    fn on_applied(&self, kind: &'static str, object: &ApiObject<'_>) {
+        if kind != "Namespace"
+            && let Some(version) = object.version()
+        {
+            locked(&self.watched).record(kind, &object.key, &version, object.text, self.began.elapsed());
         }
-        self.record(kind, key, object);
+        self.record(kind, object);
     }
 
-    fn on_deleted(&self, kind: &'static str, key: &ObjectKey, object: &str) {
-        self.record(kind, key, object);
+    fn on_deleted(&self, kind: &'static str, object: &ApiObject<'_>) {
+        self.record(kind, object);
     }
 }
 
@@ -146,21 +149,27 @@ mod tests {
         )
     }
 
+    fn named(namespace: &str, name: &str) -> String {
+        format!(r#"{{"metadata":{{"name":"{name}","namespace":"{namespace}"}}}}"#)
+    }
+
     #[tokio::test]
     async fn changes_are_taken_once_and_many_trigger_a_full_scan() {
         let changes = ChangeTracker::new();
-        changes.on_applied("SriovNetwork", &ObjectKey::new("op", "net"), &network("net", "apps"));
-        changes.on_applied("NetworkAttachmentDefinition", &ObjectKey::new("apps", "net"), "{}");
-        changes.on_deleted("Namespace", &ObjectKey::new("", "gone"), "{}");
+        let applied = |kind, text: String| changes.on_applied(kind, &ApiObject::read(&text).unwrap());
+        let deleted = |kind, text: String| changes.on_deleted(kind, &ApiObject::read(&text).unwrap());
+        applied("SriovNetwork", network("net", "apps"));
+        applied("NetworkAttachmentDefinition", named("apps", "net"));
+        deleted("Namespace", named("", "gone"));
         changes.changed().await;
         let news = changes.take();
         assert_eq!(news.nad_keys, HashSet::from([ObjectKey::new("apps", "net")]));
         assert_eq!((news.namespaces.len(), news.everything), (1, false));
         assert!(changes.take().nad_keys.is_empty());
-        changes.on_applied("SriovNetworkNodePolicy", &ObjectKey::new("op", "p"), "{}");
+        applied("SriovNetworkNodePolicy", named("op", "p"));
         assert!(changes.take().everything);
         for number in 0..=FULL_SCAN_THRESHOLD {
-            changes.on_deleted("NetworkAttachmentDefinition", &ObjectKey::new("apps", &number.to_string()), "{}");
+            deleted("NetworkAttachmentDefinition", named("apps", &number.to_string()));
         }
         let news = changes.take();
         assert!(news.everything && news.nad_keys.is_empty());

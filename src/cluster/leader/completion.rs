@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use crate::cluster::cache::CachedCluster;
 use crate::cluster::cache::facts::{FactSource, judge_with_facts};
-use crate::cluster::client::collection::{ListPage, key_of};
+use crate::cluster::client::collection::{ApiObject, ListPage};
 use crate::cluster::client::pager::ListPager;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult, object};
 use crate::cluster::identity::lease::Claim;
@@ -139,7 +139,9 @@ impl Completer {
         while let Some(text) = pages.next(&self.cached.cluster).await? {
             let page = ListPage::read(&text)?;
             pages.after(&page);
-            for (key, item) in page.objects.iter().filter_map(|item| key_of(item).zip(object(item).ok())) {
+            for (key, item) in
+                page.objects.iter().filter_map(|item| Some((ApiObject::read(item)?.key, object(item).ok()?)))
+            {
                 if self.policy.load().leave_incomplete || !may_write() {
                     return Ok(());
                 }

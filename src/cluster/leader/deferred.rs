@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::audit::stored_object::StoredObject;
-use crate::cluster::client::collection::key_of;
+use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::{ApiError, ApiPath, Cluster};
 use crate::resources::NetworkId;
 
@@ -50,7 +50,7 @@ impl Later {
 
     /// A NAD; `None` if it has no name.
     pub(in crate::cluster) fn nad(object: &StoredObject, memory: &mut Memory) -> Option<Self> {
-        let key = key_of(&object.text)?;
+        let key = ApiObject::read(&object.text)?.key;
         let path = ApiPath::nad(&key).ok();
         let held = memory.takes(object.text.len()).then(|| object.clone());
         Some(Self { path, id: None, held })

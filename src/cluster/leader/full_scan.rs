@@ -10,13 +10,12 @@ use jiff::Timestamp;
 use crate::audit::context::{AuditContext, NetworkContext};
 use crate::audit::stored_object::{ObjectMeta, StoredObject};
 use crate::cluster::cache::audit_context::UnreadFacts;
-use crate::cluster::client::collection::{ListPage, key_of};
+use crate::cluster::client::collection::{ApiObject, ListPage};
 use crate::cluster::client::pager::ListPager;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::cluster::leader::deferred::{Later, Memory};
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::policy::{Lookup, NameVisibility, NetworkFact, Policy, Rewrites, Verdict};
-use crate::resources::raw::RawFields;
 use crate::resources::{NetworkId, NetworkKind, Object, ObjectKey};
 use crate::supervise::{Panicked, contained, contained_async};
 
@@ -138,7 +137,7 @@ impl FullScan<'_> {
             pages.after(&page);
             sink.expect(page.objects.len());
             for text in &page.objects {
-                let read = contained(|| StoredObject::of(text).zip(key_of(text)));
+                let read = contained(|| StoredObject::of(text).zip(ApiObject::read(text).map(|object| object.key)));
                 let read = read.unwrap_or_else(|panicked| {
                     sink.skipped(&describe_object(text), &panicked);
                     None
@@ -325,8 +324,8 @@ impl ListedNetworks {
 /// Kind and name of an object that may be unreadable.
 pub(in crate::cluster) fn describe_object(text: &str) -> String {
     let read = || {
-        let kind = RawFields::parse(text).ok()?.text("kind").value()?.into_owned();
-        Some(format!("{kind} {}", key_of(text)?))
+        let object = ApiObject::read(text)?;
+        Some(format!("{} {}", object.fields.text("kind").value()?, object.key))
     };
     contained(read).ok().flatten().unwrap_or_else(|| "an object without a name".to_owned())
 }
