@@ -1,14 +1,12 @@
 //! The context of an audit, and the facts it derives for each object.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::nad_writers::NadWriters;
-use super::stored_object::{ObjectMeta, StoredObject};
+use super::stored_object::{ObjectMeta, StoredObject, age};
 use crate::policy::{
     Facts, Lookup, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth, Operators, Policy, Prefix,
     Rewrites, StoredState, Subject, Verdict, judge,
@@ -23,8 +21,6 @@ const MAX_RENDERERS: usize = 4;
 pub struct AuditContext {
     /// The time.
     pub now: Timestamp,
-    /// The namespaces.
-    pub namespaces: Option<HashMap<Box<str>, NamespaceState>>,
     /// The resource names that node policies offer.
     pub offered: Option<Arc<[String]>>,
     /// The operators.
@@ -37,19 +33,25 @@ pub struct AuditContext {
     pub is_operator_running: Option<bool>,
     /// The writers of rendered NADs, including the operator.
     pub writers: NadWriters,
-    /// How many networks wait for their NADs.
-    pub waiting: usize,
 }
 
 /// Facts about one network.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct NetworkContext<'a> {
     /// The NAD at its target, if it exists.
     pub nad: Option<&'a StoredObject>,
-    /// Whether its NAD exists in `last-network-namespace`; `None` if it did not move.
-    pub last_nad: Option<bool>,
+    /// The networks that the operator renders there.
+    pub renderers: &'a [NetworkFact],
+    /// Its NAD in `last-network-namespace`; unknown if it did not move.
+    pub last_nad: Lookup<()>,
+    /// Its target namespace.
+    pub namespace: Lookup<NamespaceState>,
+    /// How many networks wait for their NADs.
+    pub waiting: usize,
     /// The dry-run denial of its NAD.
     pub refused: Option<&'a str>,
+    /// How often it was written recently, if observed.
+    pub rewrites: Option<Rewrites>,
 }
 
 impl AuditContext {
@@ -71,51 +73,47 @@ impl AuditContext {
     pub fn network(
         &self,
         (object, network, object_meta): (&Object<'_>, &Network<'_>, &ObjectMeta),
-        here: &[NetworkFact],
         of: NetworkContext<'_>,
-        rewrites: Option<Rewrites>,
         policy: &Policy,
     ) -> Verdict {
         let nad_written = of.nad.and_then(|nad| nad.object_meta.written);
         let stored = StoredState {
             // While either of the two is still written, the state has not converged.
-            unchanged_for: self.since(object_meta.written.max(nad_written)),
+            unchanged_for: age(self.now, object_meta.written.max(nad_written)),
             nad: of.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad.text.to_string())),
             condition: object_meta.condition.clone(),
             refused: of.refused.map(str::to_owned),
             operator: self.operator(object_meta.written),
-            waiting: self.waiting,
-            rewrites,
+            waiting: of.waiting,
+            rewrites: of.rewrites,
             ..self.stored(object_meta)
         };
         if self.is_foreign(network, policy) {
             let stored = StoredState { nad: Lookup::Unknown, refused: None, ..stored };
             return judge(&Subject::manifest(object), &self.facts(&[], stored), policy);
         }
-        let target = network.target_namespace();
         let facts = Facts {
             nad_here: of.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad_summary(nad))),
-            last_nad: of
-                .last_nad
-                .map_or(Lookup::Unknown, |is_there| if is_there { Lookup::Found(()) } else { Lookup::Absent }),
-            target_namespace: self.namespaces.as_ref().map_or(Lookup::Unknown, |known| {
-                known.get(target.as_ref()).map_or(Lookup::Absent, |state| Lookup::Found(*state))
-            }),
+            last_nad: of.last_nad,
+            target_namespace: of.namespace,
             offered: self.offered.clone(),
-            ..self.facts(here, stored)
+            ..self.facts(of.renderers, stored)
         };
         judge(&Subject::manifest(object), &facts, policy)
     }
 
     /// Whether a network without a NAD waits only for the operator, longer than the grace period.
-    pub fn is_waiting(&self, network: &Network<'_>, object_meta: &ObjectMeta, policy: &Policy) -> bool {
-        let target = network.target_namespace();
-        let is_ready =
-            self.namespaces.as_ref().is_none_or(|known| known.get(target.as_ref()) == Some(&NamespaceState::Active));
-        is_ready
+    pub fn is_waiting(
+        &self,
+        network: &Network<'_>,
+        object_meta: &ObjectMeta,
+        namespace: &Lookup<NamespaceState>,
+        policy: &Policy,
+    ) -> bool {
+        matches!(namespace, Lookup::Unknown | Lookup::Found(NamespaceState::Active))
             && !network.meta.deleting
             && !self.is_foreign(network, policy)
-            && self.since(object_meta.written) >= policy.audit.grace()
+            && age(self.now, object_meta.written) >= policy.audit.grace()
     }
 
     /// Whether a network has a foreign target namespace. Its author must learn nothing about that namespace, and audit findings
@@ -129,12 +127,6 @@ impl AuditContext {
     pub fn renderers(&self, networks: Vec<NetworkFact>, namespace: &str, policy: &Policy) -> Vec<NetworkFact> {
         let facts = Facts { operators: self.operators.clone(), ..Facts::default() };
         networks.into_iter().filter(|network| policy.may_render(network, namespace, &facts)).collect()
-    }
-
-    /// How long until an object must be audited again, because the grace period of controllers ends.
-    pub fn next_check_in(&self, object_meta: &ObjectMeta, policy: &Policy) -> Option<Duration> {
-        let begun = object_meta.deleted.or(object_meta.written)?;
-        policy.audit.grace().checked_sub(self.since(Some(begun))).filter(|rest| !rest.is_zero())
     }
 
     fn facts(&self, here: &[NetworkFact], stored: StoredState) -> Facts {
@@ -151,16 +143,11 @@ impl AuditContext {
 
     fn stored(&self, object_meta: &ObjectMeta) -> StoredState {
         StoredState {
-            unchanged_for: self.since(object_meta.written),
-            deleting_for: object_meta.deleted.map(|deleted| self.since(Some(deleted))),
+            unchanged_for: age(self.now, object_meta.written),
+            deleting_for: object_meta.deleted.map(|deleted| age(self.now, Some(deleted))),
             finalizers: object_meta.finalizers.clone(),
             ..StoredState::default()
         }
-    }
-
-    /// The age of a timestamp; zero if it is unknown or in the future (clock skew).
-    fn since(&self, moment: Option<Timestamp>) -> Duration {
-        moment.and_then(|moment| self.now.duration_since(moment).try_into().ok()).unwrap_or_default()
     }
 
     fn operator(&self, written: Option<Timestamp>) -> OperatorHealth {
@@ -197,10 +184,8 @@ mod tests {
             )
         };
         let operator = OperatorFact { namespace: "op".to_owned(), ..OperatorFact::default() };
-        let victim = [("victim".into(), NamespaceState::Active)];
         let around = AuditContext {
             now: "2026-11-02T00:00:00Z".parse().unwrap(),
-            namespaces: Some(victim.into_iter().collect()),
             operators: Operators::Known([operator].into()),
             names: NameVisibility::Own(Vec::new()),
             ..AuditContext::default()
@@ -217,9 +202,15 @@ mod tests {
             let kept = StoredObject::of(text).unwrap();
             let object = Object::read(&kept.text).unwrap().unwrap();
             let Object::Network(network) = &object else { panic!("{text}") };
-            assert_eq!(around.is_waiting(network, &kept.object_meta, &policy), is_known, "{text}");
-            let of = NetworkContext { refused: Some("secret words"), ..NetworkContext::default() };
-            let verdict = around.network((&object, network, &kept.object_meta), &here, of, None, &policy);
+            let namespace = Lookup::Found(NamespaceState::Active);
+            assert_eq!(around.is_waiting(network, &kept.object_meta, &namespace, &policy), is_known, "{text}");
+            let of = NetworkContext {
+                renderers: &here,
+                namespace,
+                refused: Some("secret words"),
+                ..NetworkContext::default()
+            };
+            let verdict = around.network((&object, network, &kept.object_meta), of, &policy);
             let told: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
             assert_eq!(told.contains(&"audit/nad-absent"), is_known, "{told:?}");
             assert_eq!(told.contains(&"network/target-namespace"), !is_known, "{told:?}");

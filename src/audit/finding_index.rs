@@ -1,6 +1,6 @@
 //! The index of current findings by object, for metrics and to detect deleted objects.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::policy::Verdict;
 use crate::resources::ObjectKey;
@@ -11,8 +11,13 @@ type RuleAction = (&'static str, &'static str);
 /// The current findings. Objects without findings are not included.
 #[derive(Debug, Default)]
 pub struct FindingIndex {
+    /// By UID.
     objects: HashMap<Box<str>, IndexedObject>,
+    /// The UIDs of the objects with each key.
+    by_key: HashMap<ObjectKey, Vec<Box<str>>>,
     counts: BTreeMap<RuleAction, usize>,
+    /// How many objects have a finding of each rule.
+    objects_by_rule: HashMap<&'static str, usize>,
 }
 
 #[derive(Debug)]
@@ -38,13 +43,17 @@ impl FindingIndex {
 
     /// Starts the audit of one key.
     pub fn leave(&mut self, key: &ObjectKey) {
-        self.at(key).for_each(|(_, object)| object.is_current = false);
+        for uid in self.by_key.get(key).into_iter().flatten() {
+            if let Some(object) = self.objects.get_mut(uid) {
+                object.is_current = false;
+            }
+        }
     }
 
     /// Ends the audit of one key; returns the deleted objects.
     pub fn left(&mut self, key: &ObjectKey) -> Vec<Box<str>> {
-        let gone = self.at(key).filter(|(_, object)| !object.is_current);
-        let gone: Vec<Box<str>> = gone.map(|(uid, _)| uid.clone()).collect();
+        let is_gone = |uid: &&Box<str>| self.objects.get(*uid).is_some_and(|object| !object.is_current);
+        let gone: Vec<_> = self.by_key.get(key).into_iter().flatten().filter(is_gone).cloned().collect();
         gone.iter().for_each(|uid| self.remove(uid));
         gone
     }
@@ -60,6 +69,10 @@ impl FindingIndex {
         for counted in &found {
             *self.counts.entry(*counted).or_default() += 1;
         }
+        for rule in rules(&found) {
+            *self.objects_by_rule.entry(rule).or_default() += 1;
+        }
+        self.by_key.entry(key.clone()).or_default().push(uid.into());
         let object = IndexedObject { key: key.clone(), found, is_current: true };
         self.objects.insert(uid.into(), object);
     }
@@ -76,7 +89,7 @@ impl FindingIndex {
 
     /// How many objects have a finding of that rule.
     pub fn objects_with(&self, rule: &str) -> usize {
-        self.keys_with(rule).count()
+        self.objects_by_rule.get(rule).copied().unwrap_or_default()
     }
 
     /// The keys of objects with a finding of that rule.
@@ -85,12 +98,20 @@ impl FindingIndex {
         self.objects.values().filter(has).map(|object| &object.key)
     }
 
-    fn at(&mut self, key: &ObjectKey) -> impl Iterator<Item = (&Box<str>, &mut IndexedObject)> {
-        self.objects.iter_mut().filter(move |(_, object)| object.key == *key)
-    }
-
     fn remove(&mut self, uid: &str) {
-        for counted in self.objects.remove(uid).into_iter().flat_map(|object| object.found) {
+        let Some(object) = self.objects.remove(uid) else { return };
+        if let Some(uids) = self.by_key.get_mut(&object.key) {
+            uids.retain(|other| **other != *uid);
+            if uids.is_empty() {
+                self.by_key.remove(&object.key);
+            }
+        }
+        for rule in rules(&object.found) {
+            if let Some(count) = self.objects_by_rule.get_mut(rule) {
+                *count -= 1;
+            }
+        }
+        for counted in object.found {
             if let Some(count) = self.counts.get_mut(&counted) {
                 *count -= 1;
                 if *count == 0 {
@@ -99,6 +120,11 @@ impl FindingIndex {
             }
         }
     }
+}
+
+/// The rules of some findings, each once.
+fn rules(found: &[RuleAction]) -> BTreeSet<&'static str> {
+    found.iter().map(|(rule, _)| *rule).collect()
 }
 
 #[cfg(test)]
@@ -143,5 +169,6 @@ mod tests {
         standing.set_findings("c", &key("c"), &bad);
         standing.finish();
         assert_eq!((standing.objects(), standing.keys_with("nad/config-not-json").count()), (1, 1));
+        assert_eq!((standing.objects_with("nad/config-not-json"), standing.by_key.len()), (1, 1));
     }
 }

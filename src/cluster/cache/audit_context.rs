@@ -9,7 +9,7 @@ use crate::cluster::cache::stores::{NamespaceStore, NodePolicyStore};
 use crate::cluster::cache::watch::Summarize;
 use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
-use crate::policy::{Operators, Policy};
+use crate::policy::{NamespaceState, Operators, Policy};
 
 /// Descriptions of what could not be read.
 #[derive(Debug, Default)]
@@ -26,13 +26,13 @@ impl UnreadFacts {
 }
 
 impl Cluster {
-    /// Reads the audit context. What may not be read is unknown.
+    /// Reads the audit context, and the namespaces. What may not be read is unknown.
     pub(in crate::cluster) async fn audit_context(
         &self,
         policy: &Policy,
         now: Timestamp,
         unread: &mut UnreadFacts,
-    ) -> AuditContext {
+    ) -> (AuditContext, Option<HashMap<Box<str>, NamespaceState>>) {
         let mut context = AuditContext { now, ..AuditContext::default() };
         let mut namespaces = HashMap::new();
         let path = ApiPath::all(ApiResource::NAMESPACES);
@@ -44,7 +44,7 @@ impl Cluster {
             }
         });
         let listed = each.await;
-        context.namespaces = unread.or_record("namespaces", listed).map(|_| namespaces);
+        let namespaces = unread.or_record("namespaces", listed).map(|_| namespaces);
 
         let mut policies = NodePolicyStore::default();
         let path = ApiPath::all(ApiResource::NODE_POLICIES);
@@ -75,6 +75,6 @@ impl Cluster {
             let prefix = self.prefix(policy, &context.operators, home, None).await;
             context.prefix = unread.or_record("the operator's resource prefix and all NADs", prefix).flatten();
         }
-        context
+        (context, namespaces)
     }
 }

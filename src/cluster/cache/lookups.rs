@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::cluster::cache::Caches;
 use crate::cluster::cache::watch::CacheState;
-use crate::policy::{Lookup, NamespaceState, NetworkFact};
-use crate::resources::{Network, NetworkId, NetworkKind, ObjectKey};
+use crate::policy::{Lookup, NadFact, NamespaceState, NetworkFact};
+use crate::resources::{NetworkId, NetworkKind, ObjectKey};
 
 impl Caches {
     /// The networks that render a NAD there.
@@ -58,14 +58,19 @@ impl Caches {
         nad_keys
     }
 
-    /// A namespace, if the cache is synced.
-    pub(in crate::cluster) fn namespace(&self, name: &str) -> Option<Option<NamespaceState>> {
+    /// A namespace.
+    pub(in crate::cluster) fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
         match &*self.namespaces.state() {
-            CacheState::Known(namespaces) => match namespaces.find(name) {
-                Lookup::Found(state) => Some(Some(state)),
-                Lookup::Absent | Lookup::Unknown => Some(None),
-            },
-            CacheState::Unknown | CacheState::NotInstalled => None,
+            CacheState::Known(namespaces) => namespaces.find(name),
+            CacheState::Unknown | CacheState::NotInstalled => Lookup::Unknown,
+        }
+    }
+
+    /// A NAD.
+    pub(in crate::cluster) fn nad(&self, key: &ObjectKey) -> Lookup<NadFact> {
+        match &*self.nads.state() {
+            CacheState::Known(nads) => nads.find(key),
+            CacheState::Unknown | CacheState::NotInstalled => Lookup::Unknown,
         }
     }
 
@@ -73,15 +78,6 @@ impl Caches {
     pub(in crate::cluster) fn offered(&self) -> Option<Arc<[String]>> {
         match &*self.policies.state() {
             CacheState::Known(policies) => Some(policies.offered()),
-            CacheState::Unknown | CacheState::NotInstalled => None,
-        }
-    }
-
-    /// Whether a network's NAD still exists in `last-network-namespace`; `None` if it did not move or is unknown.
-    pub(in crate::cluster) fn last_nad(&self, network: &Network<'_>) -> Option<bool> {
-        let last = network.previous_nad_key()?;
-        match &*self.nads.state() {
-            CacheState::Known(nads) => Some(nads.find(&last) != Lookup::Absent),
             CacheState::Unknown | CacheState::NotInstalled => None,
         }
     }

@@ -29,7 +29,7 @@ use crate::cluster::cache::stores::{
 use crate::cluster::cache::watch::{Cache, CacheState, Summarize};
 use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
 use crate::cluster::client::{ApiPath, ApiResource, Cluster};
-use crate::policy::{DEFAULT_OPERATOR_NAME, Facts, Lookup, NameVisibility, NetworkFact, Operators, Policy, Subject};
+use crate::policy::{DEFAULT_OPERATOR_NAME, Facts, NameVisibility, NetworkFact, Operators, Policy, Subject};
 use crate::resources::{Network, NetworkId, NetworkKind, Object, ObjectKey};
 use crate::supervise::Supervisor;
 use crate::telemetry::metrics::CacheMetrics;
@@ -211,19 +211,13 @@ impl Caches {
 
     fn around(&self, network: &Network<'_>, facts: &mut Facts) {
         let nad = network.nad_key();
-        facts.target_namespace = match &*self.namespaces.state() {
-            CacheState::Known(namespaces) => namespaces.find(nad.namespace()),
-            CacheState::Unknown | CacheState::NotInstalled => Lookup::Unknown,
-        };
+        facts.target_namespace = self.namespace(nad.namespace());
         facts.offered = self.offered();
         // Before the server generates a name, nothing of that name exists.
         if nad.name().is_empty() {
             return;
         }
-        facts.nad_here = match &*self.nads.state() {
-            CacheState::Known(nads) => nads.find(&nad),
-            CacheState::Unknown | CacheState::NotInstalled => Lookup::Unknown,
-        };
+        facts.nad_here = self.nad(&nad);
         for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
             if let CacheState::Known(networks) = &*cache.state() {
                 facts.networks_here.extend(networks.at(kind, &nad));

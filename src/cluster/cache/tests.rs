@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::{NadFact, NamespaceState};
+use crate::policy::{Lookup, NadFact, NamespaceState};
 use crate::resources::{NAD_GROUP, NETWORK_GROUP};
 
 #[test]

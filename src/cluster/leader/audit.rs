@@ -11,21 +11,24 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{error, info, warn};
 
-use crate::audit::context::{AuditContext, NetworkContext};
+use crate::audit::context::AuditContext;
 use crate::audit::finding_index::FindingIndex;
 use crate::audit::stored_object::StoredObject;
-use crate::cluster::cache::CachedCluster;
+use crate::cluster::cache::{CachedCluster, Caches};
 use crate::cluster::client::{ApiError, ApiPath, Cluster};
 use crate::cluster::identity::lease::Claim;
 use crate::cluster::leader::changes::{ChangeTracker, FULL_SCAN_THRESHOLD, WINDOW};
 use crate::cluster::leader::deferred::Later;
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::events::EventRecorder;
-use crate::cluster::leader::full_scan::{FullScan, ScanSink, Scanned, renderers_at};
+use crate::cluster::leader::full_scan::FullScan;
+use crate::cluster::leader::object_audit::{
+    AuditLookup, NadSlot, ObjectAudit, ScanSink, Scanned, Waiting, renderers_at,
+};
 use crate::cluster::leader::reports::Reporter;
 use crate::output::report::ObjectReference;
 use crate::policy::rules::audit::{HOT_OBJECT, NAD_ABSENT};
-use crate::policy::{Lookup, NameVisibility, Operators, Policy, Rewrites};
+use crate::policy::{Lookup, NameVisibility, NamespaceState, NetworkFact, Operators, Policy, Rewrites};
 use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkId, Object, ObjectKey};
 use crate::supervise::{Panicked, Supervisor, contained_async};
 use crate::telemetry::metrics::AuditMetrics;
@@ -73,7 +76,8 @@ impl Auditor {
                 due: HashMap::new(),
                 refusals: DryRunDenials::default(),
                 seen: 0,
-                context: AuditContext::default(),
+                now: Timestamp::now(),
+                context: Arc::default(),
                 policy: self.policy.load_full(),
             };
             tokio::select! {
@@ -108,8 +112,10 @@ struct LeaderAudit<'a> {
     refusals: DryRunDenials,
     /// How many objects were audited.
     seen: usize,
-    /// The context of the last full scan.
-    context: AuditContext,
+    /// The time of the last audit.
+    now: Timestamp,
+    /// The context of the last full scan, and what changed since.
+    context: Arc<AuditContext>,
     policy: Arc<Policy>,
 }
 
@@ -145,15 +151,15 @@ impl LeaderAudit<'_> {
         let cluster = &auditor.cached.cluster;
         // Reports and Events are readable by everybody who may read the object's namespace.
         let scan = FullScan { cluster, policy: &policy, names: NameVisibility::Own(Vec::new()) };
-        self.context.now = Timestamp::now();
+        self.now = Timestamp::now();
         let mut refusals = std::mem::take(&mut self.refusals);
-        let scan_result = scan.run(self.context.now, &mut refusals, self).await;
+        let scan_result = scan.run(self.now, &mut refusals, self).await;
         self.refusals = refusals;
         let scan_result = scan_result?;
         for unread in &scan_result.unread {
             warn!("{unread}");
         }
-        self.context = scan_result.context;
+        self.context = Arc::new(scan_result.context);
         self.index.finish();
         if may_report.is_ok()
             && let Err(error) = self.reporter.delete_stale().await
@@ -222,7 +228,6 @@ impl LeaderAudit<'_> {
 
     /// Audits one key: the NAD and the networks that render it, read live.
     async fn audit_key(&mut self, key: &ObjectKey) -> Result<(), ApiError> {
-        let namespace = key.namespace();
         let caches = Arc::clone(&self.auditor.cached.caches);
         let cluster = &self.auditor.cached.cluster;
         let nad = cluster.stored_object(&ApiPath::nad(key)?).await?;
@@ -230,68 +235,43 @@ impl LeaderAudit<'_> {
         for id in caches.networks_at(key) {
             networks.extend(cluster.stored_object(&ApiPath::network(&id)?).await?);
         }
-        let mut context = self.context.clone();
-        context.now = Timestamp::now();
-        context.namespaces =
-            caches.namespace(namespace).map(|state| state.map(|state| (namespace.into(), state)).into_iter().collect());
+        self.now = Timestamp::now();
+        let policy = Arc::clone(&self.policy);
+        // Nobody else holds it here, so it is changed in place.
+        let context = Arc::make_mut(&mut self.context);
+        context.now = self.now;
         context.offered = caches.offered();
         // A prefix from the policy does not change by itself.
-        if self.policy.operator.namespace.is_none() && caches.operators() != Operators::Unknown {
+        if policy.operator.namespace.is_none() && caches.operators() != Operators::Unknown {
             context.operators = caches.operators();
         }
-        let here = renderers_at(&networks, &context, &self.policy);
-        if let Some(nad) = &nad
-            && !here.is_empty()
-        {
-            self.context.writers.record_nad(&nad.object_meta);
-            context.writers.record_nad(&nad.object_meta);
-        } else {
-            context.is_operator_running =
-                cluster.is_operator_running(context.operators.known()).await?.or(context.is_operator_running);
+        let renderers = renderers_at(&networks, context, &policy);
+        match &nad {
+            Some(nad) if !renderers.is_empty() => context.writers.record_nad(&nad.object_meta),
+            _ => {
+                let runs = cluster.is_operator_running(context.operators.known()).await?;
+                context.is_operator_running = runs.or(context.is_operator_running);
+            }
         }
-        self.context.now = context.now;
+        let context = Arc::clone(&self.context);
+        let audit = ObjectAudit { context: &context, policy: &policy, lookup: &*caches };
+        let slot = NadSlot { nad: nad.as_ref(), renderers: &renderers };
         self.index.leave(key);
-        if let Some(kept) = &nad
-            && let Ok(Some(object)) = Object::read(&kept.text)
-        {
-            let named = object.meta().owner().map_or(Lookup::Unknown, |owner: NetworkId| caches.network(&owner));
-            let rewrites = self.changes.rewrites(object.kind(), key);
-            let verdict = context.nad((&object, &kept.object_meta), &here, named, rewrites, &self.policy);
-            let is_rendered = !here.is_empty();
-            self.scanned(Scanned {
-                text: &kept.text,
-                object: &object,
-                object_meta: &kept.object_meta,
-                is_rendered,
-                verdict,
-            })
-            .await;
-        }
-        for kept in &networks {
-            let Ok(Some(object)) = Object::read(&kept.text) else { continue };
-            let Object::Network(network) = &object else { continue };
+        audit.nad(slot, self).await;
+        for network in &networks {
             // Count this network, too, if it is waiting.
             let waited = self.index.objects_with(NAD_ABSENT.id);
-            context.waiting = waited + 1;
-            let waits = nad.is_none() && context.is_waiting(network, &kept.object_meta, &self.policy);
+            let uid = &network.object_meta.uid;
+            let waits = nad.is_none() && audit.is_waiting(network);
             if waits {
-                let network = Later::held(kept.clone());
-                self.refusals.ask(cluster, vec![(&network, kept.object_meta.uid.clone())], &context).await;
+                let network = Later::held(network.clone());
+                self.refusals.ask(cluster, vec![(&network, uid.clone())], &context).await;
             } else if nad.is_some() {
-                self.refusals.forget(&kept.object_meta.uid);
+                self.refusals.forget(uid);
             }
-            let refused = self.refusals.denial(&kept.object_meta.uid).filter(|_| waits);
-            let of = NetworkContext { nad: nad.as_ref(), last_nad: caches.last_nad(network), refused };
-            let rewrites = self.changes.rewrites(object.kind(), &network.meta.key());
-            let verdict = context.network((&object, network, &kept.object_meta), &here, of, rewrites, &self.policy);
-            self.scanned(Scanned {
-                text: &kept.text,
-                object: &object,
-                object_meta: &kept.object_meta,
-                is_rendered: false,
-                verdict,
-            })
-            .await;
+            let denied = self.refusals.denial(uid).filter(|_| waits).map(str::to_owned);
+            let waiting = Waiting { networks: waited + 1, denied: denied.as_deref() };
+            audit.network(network, slot, waiting, self).await;
             // A second waiting network means that the first is no longer the only one: audit it again.
             if waited == 1 && self.index.objects_with(NAD_ABSENT.id) == 2 {
                 let first: Vec<ObjectKey> =
@@ -346,7 +326,7 @@ impl ScanSink for LeaderAudit<'_> {
         {
             warn!(kind = about.kind, namespace = about.namespace, name = about.name, %error, "failed to record Event");
         }
-        if let Some(rest) = self.context.next_check_in(scanned.object_meta, &self.policy) {
+        if let Some(rest) = scanned.object_meta.recheck_in(self.now, self.policy.audit.grace()) {
             self.schedule(key.clone(), rest + DEBOUNCE);
         }
         if scanned.verdict.findings.iter().any(|finding| finding.rule == &HOT_OBJECT) {
@@ -356,6 +336,24 @@ impl ScanSink for LeaderAudit<'_> {
         self.seen = self.seen.wrapping_add(1);
         if self.seen.is_multiple_of(PUBLISH_EVERY) {
             self.show();
+        }
+    }
+}
+
+impl AuditLookup for Caches {
+    fn network(&self, id: &NetworkId) -> Lookup<NetworkFact> {
+        Self::network(self, id)
+    }
+
+    fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
+        Self::namespace(self, name)
+    }
+
+    fn nad(&self, key: &ObjectKey) -> Lookup<()> {
+        match Self::nad(self, key) {
+            Lookup::Found(_) => Lookup::Found(()),
+            Lookup::Absent => Lookup::Absent,
+            Lookup::Unknown => Lookup::Unknown,
         }
     }
 }
