@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use nadmit::cluster::cache::facts::{FactSource, FactsFuture, FactsQuery};
 use nadmit::cluster::identity::lease::{Candidate, Claim, Timing};
 use nadmit::cluster::leader::audit::Auditor;
-use nadmit::cluster::leader::completion::{Completer, CompletionScan};
+use nadmit::cluster::leader::completion::{Completer, CompletionRound, IncompleteObjects};
 use nadmit::cluster::leader::dry_run::DryRunDenials;
 use nadmit::cluster::leader::full_scan::FullScan;
 use nadmit::cluster::leader::object_audit::{ScanSink, Scanned};
@@ -155,21 +155,25 @@ impl FactSource for NoFacts {
 fn completion_continues_after_a_panicking_object() {
     let cluster = Cluster::start();
     cluster.namespace("apps");
+    let incomplete = Arc::<IncompleteObjects>::default();
     for name in ["a", POISON, "z"] {
-        cluster.admin.create(&nads("apps"), &nad(name, INCOMPLETE));
+        let stored = cluster.admin.create(&nads("apps"), &nad(name, INCOMPLETE)).to_string();
+        incomplete.set(&Object::read(&stored).unwrap().unwrap(), true);
     }
     let (metrics, supervisor) = supervised();
     let api = as_nadmit(&cluster);
     let caches = block_on(async { Caches::start(&api, &metrics.caches, &supervisor) });
     let completer = Completer {
         cached: Arc::new(CachedCluster { cluster: api, caches }),
+        incomplete,
         source: Arc::new(NoFacts),
         policy: Arc::default(),
         completions: metrics.completions.clone(),
         supervisor,
     };
-    let scan = block_on(completer.scan(|| true)).unwrap();
-    assert_eq!(scan, CompletionScan { seen: 3, completed: 2, failed: 1 });
+    let round = block_on(completer.complete_all(|| true));
+    assert_eq!(round, CompletionRound { checked: 3, completed: 2, failed: 1 });
+    assert_eq!(block_on(completer.complete_all(|| true)), CompletionRound::default(), "none is left");
     for (name, want) in [("a", Some("a.io/b")), (POISON, None), ("z", Some("a.io/b"))] {
         assert_eq!(annotated(&cluster.admin.get(&nad_at("apps", name)).unwrap()), want, "{name}");
     }
@@ -200,6 +204,7 @@ fn leader_task_is_restarted() {
         metrics: metrics.audit.clone(),
         identity: "test".to_owned(),
         supervisor: supervisor.clone(),
+        incomplete: Arc::default(),
     };
     let starts = Arc::new(AtomicUsize::new(0));
     let (kills, killed) = watch::channel(0);

@@ -18,6 +18,7 @@ use crate::cluster::cache::{CachedCluster, Caches};
 use crate::cluster::client::{ApiError, ApiPath, Cluster};
 use crate::cluster::identity::lease::Claim;
 use crate::cluster::leader::changes::{ChangeTracker, FULL_SCAN_THRESHOLD, WINDOW};
+use crate::cluster::leader::completion::IncompleteObjects;
 use crate::cluster::leader::deferred::Later;
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::events::EventRecorder;
@@ -57,6 +58,8 @@ pub struct Auditor {
     pub identity: String,
     /// Counts skipped objects.
     pub supervisor: Supervisor,
+    /// Where incomplete objects are recorded.
+    pub incomplete: Arc<IncompleteObjects>,
 }
 
 impl Auditor {
@@ -88,12 +91,13 @@ impl Auditor {
     }
 }
 
-/// Clears the audit metrics when the audit ends, however it ends.
+/// Clears the audit metrics and the incomplete objects when the audit ends, however it ends.
 struct ClearOnDrop<'a>(&'a Auditor);
 
 impl Drop for ClearOnDrop<'_> {
     fn drop(&mut self) {
         self.0.cached.caches.set_observer(None);
+        self.0.incomplete.clear();
         self.0.metrics.clear();
     }
 }
@@ -326,6 +330,7 @@ impl ScanSink for LeaderAudit<'_> {
         {
             warn!(kind = about.kind, namespace = about.namespace, name = about.name, %error, "failed to record Event");
         }
+        self.auditor.incomplete.record(scanned.object, &scanned.verdict);
         if let Some(rest) = scanned.object_meta.recheck_in(self.now, self.policy.audit.grace()) {
             self.schedule(key.clone(), rest + DEBOUNCE);
         }

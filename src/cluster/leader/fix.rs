@@ -66,12 +66,7 @@ impl Cluster {
         let source = UncachedCluster { cluster: self, operators };
         let completing = CompletionContext { source: &source, cluster: self, policy };
         for _ in 0..2 {
-            let stored = match self.read(&path).await {
-                Ok(Some(stored)) if !is_deleting(&stored) => stored,
-                Ok(_) => return FixResult::Settled,
-                Err(failed) => return FixResult::Failed(failed.to_string()),
-            };
-            match completing.complete(&stored, &path).await {
+            match completing.complete(&path, |stored| !stored.meta().deleting).await {
                 Ok(None) => return FixResult::Settled,
                 Ok(Some(WriteResult::Stored(_))) => {
                     tokio::time::sleep(WRITE_INTERVAL).await;
@@ -83,8 +78,4 @@ impl Cluster {
         }
         FixResult::Left("conflicting writes")
     }
-}
-
-fn is_deleting(stored: &Value) -> bool {
-    stored.pointer("/metadata/deletionTimestamp").is_some()
 }
