@@ -3,18 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::nad_writers::NadWriters;
 use super::stored_object::{ObjectMeta, StoredObject, age};
 use crate::policy::{
-    Facts, Lookup, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth, Operators, Policy, Prefix,
-    Rewrites, StoredState, Subject, Verdict, judge,
+    Facts, Lookup, MAX_RENDERERS, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth, Operators,
+    Policy, Prefix, Rewrites, StoredState, Subject, Verdict, judge,
 };
 use crate::resources::{Network, NetworkId, Object};
-
-/// How many renderers of one NAD are reported to rules; more make no difference.
-const MAX_RENDERERS: usize = 4;
 
 /// What is known about a cluster besides the judged object. What could not be read is unknown.
 #[derive(Clone, Debug, Default)]
@@ -136,7 +132,7 @@ impl AuditContext {
             operators: self.operators.clone(),
             names: self.names.clone(),
             stored: Some(Box::new(stored)),
-            today: Some(self.now.to_zoned(TimeZone::UTC).date()),
+            today: Some(Facts::date(self.now)),
             ..Facts::default()
         }
     }

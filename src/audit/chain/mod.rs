@@ -233,7 +233,7 @@ impl<'s> ChainContext<'s> {
     fn new(network: Network<'s>, snapshot: &'s NetworkSnapshot, policy: &Policy, now: Timestamp) -> Self {
         let known = policy.resource_name.prefix.clone().or_else(|| snapshot.prefix.as_ref().map(|p| p.value.clone()));
         let rendered = render(&network, known.as_deref().unwrap_or("openshift.io"));
-        let today = Some(now.to_zoned(jiff::tz::TimeZone::UTC).date());
+        let today = Some(Facts::date(now));
         let home = snapshot.operator.as_ref().ok().and_then(Option::as_ref).map(|operator| operator.namespace.clone());
         let nad = snapshot.nad.as_ref().ok();
         let nad_fact = |text: &Option<String>| match text.as_deref().map(Object::read) {

@@ -69,10 +69,10 @@ impl Cluster {
             context.is_operator_running = unread.or_record("the operator's Deployments", runs).flatten();
         }
         // If several operators state different prefixes, none applies to everything.
-        let home = policy.operator.namespace.as_deref().or(homes.first().map(|operator| operator.namespace.as_str()));
-        let agree = homes.windows(2).all(|two| matches!(two, [one, other] if one.prefix == other.prefix));
-        if let Some(home) = home.filter(|_| agree || policy.operator.namespace.is_some()) {
-            let prefix = self.prefix(policy, &context.operators, home, None).await;
+        let operators = context.operators.clone();
+        let responsible = operators.responsible_for("").map(|operator| operator.namespace.as_str());
+        if let Some(home) = policy.operator.namespace.as_deref().or(responsible) {
+            let prefix = self.prefix(policy, &operators, home, None).await;
             context.prefix = unread.or_record("the operator's resource prefix and all NADs", prefix).flatten();
         }
         (context, namespaces)

@@ -20,7 +20,7 @@ use futures_util::future::join_all;
 use tokio::sync::broadcast;
 
 use crate::cluster::cache::facts::{ApiFuture, FactSource, FactsFuture, FactsQuery};
-use crate::cluster::cache::networks::{MAX_RENDERERS, NetworkStore};
+use crate::cluster::cache::networks::NetworkStore;
 use crate::cluster::cache::observer::{ObserverSlot, WatchObserver};
 use crate::cluster::cache::operators::{Discovery, OPERATOR_CONFIG};
 use crate::cluster::cache::stores::{
@@ -29,7 +29,9 @@ use crate::cluster::cache::stores::{
 use crate::cluster::cache::watch::{Cache, CacheState, Summarize};
 use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
 use crate::cluster::client::{ApiPath, ApiResource, Cluster};
-use crate::policy::{DEFAULT_OPERATOR_NAME, Facts, NameVisibility, NetworkFact, Operators, Policy, Subject};
+use crate::policy::{
+    DEFAULT_OPERATOR_NAME, Facts, MAX_RENDERERS, NameVisibility, NetworkFact, Operators, Policy, Subject,
+};
 use crate::resources::{Network, NetworkId, NetworkKind, Object, ObjectKey};
 use crate::supervise::Supervisor;
 use crate::telemetry::metrics::CacheMetrics;

@@ -4,11 +4,8 @@ use std::collections::HashMap;
 
 use crate::cluster::cache::watch::Summarize;
 use crate::cluster::client::collection::ApiObject;
-use crate::policy::NetworkFact;
+use crate::policy::{MAX_RENDERERS, NetworkFact};
 use crate::resources::{LAST_NAMESPACE, NetworkId, NetworkKind, Object, ObjectKey, name_of};
-
-/// How many renderers of one NAD are reported to rules; more make no difference.
-pub(in crate::cluster) const MAX_RENDERERS: usize = 4;
 
 /// The networks of one kind.
 #[derive(Debug, Default)]

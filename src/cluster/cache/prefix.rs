@@ -33,7 +33,7 @@ impl Cluster {
                 // A prefix from the policy needs no check.
                 None => self.stated_in(home).await?,
             },
-            None => match responsible(operators, namespace) {
+            None => match operators.responsible_for(namespace) {
                 Some(operator) => self.stated_by(operator, caches).await?,
                 None => None,
             },
@@ -119,14 +119,6 @@ fn prefix_on(nad: &Nad<'_>, network: &Network<'_>) -> Option<String> {
     is_its_own.then(|| prefix.to_owned())
 }
 
-/// The operator responsible for a namespace: the one in it, else the only one, else one of several that agree.
-fn responsible<'o>(operators: &'o Operators, namespace: &str) -> Option<&'o OperatorFact> {
-    operators.in_namespace(namespace).or_else(|| {
-        let (first, others) = operators.known().split_first()?;
-        others.iter().all(|other| other.prefix == first.prefix).then_some(first)
-    })
-}
-
 /// The prefix in the environment that a Deployment gives its containers.
 pub(in crate::cluster) fn stated(deployment: &Value) -> Option<String> {
     let containers = deployment.pointer("/spec/template/spec/containers")?.as_array()?;
@@ -143,26 +135,6 @@ pub(in crate::cluster) fn available(deployment: &Value) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prefix_comes_from_the_operator_in_the_same_namespace() {
-        let operator = |namespace: &str, prefix: &str| OperatorFact {
-            namespace: namespace.to_owned(),
-            prefix: Some(prefix.to_owned()),
-            ..OperatorFact::default()
-        };
-        let two = Operators::Known([operator("a", "a.io"), operator("b", "b.io")].into());
-        let agreed = Operators::Known([operator("a", "a.io"), operator("b", "a.io")].into());
-        for (operators, namespace, want) in [
-            (&two, "b", Some("b")),
-            (&two, "apps", None),
-            (&agreed, "apps", Some("a")),
-            (&Operators::Unknown, "a", None),
-        ] {
-            let found = responsible(operators, namespace).map(|operator| operator.namespace.as_str());
-            assert_eq!(found, want, "{operators:?} {namespace}");
-        }
-    }
 
     #[test]
     fn prefix_is_read_only_from_rendered_nads() {

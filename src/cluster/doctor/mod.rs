@@ -94,7 +94,7 @@ impl Cluster {
         }
     }
 
-    /// The operator: the one in the network's namespace, if there are several.
+    /// The operator that is responsible for a namespace.
     pub async fn operator(&self, policy: &Policy, beside: &str) -> Result<Read<Option<OperatorDeployment>>, ApiError> {
         match self.operators_read(policy).await? {
             Ok(operators) => Ok(Ok(self.availability(&operators, beside).await?)),
@@ -103,9 +103,7 @@ impl Cluster {
     }
 
     async fn availability(&self, operators: &Operators, beside: &str) -> Result<Option<OperatorDeployment>, ApiError> {
-        let Some(operator) = operators.in_namespace(beside).or_else(|| operators.known().first()) else {
-            return Ok(None);
-        };
+        let Some(operator) = operators.responsible_for(beside) else { return Ok(None) };
         let found = self.operator_deployment(operator).await?;
         Ok(found.map(|found| OperatorDeployment {
             namespace: operator.namespace.clone(),
