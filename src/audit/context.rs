@@ -1,6 +1,7 @@
 //! The context of an audit, and the facts it derives for each object.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -10,7 +11,7 @@ use crate::policy::{
     Facts, Lookup, MAX_RENDERERS, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth, Operators,
     Policy, Prefix, Rewrites, StoredState, Subject, Verdict, judge,
 };
-use crate::resources::{Network, NetworkId, Object};
+use crate::resources::{Network, Object};
 
 /// What is known about a cluster besides the judged object. What could not be read is unknown.
 #[derive(Clone, Debug, Default)]
@@ -34,8 +35,8 @@ pub struct AuditContext {
 /// Facts about one network.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkContext<'a> {
-    /// The NAD at its target, if it exists.
-    pub nad: Option<&'a StoredObject>,
+    /// The NAD at its target.
+    pub nad: Lookup<&'a StoredObject>,
     /// The networks that the operator renders there.
     pub renderers: &'a [NetworkFact],
     /// Its NAD in `last-network-namespace`; unknown if it did not move.
@@ -61,8 +62,29 @@ impl AuditContext {
         policy: &Policy,
     ) -> Verdict {
         let stored = StoredState { rewrites, ..self.stored(object_meta) };
-        let facts = Facts { named_owner, knows_networks: true, ..self.facts(here, stored) };
+        let facts = Facts { named_owner, knows_networks: true, ..self.facts(here, Some(stored)) };
         judge(&Subject::manifest(object), &facts, policy)
+    }
+
+    /// The same as admission would see it: each repair is a finding of its own.
+    pub fn nad_at_admission(
+        &self,
+        object: &Object<'_>,
+        here: &[NetworkFact],
+        named_owner: Lookup<NetworkFact>,
+        policy: &Policy,
+    ) -> Verdict {
+        let facts = Facts { named_owner, knows_networks: true, ..self.facts(here, None) };
+        judge(&Subject::manifest(object), &facts, policy)
+    }
+
+    /// How long nobody wrote a network or its NAD: while either is still written, the state has not converged.
+    pub fn unchanged_for(&self, network: &ObjectMeta, nad: &Lookup<&StoredObject>) -> Duration {
+        let nad_written = match nad {
+            Lookup::Found(nad) => nad.object_meta.written,
+            Lookup::Absent | Lookup::Unknown => None,
+        };
+        age(self.now, network.written.max(nad_written))
     }
 
     /// Judges a stored network.
@@ -72,11 +94,14 @@ impl AuditContext {
         of: NetworkContext<'_>,
         policy: &Policy,
     ) -> Verdict {
-        let nad_written = of.nad.and_then(|nad| nad.object_meta.written);
+        let (nad, nad_here) = match of.nad {
+            Lookup::Found(nad) => (Lookup::Found(nad.text.to_string()), nad_summary(nad)),
+            Lookup::Absent => (Lookup::Absent, Lookup::Absent),
+            Lookup::Unknown => (Lookup::Unknown, Lookup::Unknown),
+        };
         let stored = StoredState {
-            // While either of the two is still written, the state has not converged.
-            unchanged_for: age(self.now, object_meta.written.max(nad_written)),
-            nad: of.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad.text.to_string())),
+            unchanged_for: self.unchanged_for(object_meta, &of.nad),
+            nad,
             condition: object_meta.condition.clone(),
             refused: of.refused.map(str::to_owned),
             operator: self.operator(object_meta.written),
@@ -86,14 +111,14 @@ impl AuditContext {
         };
         if self.is_foreign(network, policy) {
             let stored = StoredState { nad: Lookup::Unknown, refused: None, ..stored };
-            return judge(&Subject::manifest(object), &self.facts(&[], stored), policy);
+            return judge(&Subject::manifest(object), &self.facts(&[], Some(stored)), policy);
         }
         let facts = Facts {
-            nad_here: of.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad_summary(nad))),
+            nad_here,
             last_nad: of.last_nad,
             target_namespace: of.namespace,
             offered: self.offered.clone(),
-            ..self.facts(of.renderers, stored)
+            ..self.facts(of.renderers, Some(stored))
         };
         judge(&Subject::manifest(object), &facts, policy)
     }
@@ -125,13 +150,13 @@ impl AuditContext {
         networks.into_iter().filter(|network| policy.may_render(network, namespace, &facts)).collect()
     }
 
-    fn facts(&self, here: &[NetworkFact], stored: StoredState) -> Facts {
+    fn facts(&self, here: &[NetworkFact], stored: Option<StoredState>) -> Facts {
         Facts {
             networks_here: here.iter().take(MAX_RENDERERS).cloned().collect(),
             prefix: self.prefix.clone(),
             operators: self.operators.clone(),
             names: self.names.clone(),
-            stored: Some(Box::new(stored)),
+            stored: stored.map(Box::new),
             today: Some(Facts::date(self.now)),
             ..Facts::default()
         }
@@ -157,12 +182,12 @@ impl AuditContext {
     }
 }
 
-fn nad_summary(nad: &StoredObject) -> NadFact {
-    let owner: Option<NetworkId> = match Object::read(&nad.text) {
-        Ok(Some(object)) => object.meta().owner(),
-        _ => None,
-    };
-    NadFact { owner }
+fn nad_summary(nad: &StoredObject) -> Lookup<NadFact> {
+    match Object::read(&nad.text) {
+        Ok(Some(object)) => Lookup::Found(NadFact { owner: object.meta().owner() }),
+        // A NAD that cannot be read names no owner.
+        _ => Lookup::Found(NadFact { owner: None }),
+    }
 }
 
 #[cfg(test)]
@@ -201,6 +226,7 @@ mod tests {
             let namespace = Lookup::Found(NamespaceState::Active);
             assert_eq!(around.is_waiting(network, &kept.object_meta, &namespace, &policy), is_known, "{text}");
             let of = NetworkContext {
+                nad: Lookup::Absent,
                 renderers: &here,
                 namespace,
                 refused: Some("secret words"),

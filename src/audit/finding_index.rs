@@ -52,8 +52,8 @@ impl FindingIndex {
 
     /// Ends the audit of one key; returns the deleted objects.
     pub fn left(&mut self, key: &ObjectKey) -> Vec<Box<str>> {
-        let is_gone = |uid: &&Box<str>| self.objects.get(*uid).is_some_and(|object| !object.is_current);
-        let gone: Vec<_> = self.by_key.get(key).into_iter().flatten().filter(is_gone).cloned().collect();
+        let is_gone = |uid: &str| self.objects.get(uid).is_some_and(|object| !object.is_current);
+        let gone: Vec<_> = self.by_key.get(key).into_iter().flatten().filter(|uid| is_gone(uid)).cloned().collect();
         gone.iter().for_each(|uid| self.remove(uid));
         gone
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::resources::raw::RawFields;
 
 /// An object as returned by the API server, without managedFields.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct StoredObject {
     /// The object, as JSON.
     pub text: Box<str>,

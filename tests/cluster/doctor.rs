@@ -148,7 +148,7 @@ fn doctor_reports_each_broken_link() {
     let found = doctor(&cluster, "admin", &["net"]);
     assert_eq!(found.others(), [("NAD", "waiting"), ("operator", "broken")], "{}", found.text);
     assert!(
-        found.step("NAD")["says"].as_str().unwrap().contains("/vlan is 5, but the network has 6"),
+        found.step("NAD")["says"].as_str().unwrap().contains("`/vlan` in its config is 5, the network's is 6"),
         "{}",
         found.text
     );

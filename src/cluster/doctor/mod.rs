@@ -41,7 +41,8 @@ impl Cluster {
         };
         let home =
             operator.as_ref().ok().and_then(Option::as_ref).map_or(&*id.namespace, |operator| &operator.namespace);
-        let prefix = match self.prefix(policy, &operators.unwrap_or(Operators::Unknown), &id.namespace, None).await {
+        let operators = operators.unwrap_or(Operators::Unknown);
+        let prefix = match self.prefix(policy, &operators, &id.namespace, None).await {
             Err(failed) if failed.is_forbidden() => None,
             prefix => prefix?,
         };
@@ -57,6 +58,7 @@ impl Cluster {
             states: states.map(|all| all.iter().map(node_state).collect()),
             nodes: nodes.map(|all| all.iter().map(node).collect()),
             network,
+            operators,
             operator,
             policies,
             prefix,

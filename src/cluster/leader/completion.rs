@@ -25,6 +25,8 @@ use crate::telemetry::metrics::Completions;
 
 /// The interval between two writes: they are not urgent, and each triggers a reconcile of the operator.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
+/// How long incomplete objects are collected before a round: a scan finds many of them.
+const COLLECT: Duration = Duration::from_secs(1);
 /// How long the operator has to act by itself after a namespace is created.
 const OPERATOR_GRACE: Duration = Duration::from_secs(1);
 /// The retry interval after an API error.
@@ -114,6 +116,7 @@ impl Completer {
                 return;
             }
             if !self.incomplete.locked().is_empty() {
+                sleep(COLLECT).await;
                 self.complete_round(|| claims.borrow().is_held()).await;
                 continue;
             }

@@ -113,7 +113,7 @@ impl<L: AuditLookup> ObjectAudit<'_, L> {
             let Ok(Some(object)) = Object::read(&stored.text) else { return };
             let Object::Network(network) = &object else { return };
             let of = NetworkContext {
-                nad: slot.nad,
+                nad: slot.nad.map_or(Lookup::Absent, Lookup::Found),
                 renderers: slot.renderers,
                 last_nad: network.previous_nad_key().map_or(Lookup::Unknown, |key| self.lookup.nad(&key)),
                 namespace: self.lookup.namespace(&network.target_namespace()),
