@@ -266,14 +266,10 @@ impl Cluster {
         kinds: &[NetworkKind],
     ) -> Result<Vec<NetworkFact>, ApiError> {
         // Before the server generates a name, no network has it.
-        if name.is_empty() {
-            return Ok(Vec::new());
-        }
-        let lists = kinds
-            .iter()
-            .map(|kind| async move { self.get(&ApiPath::all(ApiResource::network(*kind)).named(name)).await });
+        let paths = kinds.iter().map(|kind| ApiPath::all(ApiResource::network(*kind)).named(name));
+        let Ok(paths) = paths.collect::<Result<Vec<_>, _>>() else { return Ok(Vec::new()) };
         let mut networks = Vec::new();
-        for list in join_all(lists).await {
+        for list in join_all(paths.iter().map(|path| self.get(path))).await {
             let Some(text) = list? else { continue };
             let items = Object::read_list(&text).map_err(|_| ApiError::Unexpected)?;
             networks.extend(items.iter().filter_map(|item| match item {

@@ -89,13 +89,13 @@ impl Caches {
                 .with_observer(&observers),
             deployments: Cache::new(
                 "Deployment",
-                ApiPath::all(ApiResource::DEPLOYMENTS).named(DEFAULT_OPERATOR_NAME),
+                ApiPath::all(ApiResource::DEPLOYMENTS).well_known(DEFAULT_OPERATOR_NAME),
                 metrics,
             )
             .with_observer(&operators_change),
             configs: Cache::new(
                 "SriovOperatorConfig",
-                ApiPath::all(ApiResource::OPERATOR_CONFIGS).named(OPERATOR_CONFIG),
+                ApiPath::all(ApiResource::OPERATOR_CONFIGS).well_known(OPERATOR_CONFIG),
                 metrics,
             )
             .with_observer(&operators_change),

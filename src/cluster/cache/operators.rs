@@ -164,8 +164,8 @@ impl Cluster {
         }
         let mut namespaces = BTreeSet::new();
         let collections = [
-            ApiPath::all(ApiResource::OPERATOR_CONFIGS).named(OPERATOR_CONFIG),
-            ApiPath::all(ApiResource::DEPLOYMENTS).named(DEFAULT_OPERATOR_NAME),
+            ApiPath::all(ApiResource::OPERATOR_CONFIGS).well_known(OPERATOR_CONFIG),
+            ApiPath::all(ApiResource::DEPLOYMENTS).well_known(DEFAULT_OPERATOR_NAME),
         ];
         for path in collections {
             let add = |text: &str| {

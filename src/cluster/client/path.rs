@@ -142,7 +142,7 @@ impl ApiPath {
 
     /// The object of that name in a collection.
     pub(in crate::cluster) fn child(self, name: &str) -> Result<Self, ApiError> {
-        if is_name(name) { Ok(self.join(name)) } else { Err(ApiError::Name(name.chars().take(100).collect())) }
+        if is_name(name) { Ok(self.join(name)) } else { Err(invalid(name)) }
     }
 
     /// A segment that needs no check.
@@ -152,8 +152,17 @@ impl ApiPath {
         self
     }
 
-    /// Of a collection: the objects of that name.
-    pub(in crate::cluster) fn named(self, name: &str) -> Self {
+    /// Of a collection: the objects of that name. A selector has a syntax of its own, so the name is checked like a segment.
+    pub(in crate::cluster) fn named(self, name: &str) -> Result<Self, ApiError> {
+        if is_name(name) { Ok(self.with_name(name)) } else { Err(invalid(name)) }
+    }
+
+    /// Of a collection: the objects of a name that nadmit itself has chosen.
+    pub(in crate::cluster) fn well_known(self, name: &'static str) -> Self {
+        self.with_name(name)
+    }
+
+    fn with_name(self, name: &str) -> Self {
         self.with("fieldSelector", &format!("metadata.name={name}"))
     }
 
@@ -211,6 +220,10 @@ impl fmt::Display for ApiPath {
     }
 }
 
+fn invalid(name: &str) -> ApiError {
+    ApiError::Name(name.chars().take(100).collect())
+}
+
 /// Whether a text can name an object, and so be a segment of a path.
 fn is_name(text: &str) -> bool {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
@@ -226,8 +239,9 @@ mod tests {
         for good in ["a", "net-1", "a.b"] {
             assert_eq!(ApiPath::namespace(good).unwrap().to_string(), format!("/api/v1/namespaces/{good}"));
         }
-        for bad in ["", "..", "a/b", "a?b", "a%2fb", "a b", "é", &"a".repeat(300)] {
+        for bad in ["", "..", "a,b", "a=b", "a/b", "a?b", "a%2fb", "a b", "é", &"a".repeat(300)] {
             assert!(ApiPath::namespace(bad).is_err(), "{bad}");
+            assert!(ApiPath::all(ApiResource::NODES).named(bad).is_err(), "{bad}");
             assert!(ApiPath::in_namespace(ApiResource::NADS, bad).is_err(), "{bad}");
             assert!(
                 ApiPath::nad(&ObjectKey::new("apps", bad)).is_err() && ApiPath::nad(&ObjectKey::new(bad, "n")).is_err()
@@ -260,7 +274,8 @@ mod tests {
                 "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/nadmit",
             ),
             (ApiPath::all(ApiResource::report(report)), "/apis/openreports.io/v1alpha1/reports"),
-            (ApiPath::all(ApiResource::NODES).named("a&b"), "/api/v1/nodes?fieldSelector=metadata.name%3Da%26b"),
+            (ApiPath::all(ApiResource::NODES).named("a").unwrap(), "/api/v1/nodes?fieldSelector=metadata.name%3Da"),
+            (ApiPath::all(ApiResource::NODES).well_known("b"), "/api/v1/nodes?fieldSelector=metadata.name%3Db"),
             (
                 ApiPath::all(ApiResource::NODES).labelled(&labels).page(5, "x+="),
                 "/api/v1/nodes?labelSelector=a.io/b%3Dc%2Cd%3De&limit=5&continue=x%2B%3D",

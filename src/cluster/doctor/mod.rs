@@ -129,9 +129,9 @@ impl Cluster {
     /// A stream of changes around a network; changes may be merged or spurious.
     pub async fn network_changes(&self, id: &NetworkId, target: &str) -> NetworkChanges {
         let collections = [
-            ApiPath::in_namespace(ApiResource::network(id.kind), &id.namespace).map(|path| path.named(&id.name)),
-            ApiPath::in_namespace(ApiResource::NADS, target).map(|path| path.named(&id.name)),
-            Ok(ApiPath::all(ApiResource::NAMESPACES).named(target)),
+            ApiPath::in_namespace(ApiResource::network(id.kind), &id.namespace).and_then(|path| path.named(&id.name)),
+            ApiPath::in_namespace(ApiResource::NADS, target).and_then(|path| path.named(&id.name)),
+            ApiPath::all(ApiResource::NAMESPACES).named(target),
         ];
         let mut streams = Vec::new();
         for path in collections.into_iter().flatten() {
