@@ -150,3 +150,23 @@ fn no_type_name_is_defined_twice() {
     found.retain(|_, places| places.len() > 1);
     assert!(found.is_empty(), "one name, several types: {found:#?}");
 }
+
+/// Paths of the API server are made of checked names, in one file.
+#[test]
+fn api_paths_are_made_in_one_place() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let home = src.join("cluster/client/path.rs");
+    let (mut wrong, mut at_home) = (Vec::new(), 0);
+    for file in sources(&src) {
+        let text = fs::read_to_string(&file).unwrap();
+        for (number, line) in code(&text).filter(|(_, line)| line.contains("\"/api")) {
+            if file == home {
+                at_home += 1;
+            } else {
+                wrong.push(format!("{}:{number}: {}", file.display(), line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "API paths outside of {}:\n{}", home.display(), wrong.join("\n"));
+    assert!(at_home > 0, "none is made there");
+}

@@ -1,30 +1,23 @@
 //! The context of an audit, and the facts it derives for each object.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::nad_writers::NadWriters;
-use super::stored_object::{ObjectMeta, StoredObject};
+use super::stored_object::{ObjectMeta, StoredObject, age};
 use crate::policy::{
-    Facts, Lookup, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth, Operators, Policy, Prefix,
-    Rewrites, StoredState, Subject, Verdict, judge,
+    Facts, Lookup, MAX_RENDERERS, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth, Operators,
+    Policy, Prefix, Rewrites, StoredState, Subject, Verdict, judge,
 };
-use crate::resources::{Network, NetworkId, Object};
-
-/// How many renderers of one NAD are reported to rules; more make no difference.
-const MAX_RENDERERS: usize = 4;
+use crate::resources::{Network, Object};
 
 /// What is known about a cluster besides the judged object. What could not be read is unknown.
 #[derive(Clone, Debug, Default)]
 pub struct AuditContext {
     /// The time.
     pub now: Timestamp,
-    /// The namespaces.
-    pub namespaces: Option<HashMap<Box<str>, NamespaceState>>,
     /// The resource names that node policies offer.
     pub offered: Option<Arc<[String]>>,
     /// The operators.
@@ -37,19 +30,25 @@ pub struct AuditContext {
     pub is_operator_running: Option<bool>,
     /// The writers of rendered NADs, including the operator.
     pub writers: NadWriters,
-    /// How many networks wait for their NADs.
-    pub waiting: usize,
 }
 
 /// Facts about one network.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct NetworkContext<'a> {
-    /// The NAD at its target, if it exists.
-    pub nad: Option<&'a StoredObject>,
-    /// Whether its NAD exists in `last-network-namespace`; `None` if it did not move.
-    pub last_nad: Option<bool>,
+    /// The NAD at its target.
+    pub nad: Lookup<&'a StoredObject>,
+    /// The networks that the operator renders there.
+    pub renderers: &'a [NetworkFact],
+    /// Its NAD in `last-network-namespace`; unknown if it did not move.
+    pub last_nad: Lookup<()>,
+    /// Its target namespace.
+    pub namespace: Lookup<NamespaceState>,
+    /// How many networks wait for their NADs.
+    pub waiting: usize,
     /// The dry-run denial of its NAD.
     pub refused: Option<&'a str>,
+    /// How often it was written recently, if observed.
+    pub rewrites: Option<Rewrites>,
 }
 
 impl AuditContext {
@@ -63,59 +62,79 @@ impl AuditContext {
         policy: &Policy,
     ) -> Verdict {
         let stored = StoredState { rewrites, ..self.stored(object_meta) };
-        let facts = Facts { named_owner, knows_networks: true, ..self.facts(here, stored) };
+        let facts = Facts { named_owner, knows_networks: true, ..self.facts(here, Some(stored)) };
         judge(&Subject::manifest(object), &facts, policy)
+    }
+
+    /// The same as admission would see it: each repair is a finding of its own.
+    pub fn nad_at_admission(
+        &self,
+        object: &Object<'_>,
+        here: &[NetworkFact],
+        named_owner: Lookup<NetworkFact>,
+        policy: &Policy,
+    ) -> Verdict {
+        let facts = Facts { named_owner, knows_networks: true, ..self.facts(here, None) };
+        judge(&Subject::manifest(object), &facts, policy)
+    }
+
+    /// How long nobody wrote a network or its NAD: while either is still written, the state has not converged.
+    pub fn unchanged_for(&self, network: &ObjectMeta, nad: &Lookup<&StoredObject>) -> Duration {
+        let nad_written = match nad {
+            Lookup::Found(nad) => nad.object_meta.written,
+            Lookup::Absent | Lookup::Unknown => None,
+        };
+        age(self.now, network.written.max(nad_written))
     }
 
     /// Judges a stored network.
     pub fn network(
         &self,
         (object, network, object_meta): (&Object<'_>, &Network<'_>, &ObjectMeta),
-        here: &[NetworkFact],
         of: NetworkContext<'_>,
-        rewrites: Option<Rewrites>,
         policy: &Policy,
     ) -> Verdict {
-        let nad_written = of.nad.and_then(|nad| nad.object_meta.written);
+        let (nad, nad_here) = match of.nad {
+            Lookup::Found(nad) => (Lookup::Found(nad.text.to_string()), nad_summary(nad)),
+            Lookup::Absent => (Lookup::Absent, Lookup::Absent),
+            Lookup::Unknown => (Lookup::Unknown, Lookup::Unknown),
+        };
         let stored = StoredState {
-            // While either of the two is still written, the state has not converged.
-            unchanged_for: self.since(object_meta.written.max(nad_written)),
-            nad: of.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad.text.to_string())),
+            unchanged_for: self.unchanged_for(object_meta, &of.nad),
+            nad,
             condition: object_meta.condition.clone(),
             refused: of.refused.map(str::to_owned),
             operator: self.operator(object_meta.written),
-            waiting: self.waiting,
-            rewrites,
+            waiting: of.waiting,
+            rewrites: of.rewrites,
             ..self.stored(object_meta)
         };
         if self.is_foreign(network, policy) {
             let stored = StoredState { nad: Lookup::Unknown, refused: None, ..stored };
-            return judge(&Subject::manifest(object), &self.facts(&[], stored), policy);
+            return judge(&Subject::manifest(object), &self.facts(&[], Some(stored)), policy);
         }
-        let target = network.target_namespace();
         let facts = Facts {
-            nad_here: of.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad_summary(nad))),
-            last_nad: of
-                .last_nad
-                .map_or(Lookup::Unknown, |is_there| if is_there { Lookup::Found(()) } else { Lookup::Absent }),
-            target_namespace: self.namespaces.as_ref().map_or(Lookup::Unknown, |known| {
-                known.get(target.as_ref()).map_or(Lookup::Absent, |state| Lookup::Found(*state))
-            }),
+            nad_here,
+            last_nad: of.last_nad,
+            target_namespace: of.namespace,
             offered: self.offered.clone(),
-            ..self.facts(here, stored)
+            ..self.facts(of.renderers, Some(stored))
         };
         judge(&Subject::manifest(object), &facts, policy)
     }
 
     /// Whether a network without a NAD waits only for the operator, longer than the grace period.
-    pub fn is_waiting(&self, network: &Network<'_>, object_meta: &ObjectMeta, policy: &Policy) -> bool {
-        let target = network.target_namespace();
-        let is_ready =
-            self.namespaces.as_ref().is_none_or(|known| known.get(target.as_ref()) == Some(&NamespaceState::Active));
-        is_ready
+    pub fn is_waiting(
+        &self,
+        network: &Network<'_>,
+        object_meta: &ObjectMeta,
+        namespace: &Lookup<NamespaceState>,
+        policy: &Policy,
+    ) -> bool {
+        matches!(namespace, Lookup::Unknown | Lookup::Found(NamespaceState::Active))
             && !network.meta.deleting
             && !self.is_foreign(network, policy)
-            && self.since(object_meta.written) >= policy.audit.grace()
+            && age(self.now, object_meta.written) >= policy.audit.grace()
     }
 
     /// Whether a network has a foreign target namespace. Its author must learn nothing about that namespace, and audit findings
@@ -131,36 +150,25 @@ impl AuditContext {
         networks.into_iter().filter(|network| policy.may_render(network, namespace, &facts)).collect()
     }
 
-    /// How long until an object must be audited again, because the grace period of controllers ends.
-    pub fn next_check_in(&self, object_meta: &ObjectMeta, policy: &Policy) -> Option<Duration> {
-        let begun = object_meta.deleted.or(object_meta.written)?;
-        policy.audit.grace().checked_sub(self.since(Some(begun))).filter(|rest| !rest.is_zero())
-    }
-
-    fn facts(&self, here: &[NetworkFact], stored: StoredState) -> Facts {
+    fn facts(&self, here: &[NetworkFact], stored: Option<StoredState>) -> Facts {
         Facts {
             networks_here: here.iter().take(MAX_RENDERERS).cloned().collect(),
             prefix: self.prefix.clone(),
             operators: self.operators.clone(),
             names: self.names.clone(),
-            stored: Some(Box::new(stored)),
-            today: Some(self.now.to_zoned(TimeZone::UTC).date()),
+            stored: stored.map(Box::new),
+            today: Some(Facts::date(self.now)),
             ..Facts::default()
         }
     }
 
     fn stored(&self, object_meta: &ObjectMeta) -> StoredState {
         StoredState {
-            unchanged_for: self.since(object_meta.written),
-            deleting_for: object_meta.deleted.map(|deleted| self.since(Some(deleted))),
+            unchanged_for: age(self.now, object_meta.written),
+            deleting_for: object_meta.deleted.map(|deleted| age(self.now, Some(deleted))),
             finalizers: object_meta.finalizers.clone(),
             ..StoredState::default()
         }
-    }
-
-    /// The age of a timestamp; zero if it is unknown or in the future (clock skew).
-    fn since(&self, moment: Option<Timestamp>) -> Duration {
-        moment.and_then(|moment| self.now.duration_since(moment).try_into().ok()).unwrap_or_default()
     }
 
     fn operator(&self, written: Option<Timestamp>) -> OperatorHealth {
@@ -174,12 +182,12 @@ impl AuditContext {
     }
 }
 
-fn nad_summary(nad: &StoredObject) -> NadFact {
-    let owner: Option<NetworkId> = match Object::read(&nad.text) {
-        Ok(Some(object)) => object.meta().owner(),
-        _ => None,
-    };
-    NadFact { owner }
+fn nad_summary(nad: &StoredObject) -> Lookup<NadFact> {
+    match Object::read(&nad.text) {
+        Ok(Some(object)) => Lookup::Found(NadFact { owner: object.meta().owner() }),
+        // A NAD that cannot be read names no owner.
+        _ => Lookup::Found(NadFact { owner: None }),
+    }
 }
 
 #[cfg(test)]
@@ -197,10 +205,8 @@ mod tests {
             )
         };
         let operator = OperatorFact { namespace: "op".to_owned(), ..OperatorFact::default() };
-        let victim = [("victim".into(), NamespaceState::Active)];
         let around = AuditContext {
             now: "2026-11-02T00:00:00Z".parse().unwrap(),
-            namespaces: Some(victim.into_iter().collect()),
             operators: Operators::Known([operator].into()),
             names: NameVisibility::Own(Vec::new()),
             ..AuditContext::default()
@@ -217,9 +223,16 @@ mod tests {
             let kept = StoredObject::of(text).unwrap();
             let object = Object::read(&kept.text).unwrap().unwrap();
             let Object::Network(network) = &object else { panic!("{text}") };
-            assert_eq!(around.is_waiting(network, &kept.object_meta, &policy), is_known, "{text}");
-            let of = NetworkContext { refused: Some("secret words"), ..NetworkContext::default() };
-            let verdict = around.network((&object, network, &kept.object_meta), &here, of, None, &policy);
+            let namespace = Lookup::Found(NamespaceState::Active);
+            assert_eq!(around.is_waiting(network, &kept.object_meta, &namespace, &policy), is_known, "{text}");
+            let of = NetworkContext {
+                nad: Lookup::Absent,
+                renderers: &here,
+                namespace,
+                refused: Some("secret words"),
+                ..NetworkContext::default()
+            };
+            let verdict = around.network((&object, network, &kept.object_meta), of, &policy);
             let told: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
             assert_eq!(told.contains(&"audit/nad-absent"), is_known, "{told:?}");
             assert_eq!(told.contains(&"network/target-namespace"), !is_known, "{told:?}");

@@ -1,8 +1,9 @@
 //! The index of current findings by object, for metrics and to detect deleted objects.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::policy::Verdict;
+use crate::resources::ObjectKey;
 
 /// A rule id and an action.
 type RuleAction = (&'static str, &'static str);
@@ -10,14 +11,18 @@ type RuleAction = (&'static str, &'static str);
 /// The current findings. Objects without findings are not included.
 #[derive(Debug, Default)]
 pub struct FindingIndex {
+    /// By UID.
     objects: HashMap<Box<str>, IndexedObject>,
+    /// The UIDs of the objects with each key.
+    by_key: HashMap<ObjectKey, Vec<Box<str>>>,
     counts: BTreeMap<RuleAction, usize>,
+    /// How many objects have a finding of each rule.
+    objects_by_rule: HashMap<&'static str, usize>,
 }
 
 #[derive(Debug)]
 struct IndexedObject {
-    namespace: Box<str>,
-    name: Box<str>,
+    key: ObjectKey,
     found: Vec<RuleAction>,
     /// Whether it was seen in the current scan.
     is_current: bool,
@@ -37,20 +42,24 @@ impl FindingIndex {
     }
 
     /// Starts the audit of one key.
-    pub fn leave(&mut self, namespace: &str, name: &str) {
-        self.at(namespace, name).for_each(|(_, object)| object.is_current = false);
+    pub fn leave(&mut self, key: &ObjectKey) {
+        for uid in self.by_key.get(key).into_iter().flatten() {
+            if let Some(object) = self.objects.get_mut(uid) {
+                object.is_current = false;
+            }
+        }
     }
 
     /// Ends the audit of one key; returns the deleted objects.
-    pub fn left(&mut self, namespace: &str, name: &str) -> Vec<Box<str>> {
-        let gone = self.at(namespace, name).filter(|(_, object)| !object.is_current);
-        let gone: Vec<Box<str>> = gone.map(|(uid, _)| uid.clone()).collect();
+    pub fn left(&mut self, key: &ObjectKey) -> Vec<Box<str>> {
+        let is_gone = |uid: &str| self.objects.get(uid).is_some_and(|object| !object.is_current);
+        let gone: Vec<_> = self.by_key.get(key).into_iter().flatten().filter(|uid| is_gone(uid)).cloned().collect();
         gone.iter().for_each(|uid| self.remove(uid));
         gone
     }
 
     /// Sets the findings of an object with that key.
-    pub fn set_findings(&mut self, uid: &str, (namespace, name): (&str, &str), verdict: &Verdict) {
+    pub fn set_findings(&mut self, uid: &str, key: &ObjectKey, verdict: &Verdict) {
         self.remove(uid);
         let found: Vec<RuleAction> =
             verdict.findings.iter().map(|finding| (finding.rule.id, finding.action.name())).collect();
@@ -60,7 +69,11 @@ impl FindingIndex {
         for counted in &found {
             *self.counts.entry(*counted).or_default() += 1;
         }
-        let object = IndexedObject { namespace: namespace.into(), name: name.into(), found, is_current: true };
+        for rule in rules(&found) {
+            *self.objects_by_rule.entry(rule).or_default() += 1;
+        }
+        self.by_key.entry(key.clone()).or_default().push(uid.into());
+        let object = IndexedObject { key: key.clone(), found, is_current: true };
         self.objects.insert(uid.into(), object);
     }
 
@@ -76,21 +89,29 @@ impl FindingIndex {
 
     /// How many objects have a finding of that rule.
     pub fn objects_with(&self, rule: &str) -> usize {
-        self.keys_with(rule).count()
+        self.objects_by_rule.get(rule).copied().unwrap_or_default()
     }
 
     /// The keys of objects with a finding of that rule.
-    pub fn keys_with(&self, rule: &str) -> impl Iterator<Item = (Box<str>, Box<str>)> {
+    pub fn keys_with(&self, rule: &str) -> impl Iterator<Item = &ObjectKey> {
         let has = move |object: &&IndexedObject| object.found.iter().any(|(found, _)| *found == rule);
-        self.objects.values().filter(has).map(|object| (object.namespace.clone(), object.name.clone()))
-    }
-
-    fn at(&mut self, namespace: &str, name: &str) -> impl Iterator<Item = (&Box<str>, &mut IndexedObject)> {
-        self.objects.iter_mut().filter(move |(_, object)| *object.namespace == *namespace && *object.name == *name)
+        self.objects.values().filter(has).map(|object| &object.key)
     }
 
     fn remove(&mut self, uid: &str) {
-        for counted in self.objects.remove(uid).into_iter().flat_map(|object| object.found) {
+        let Some(object) = self.objects.remove(uid) else { return };
+        if let Some(uids) = self.by_key.get_mut(&object.key) {
+            uids.retain(|other| **other != *uid);
+            if uids.is_empty() {
+                self.by_key.remove(&object.key);
+            }
+        }
+        for rule in rules(&object.found) {
+            if let Some(count) = self.objects_by_rule.get_mut(rule) {
+                *count -= 1;
+            }
+        }
+        for counted in object.found {
             if let Some(count) = self.counts.get_mut(&counted) {
                 *count -= 1;
                 if *count == 0 {
@@ -101,11 +122,20 @@ impl FindingIndex {
     }
 }
 
+/// The rules of some findings, each once.
+fn rules(found: &[RuleAction]) -> BTreeSet<&'static str> {
+    found.iter().map(|(rule, _)| *rule).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::policy::{Facts, Policy, Subject, judge};
     use crate::resources::Object;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("s", name)
+    }
 
     fn verdict(config: &str) -> Verdict {
         let json = serde_json::json!({
@@ -121,23 +151,24 @@ mod tests {
         let (bad, good) = (verdict("{"), verdict(r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
         assert!(!bad.findings.is_empty() && good.findings.is_empty());
         let mut standing = FindingIndex::default();
-        standing.set_findings("a", ("s", "n"), &bad);
-        standing.set_findings("a", ("s", "n"), &bad);
-        standing.set_findings("b", ("s", "other"), &bad);
+        standing.set_findings("a", &key("n"), &bad);
+        standing.set_findings("a", &key("n"), &bad);
+        standing.set_findings("b", &key("other"), &bad);
         assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 2)]);
         assert_eq!((standing.objects(), standing.objects_with("nad/config-not-json")), (2, 2));
-        standing.set_findings("a", ("s", "n"), &good);
+        standing.set_findings("a", &key("n"), &good);
         assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 1)]);
         // One place is looked at, and its object is gone.
-        standing.leave("s", "other");
-        assert_eq!(standing.left("s", "other"), ["b".into()]);
+        standing.leave(&key("other"));
+        assert_eq!(standing.left(&key("other")), ["b".into()]);
         assert_eq!(standing.counts().count(), 0);
         // Everything is looked at, and one was not there.
-        standing.set_findings("c", ("s", "c"), &bad);
-        standing.set_findings("d", ("s", "d"), &bad);
+        standing.set_findings("c", &key("c"), &bad);
+        standing.set_findings("d", &key("d"), &bad);
         standing.begin();
-        standing.set_findings("c", ("s", "c"), &bad);
+        standing.set_findings("c", &key("c"), &bad);
         standing.finish();
         assert_eq!((standing.objects(), standing.keys_with("nad/config-not-json").count()), (1, 1));
+        assert_eq!((standing.objects_with("nad/config-not-json"), standing.by_key.len()), (1, 1));
     }
 }

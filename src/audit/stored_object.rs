@@ -1,11 +1,13 @@
 //! Stored objects with the metadata that audits need.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::resources::raw::RawFields;
 
 /// An object as returned by the API server, without managedFields.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct StoredObject {
     /// The object, as JSON.
     pub text: Box<str>,
@@ -41,7 +43,18 @@ impl StoredObject {
     }
 }
 
+/// How long ago something happened; zero if that is unknown or in the future (clock skew).
+pub fn age(now: Timestamp, then: Option<Timestamp>) -> Duration {
+    then.and_then(|then| now.duration_since(then).try_into().ok()).unwrap_or_default()
+}
+
 impl ObjectMeta {
+    /// How long until the grace period of controllers ends, after which the object must be audited again.
+    pub fn recheck_in(&self, now: Timestamp, grace: Duration) -> Option<Duration> {
+        let begun = self.deleted.or(self.written)?;
+        grace.checked_sub(age(now, Some(begun))).filter(|rest| !rest.is_zero())
+    }
+
     fn of(meta: &RawFields<'_>) -> Self {
         let moment = |fields: &RawFields<'_>, key: &str| fields.text(key).value().and_then(|text| text.parse().ok());
         let mut object_meta = Self {

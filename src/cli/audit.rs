@@ -17,13 +17,14 @@ use super::{EXIT_DENIED, confirm, print_error};
 use crate::cluster::client::Cluster;
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::fix::{FixResult, IncompleteNad};
-use crate::cluster::leader::full_scan::{FullScan, ScanSink, Scanned};
+use crate::cluster::leader::full_scan::FullScan;
+use crate::cluster::leader::object_audit::{ScanSink, Scanned};
 use crate::cluster::leader::observe::Observation;
 use crate::json::LineIndex;
 use crate::manifests::{ManifestDocument, documents};
 use crate::output::{Format, Summary};
 use crate::policy::{NameVisibility, Operators, Policy, Rewrites};
-use crate::resources::Object;
+use crate::resources::{Object, ObjectKey};
 use crate::supervise::Panicked;
 use crate::yaml::emit;
 
@@ -125,7 +126,7 @@ impl Audit {
         let mut progress = Progress::new("completing", nads.len(), 50);
         let [mut completed, mut settled, mut left, mut failed] = [0; 4];
         for nad in nads {
-            let place = format!("{}/{}", nad.namespace, nad.name);
+            let place = &nad.key;
             match cluster.fix(nad, is_registered, operators, policy).await {
                 FixResult::Completed => completed += 1,
                 FixResult::Settled => settled += 1,
@@ -225,8 +226,8 @@ impl ScanSink for AuditOutput {
         self.progress.expect(objects);
     }
 
-    fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
-        self.observed.as_ref()?.rewrites(kind, namespace, name)
+    fn rewrites(&self, kind: &'static str, key: &ObjectKey) -> Option<Rewrites> {
+        self.observed.as_ref()?.rewrites(kind, key)
     }
 
     fn skipped(&mut self, object: &str, panicked: &Panicked) {
@@ -237,10 +238,9 @@ impl ScanSink for AuditOutput {
     async fn scanned(&mut self, scanned: Scanned<'_>) {
         self.summary.count(&scanned.verdict);
         self.progress.advance(1);
-        let meta = scanned.object.meta();
         if matches!(scanned.object, Object::Nad(_)) && !scanned.verdict.patch.is_empty() {
-            let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
-            self.incomplete.push(IncompleteNad { namespace, name, is_rendered: scanned.is_rendered });
+            let key = scanned.object.key();
+            self.incomplete.push(IncompleteNad { key, is_rendered: scanned.is_rendered });
         }
         if !scanned.verdict.findings.is_empty() && self.failed.is_none() {
             self.failed = self.show(&scanned).err();

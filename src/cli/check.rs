@@ -15,7 +15,7 @@ use super::progress::Progress;
 use crate::json::LineIndex;
 use crate::manifests::{Assumptions, Index, Input, Manifest, ManifestDocument, documents, inputs};
 use crate::output::{Format, Summary};
-use crate::policy::{Policy, Prefix, Subject, judge};
+use crate::policy::{Facts, Policy, Prefix, Subject, judge};
 use crate::resources::Object;
 use crate::supervise::contained;
 
@@ -74,7 +74,7 @@ impl Check {
             value: self.resource_prefix.clone().unwrap_or_else(|| "openshift.io".to_owned()),
             assumed: self.resource_prefix.is_none(),
         };
-        let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+        let today = Facts::date(jiff::Timestamp::now());
         Assumptions { prefix, operator_namespace: self.operator_namespace.clone(), today }
     }
 }

@@ -21,7 +21,7 @@ use crate::cluster::identity::lease::{Candidate, Claim, Timing};
 use crate::cluster::identity::registration::{Registration, follow};
 use crate::cluster::identity::token::TokenKeeper;
 use crate::cluster::leader::audit::Auditor;
-use crate::cluster::leader::completion::Completer;
+use crate::cluster::leader::completion::{Completer, IncompleteObjects};
 use crate::cluster::leader::denial_reports::DenialReporter;
 use crate::deploy::webhooks::Address;
 use crate::server::{Readiness, Server};
@@ -170,12 +170,14 @@ impl InCluster {
         let (standing, claims) = watch::channel(Claim::default());
         let stopped = stop.clone();
         let ended = supervisor.restarted("lease", move || candidate.clone().run(standing.clone(), stopped.clone()));
+        let incomplete = Arc::<IncompleteObjects>::default();
         let auditor = Auditor {
             cached: Arc::clone(&cached),
             policy: Arc::clone(&policy),
             metrics: server.audit(),
             identity: identity(),
             supervisor: supervisor.clone(),
+            incomplete: Arc::clone(&incomplete),
         };
         let led = claims.clone();
         supervisor.restarted("audit", move || auditor.clone().run(led.clone()));
@@ -188,7 +190,7 @@ impl InCluster {
         });
         let source = Arc::clone(&cached) as Arc<dyn FactSource>;
         let (completions, supervised) = (server.completions(), supervisor.clone());
-        let completer = Completer { cached, source, policy, completions, supervisor: supervised };
+        let completer = Completer { cached, incomplete, source, policy, completions, supervisor: supervised };
         supervisor.restarted("completion", move || completer.clone().run(claims.clone(), is_registered.clone()));
         Ok(Some(LeaderHandle { stop, ended }))
     }

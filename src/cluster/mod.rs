@@ -19,6 +19,7 @@ pub mod leader;
 
 pub use cache::observer::WatchObserver;
 pub use cache::{CachedCluster, Caches};
+pub use client::collection::ApiObject;
 pub use client::{ApiError, Cluster, ClusterError, ServiceRef};
 pub use doctor::NetworkChanges;
 pub use doctor::canary::Canary;

@@ -71,14 +71,6 @@ impl Phase {
             Self::Validating => "ValidatingWebhookConfiguration",
         }
     }
-
-    /// The address of its configurations.
-    pub fn collection(self) -> &'static str {
-        match self {
-            Self::Mutating => "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
-            Self::Validating => "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-        }
-    }
 }
 
 /// The configuration of a phase as in the manifests: without the key `webhooks`, which nadmit fills in. No tool that applies the

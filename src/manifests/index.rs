@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::Manifest;
-use crate::policy::{Facts, Lookup, NadFact, NamespaceState, NetworkFact, Prefix};
+use crate::policy::{Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkFact, Prefix};
 use crate::resources::{NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
 use crate::yaml::YamlNode;
 
@@ -23,9 +23,6 @@ pub struct Index {
     words: HashSet<Arc<str>>,
     offered: Option<Arc<[String]>>,
 }
-
-/// How many renderers of one NAD are reported to rules.
-const MAX_RENDERERS: usize = 4;
 
 /// Assumptions without a cluster.
 #[derive(Clone, Debug)]

@@ -34,6 +34,7 @@ pub(crate) use table::aligned;
 pub(crate) use text::severity;
 
 use crate::policy::{Action, Finding, Verdict};
+use crate::resources::ObjectKey;
 
 /// A judged document and its source.
 #[derive(Debug)]
@@ -127,11 +128,9 @@ impl Summary {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RewrittenObject {
     /// Its kind.
-    pub kind: String,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
+    pub kind: &'static str,
+    /// Its namespace and name.
+    pub key: ObjectKey,
     /// Who wrote it.
     pub managers: Vec<String>,
     /// The flipping fields, or else those changed by every write.

@@ -23,6 +23,7 @@ impl TestDocument {
             would_patch: Default::default(),
             wanted: None,
             is_operators: false,
+            is_incomplete: false,
         };
         Self { source: "nets/a b.yaml", namespace: "apps", name: "net", place: (9, 5, 9, 14), verdict }
     }

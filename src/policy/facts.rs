@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 use super::{NameVisibility, Operators, Policy, Reference, StoredState};
 use crate::resources::{Network, NetworkId, NetworkKind, name_of};
@@ -106,6 +108,9 @@ impl MissingFact {
     }
 }
 
+/// How many renderers of one NAD are reported to rules; more make no difference.
+pub const MAX_RENDERERS: usize = 4;
+
 /// The known facts.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -147,6 +152,11 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// The date on which exceptions are checked.
+    pub fn date(now: Timestamp) -> Date {
+        now.to_zoned(TimeZone::UTC).date()
+    }
+
     /// The networks that render a NAD in that namespace, to decide who owns it.
     pub(crate) fn renderers<'f>(&'f self, policy: &Policy, namespace: &str) -> Vec<&'f NetworkFact> {
         let known = match &self.claimants {

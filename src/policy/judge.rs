@@ -56,6 +56,8 @@ pub struct Verdict {
     pub wanted: Option<MissingFact>,
     /// Whether the operator is the writer.
     pub is_operators: bool,
+    /// Whether admission would repair the object, whatever the policy reports about that.
+    pub is_incomplete: bool,
 }
 
 impl Verdict {
@@ -84,6 +86,10 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
             ratchet(&mut findings, |finding| is_rendered_alike && finding.rule == &rules::rendering::RENDER_UNSAFE);
         }
     }
+    let is_incomplete = findings.iter().any(|finding| finding.action == Action::Patch);
+    if facts.stored.is_some() && matches!(subject.object, Object::Nad(_)) {
+        rules::audit::fold(&mut findings, &scope);
+    }
     limit_shown(&mut findings);
     let is_operators = subject.writer.is_some_and(|user| policy.is_operator(user, facts));
     let about = ExcuseContext {
@@ -102,7 +108,7 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
         would_patch = std::mem::take(&mut patch);
     }
     apply_audit_mode(scope.mode(), &mut findings);
-    Verdict { mode: scope.mode(), findings, patch, would_patch, wanted, is_operators }
+    Verdict { mode: scope.mode(), findings, patch, would_patch, wanted, is_operators, is_incomplete }
 }
 
 /// Runs the rules and sets the action of each finding by the policy.
@@ -112,9 +118,6 @@ fn run_rules(subject: &Subject<'_>, facts: &Facts, scope: &NamespaceScope<'_>, r
         finding.action = action(finding.rule, !finding.repairs.is_empty(), finding.ceiling, subject.is_final, scope);
     }
     findings.retain(|finding| finding.action != Action::Off);
-    if facts.stored.is_some() && matches!(subject.object, Object::Nad(_)) {
-        rules::audit::fold(&mut findings, scope);
-    }
     (findings, wanted, ratchet)
 }
 

@@ -20,7 +20,7 @@ mod similar;
 mod status;
 mod stored;
 
-pub use facts::{Facts, Lookup, MissingFact, NadFact, NamespaceState, NetworkFact, Prefix};
+pub use facts::{Facts, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState, NetworkFact, Prefix};
 pub use failure::{FailurePolicies, FailurePolicy};
 pub(crate) use file::DEFAULT_OPERATOR_NAMESPACES;
 pub use file::{

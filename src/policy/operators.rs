@@ -52,6 +52,14 @@ impl Operators {
         self.known().iter().find(|operator| operator.namespace == namespace)
     }
 
+    /// The operator responsible for a namespace: the one in it, else the only one, else the first of several with the same prefix.
+    pub fn responsible_for(&self, namespace: &str) -> Option<&OperatorFact> {
+        self.in_namespace(namespace).or_else(|| {
+            let (first, others) = self.known().split_first()?;
+            others.iter().all(|other| other.prefix == first.prefix).then_some(first)
+        })
+    }
+
     fn has(&self, namespace: &str, account: &str) -> bool {
         self.in_namespace(namespace).is_some_and(|operator| operator.accounts.iter().any(|known| known == account))
     }
@@ -196,5 +204,25 @@ mod tests {
             assert_eq!(policy.is_operator_namespace(namespace, facts), want, "{facts:?} {namespace}");
         }
         assert_eq!(policy.operator_namespaces(&two), ["op", "second"]);
+    }
+
+    #[test]
+    fn the_operator_in_the_same_namespace_is_responsible() {
+        let operator = |namespace: &str, prefix: &str| OperatorFact {
+            namespace: namespace.to_owned(),
+            prefix: Some(prefix.to_owned()),
+            ..OperatorFact::default()
+        };
+        let two = Operators::Known([operator("a", "a.io"), operator("b", "b.io")].into());
+        let agreed = Operators::Known([operator("a", "a.io"), operator("b", "a.io")].into());
+        for (operators, namespace, want) in [
+            (&two, "b", Some("b")),
+            (&two, "apps", None),
+            (&agreed, "apps", Some("a")),
+            (&Operators::Unknown, "a", None),
+        ] {
+            let found = operators.responsible_for(namespace).map(|operator| operator.namespace.as_str());
+            assert_eq!(found, want, "{operators:?} {namespace}");
+        }
     }
 }

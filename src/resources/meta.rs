@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::raw::{FieldValue, RawFields};
-use super::{Misshapen, NetworkId, NetworkKind, OWNER_REF};
+use super::{Misshapen, NetworkId, NetworkKind, OWNER_REF, ObjectKey};
 use crate::json::{Error, JsonReader};
 
 /// An object's metadata.
@@ -72,6 +72,11 @@ impl<'a> Meta<'a> {
     pub(super) fn rendered(name: &'a str, namespace: &'a str, annotations: RawFields<'a>) -> Self {
         let (name, namespace) = (Cow::Borrowed(name), Cow::Borrowed(namespace));
         Self { name, namespace, is_there: true, annotations: Some(annotations), ..Self::default() }
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(&self.namespace, &self.name)
     }
 
     /// An annotation's value.

@@ -4,6 +4,7 @@
 
 mod change;
 pub mod crd;
+mod key;
 mod meta;
 mod network;
 pub mod raw;
@@ -13,6 +14,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 pub use change::{LONGEST_OWNER, MAX_OWNERS};
+pub use key::ObjectKey;
 pub use meta::Meta;
 pub use network::{Network, NetworkKind};
 pub(crate) use render::offset_of_nonblank;
@@ -110,6 +112,16 @@ impl NetworkId {
         parts.next().is_none().then_some(id)
     }
 
+    /// The network of that kind with that key.
+    pub fn new(kind: NetworkKind, key: &ObjectKey) -> Self {
+        Self { kind, namespace: key.namespace().to_owned(), name: key.name().to_owned() }
+    }
+
+    /// Its namespace and name.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(&self.namespace, &self.name)
+    }
+
     /// The annotation the operator writes for this network.
     pub fn owner_ref(&self) -> String {
         format!("{}.{NETWORK_GROUP}/{}/{}", self.kind.name(), self.namespace, self.name)
@@ -170,6 +182,19 @@ impl<'a> Object<'a> {
         match self {
             Self::Nad(nad) => &nad.meta,
             Self::Network(network) => &network.meta,
+        }
+    }
+
+    /// Its namespace and name.
+    pub fn key(&self) -> ObjectKey {
+        self.meta().key()
+    }
+
+    /// The key of the NAD: its own, or the one of the NAD that a network renders.
+    pub fn nad_key(&self) -> ObjectKey {
+        match self {
+            Self::Nad(nad) => nad.meta.key(),
+            Self::Network(network) => network.nad_key(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::raw::{RawFields, RawObject};
-use super::{LAST_NAMESPACE, Meta, Misshapen, NetworkId};
+use super::{LAST_NAMESPACE, Meta, Misshapen, NetworkId, ObjectKey};
 
 /// The three kinds of network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,6 +106,16 @@ impl<'a> Network<'a> {
             target if target.is_empty() => self.meta.namespace.clone(),
             target => target,
         }
+    }
+
+    /// The key of the NAD it renders.
+    pub fn nad_key(&self) -> ObjectKey {
+        ObjectKey::new(&self.target_namespace(), &self.meta.name)
+    }
+
+    /// The key of the NAD that the operator last rendered for it, if that is another one.
+    pub fn previous_nad_key(&self) -> Option<ObjectKey> {
+        self.previous_namespace().map(|last| ObjectKey::new(&last, &self.meta.name))
     }
 
     /// The namespace that the operator recorded as the last target, if it is another one than the current target.

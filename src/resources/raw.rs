@@ -99,6 +99,11 @@ impl<'a> RawFields<'a> {
         members.into_iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
+    /// The members of the object that comes next; `None` if it is something else.
+    pub(crate) fn read_object(reader: &mut JsonReader<'a>) -> Result<Option<Self>, Error> {
+        FieldValue::fields(reader).map(FieldValue::value)
+    }
+
     fn read(reader: &mut JsonReader<'a>) -> Result<Self, Error> {
         let mut fields = Vec::new();
         reader.members(|reader, key, _| {

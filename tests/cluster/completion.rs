@@ -45,7 +45,7 @@ fn incomplete_nads_are_completed_unless_disabled() {
     cluster.namespace("later");
 
     let looked = |cluster: &Cluster| {
-        wait("a look", || cluster.nadmit().log_text().contains("scanned for objects stored").then_some(()));
+        wait("a look", || cluster.nadmit().log_text().contains("checked objects stored without nadmit").then_some(()));
     };
     cluster.deploy_with("{failurePolicy: {mutateNads: Ignore}, leaveIncomplete: true}");
     looked(&cluster);

@@ -148,7 +148,7 @@ fn doctor_reports_each_broken_link() {
     let found = doctor(&cluster, "admin", &["net"]);
     assert_eq!(found.others(), [("NAD", "waiting"), ("operator", "broken")], "{}", found.text);
     assert!(
-        found.step("NAD")["says"].as_str().unwrap().contains("/vlan is 5, but the network has 6"),
+        found.step("NAD")["says"].as_str().unwrap().contains("`/vlan` in its config is 5, the network's is 6"),
         "{}",
         found.text
     );
@@ -158,7 +158,8 @@ fn doctor_reports_each_broken_link() {
     create(&cluster, "hand", "apps", &json!({}));
     let found = doctor(&cluster, "admin", &["hand"]);
     assert_eq!(found.states()["NAD"], "broken", "{}", found.text);
-    assert_eq!(found.step("NAD")["findings"][0]["rule"], "network/claimed");
+    // Of stored objects the audit reports the difference, and doctor what it reports.
+    assert_eq!(found.step("NAD")["findings"][0]["rule"], "nad/operator-overwrites");
     assert_eq!(found.step("resourceName")["findings"][0]["rule"], "nad/resource-name-missing");
 
     // An operator whose template lost the resourceName.

@@ -11,12 +11,13 @@ use base64::prelude::BASE64_STANDARD;
 use nadmit::cluster::cache::facts::{FactSource, FactsFuture, FactsQuery};
 use nadmit::cluster::identity::lease::{Candidate, Claim, Timing};
 use nadmit::cluster::leader::audit::Auditor;
-use nadmit::cluster::leader::completion::{Completer, CompletionScan};
+use nadmit::cluster::leader::completion::{Completer, CompletionRound, IncompleteObjects};
 use nadmit::cluster::leader::dry_run::DryRunDenials;
-use nadmit::cluster::leader::full_scan::{FullScan, ScanSink, Scanned};
-use nadmit::cluster::{CachedCluster, Caches, WatchObserver};
+use nadmit::cluster::leader::full_scan::FullScan;
+use nadmit::cluster::leader::object_audit::{ScanSink, Scanned};
+use nadmit::cluster::{ApiObject, CachedCluster, Caches, WatchObserver};
 use nadmit::policy::{Facts, NameVisibility, Policy, Rewrites};
-use nadmit::resources::Object;
+use nadmit::resources::{Object, ObjectKey};
 use nadmit::supervise::{Panicked, Pauses, Supervisor};
 use nadmit::telemetry::Metrics;
 use serde_json::{Value, json};
@@ -59,8 +60,8 @@ struct PanickingSink {
 impl ScanSink for PanickingSink {
     fn expect(&mut self, _: usize) {}
 
-    fn rewrites(&self, _: &str, _: &str, name: &str) -> Option<Rewrites> {
-        assert_ne!(name, POISON, "it is poison");
+    fn rewrites(&self, _: &'static str, key: &ObjectKey) -> Option<Rewrites> {
+        assert_ne!(key.name(), POISON, "it is poison");
         None
     }
 
@@ -102,13 +103,13 @@ fn audit_skips_objects_that_panic() {
 struct ObservedNames(Mutex<Vec<String>>);
 
 impl WatchObserver for ObservedNames {
-    fn on_applied(&self, _: &'static str, _: &str, name: &str, _: &str) {
-        assert_ne!(name, POISON, "it is poison");
-        self.0.lock().unwrap().push(name.to_owned());
+    fn on_applied(&self, _: &'static str, object: &ApiObject<'_>) {
+        assert_ne!(object.key.name(), POISON, "it is poison");
+        self.0.lock().unwrap().push(object.key.name().to_owned());
     }
 
-    fn on_deleted(&self, _: &'static str, _: &str, name: &str, _: &str) {
-        assert_ne!(name, POISON, "it is poison");
+    fn on_deleted(&self, _: &'static str, object: &ApiObject<'_>) {
+        assert_ne!(object.key.name(), POISON, "it is poison");
     }
 }
 
@@ -154,21 +155,25 @@ impl FactSource for NoFacts {
 fn completion_continues_after_a_panicking_object() {
     let cluster = Cluster::start();
     cluster.namespace("apps");
+    let incomplete = Arc::<IncompleteObjects>::default();
     for name in ["a", POISON, "z"] {
-        cluster.admin.create(&nads("apps"), &nad(name, INCOMPLETE));
+        let stored = cluster.admin.create(&nads("apps"), &nad(name, INCOMPLETE)).to_string();
+        incomplete.set(&Object::read(&stored).unwrap().unwrap(), true);
     }
     let (metrics, supervisor) = supervised();
     let api = as_nadmit(&cluster);
     let caches = block_on(async { Caches::start(&api, &metrics.caches, &supervisor) });
     let completer = Completer {
         cached: Arc::new(CachedCluster { cluster: api, caches }),
+        incomplete,
         source: Arc::new(NoFacts),
         policy: Arc::default(),
         completions: metrics.completions.clone(),
         supervisor,
     };
-    let scan = block_on(completer.scan(|| true)).unwrap();
-    assert_eq!(scan, CompletionScan { seen: 3, completed: 2, failed: 1 });
+    let round = block_on(completer.complete_all(|| true));
+    assert_eq!(round, CompletionRound { checked: 3, completed: 2, failed: 1 });
+    assert_eq!(block_on(completer.complete_all(|| true)), CompletionRound::default(), "none is left");
     for (name, want) in [("a", Some("a.io/b")), (POISON, None), ("z", Some("a.io/b"))] {
         assert_eq!(annotated(&cluster.admin.get(&nad_at("apps", name)).unwrap()), want, "{name}");
     }
@@ -199,6 +204,7 @@ fn leader_task_is_restarted() {
         metrics: metrics.audit.clone(),
         identity: "test".to_owned(),
         supervisor: supervisor.clone(),
+        incomplete: Arc::default(),
     };
     let starts = Arc::new(AtomicUsize::new(0));
     let (kills, killed) = watch::channel(0);

@@ -1,7 +1,5 @@
 //! Each link of the chain.
 
-use serde_json::Value;
-
 use super::{ChainContext, ChainStep, ClusterNode, Link, LinkHealth, Read, is_breaking};
 use crate::policy::{Finding, NamespaceState};
 use crate::resources::{Nad, Object, RESOURCE_NAME};
@@ -42,7 +40,9 @@ fn link_of(rule: &str) -> Link {
     match rule {
         "network/namespace-absent" | "network/moves-to-nowhere" => Link::Namespace,
         "network/wedged" => Link::Operator,
-        "network/claimed" => Link::Nad,
+        "network/claimed" | "audit/nad-absent" | "audit/nad-drift" => Link::Nad,
+        "audit/operator-silent" => Link::Operator,
+        "audit/stuck-deletion" => Link::Network,
         "network/no-policy" => Link::NodePolicy,
         "network/fragment" | "network/render-unsafe" | "network/ambiguous-name" => Link::Rendering,
         rule if rule.starts_with("network/") => Link::Network,
@@ -81,22 +81,13 @@ fn network(around: &ChainContext<'_>) -> ChainStep {
         return step.help("its finalizers must be removed first; the operator does that while it runs");
     }
     // The operator's condition is checked after our own findings.
-    match operator_condition(around.snapshot.network.as_deref().unwrap_or_default()) {
+    match &around.condition {
         Some(words) => {
             let state = if around.is_fresh { LinkHealth::Waiting } else { LinkHealth::Broken };
             ChainStep::new(Link::Network, state, format!("{id}; operator condition: {words}"))
         }
         None => ChainStep::new(Link::Network, LinkHealth::Good, id.to_string()),
     }
-}
-
-/// The error in the operator's condition.
-fn operator_condition(network: &str) -> Option<String> {
-    let network: Value = serde_json::from_str(network).ok()?;
-    let conditions = network.pointer("/status/conditions")?.as_array()?;
-    let text = |condition: &Value, key: &str| condition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let ready = conditions.iter().find(|condition| text(condition, "type") == "Ready")?;
-    (text(ready, "status") == "False").then(|| format!("{}: {}", text(ready, "reason"), text(ready, "message")))
 }
 
 fn rendering(around: &ChainContext<'_>) -> ChainStep {
@@ -167,12 +158,10 @@ fn nad(around: &ChainContext<'_>) -> ChainStep {
         }
         _ => {}
     }
-    let meant = serde_json::from_str(&around.rendered.config).unwrap_or_default();
-    let stored = serde_json::from_str(nad.config.as_deref().unwrap_or_default()).unwrap_or_default();
-    match contradiction(&meant, &stored, &mut String::new()) {
-        Some((at, meant, stored)) => {
+    match &around.drift {
+        Some(drift) => {
             let state = if around.is_fresh { LinkHealth::Waiting } else { LinkHealth::Broken };
-            let says = format!("{place} is stale: {at} is {stored}, but the network has {meant}");
+            let says = format!("stale: {drift}");
             let help = "the operator has not rendered the latest change of the network; check its log";
             ChainStep::new(Link::Nad, state, says).help(help)
         }
@@ -199,31 +188,6 @@ fn absent(around: &ChainContext<'_>, place: &str) -> ChainStep {
     let says = format!("{place} does not exist, and the grace period of the operator is over");
     ChainStep::new(Link::Nad, LinkHealth::Broken, says)
         .help("search the operator's log for the name of the network; a restart makes it reconcile again")
-}
-
-/// The first value that differs in both. A value in only one of them may be a default of another operator version.
-fn contradiction(meant: &Value, stored: &Value, at: &mut String) -> Option<(String, String, String)> {
-    let length = at.len();
-    match (meant, stored) {
-        (Value::Object(meant), Value::Object(stored)) => meant.iter().find_map(|(key, meant)| {
-            at.push('/');
-            at.push_str(key);
-            let found = stored.get(key).and_then(|stored| contradiction(meant, stored, at));
-            at.truncate(length);
-            found
-        }),
-        (Value::Array(meant), Value::Array(stored)) if meant.len() == stored.len() => {
-            meant.iter().zip(stored).enumerate().find_map(|(number, (meant, stored))| {
-                at.push('/');
-                at.push_str(&number.to_string());
-                let found = contradiction(meant, stored, at);
-                at.truncate(length);
-                found
-            })
-        }
-        _ if meant == stored => None,
-        _ => Some((at.clone(), meant.to_string(), stored.to_string())),
-    }
 }
 
 fn resource_name(around: &ChainContext<'_>) -> ChainStep {

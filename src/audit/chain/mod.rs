@@ -4,22 +4,20 @@
 //!  network ─► rendering ─► namespace ─► operator ─► NAD ─► resourceName ─► node policy ─► pods
 //! ```
 //!
-//! Findings of admission on the network and its NAD are attached to the link they concern.
+//! The findings of the audit on the network, and those of admission on its NAD, are attached to the link they concern. What is broken
+//! by time (a NAD that is missing or stale) is judged by the audit's own rules, so that both say the same.
 
 mod links;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use jiff::Timestamp;
-use serde_json::Value;
-
-use crate::policy::{
-    Action, Facts, Finding, Lookup, NadFact, NamespaceState, NetworkFact, Policy, Prefix, Subject, Verdict, judge,
-};
+use super::context::{AuditContext, NetworkContext};
+use super::stored_object::{ObjectMeta, StoredObject};
+use crate::policy::rules::audit::NAD_DRIFT;
+use crate::policy::{Action, Finding, Lookup, NamespaceState, NetworkFact, Operators, Policy, Prefix, Verdict};
 use crate::resources::{Network, NetworkId, Object, Rendered, render};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
 
 /// A value that was read, or the missing permission.
 pub type Read<T> = Result<T, String>;
@@ -31,7 +29,9 @@ pub struct NetworkSnapshot {
     pub network: Option<String>,
     /// The target namespace.
     pub namespace: Read<Option<NamespaceState>>,
-    /// The operator's Deployment.
+    /// The operators.
+    pub operators: Operators,
+    /// The Deployment of the responsible one.
     pub operator: Read<Option<OperatorDeployment>>,
     /// The NAD at the target, as JSON.
     pub nad: Read<Option<String>>,
@@ -181,7 +181,8 @@ impl NetworkChain {
         let text = snapshot.network.as_deref();
         let steps = match text.map(Object::read) {
             Some(Ok(Some(Object::Network(network)))) => {
-                let around = ChainContext::new(network, snapshot, policy, now);
+                let stored = text.and_then(StoredObject::of);
+                let around = ChainContext::new(network, &stored.unwrap_or_default().object_meta, snapshot, policy, now);
                 links::steps(&around)
             }
             _ => return Self::missing(id),
@@ -225,54 +226,60 @@ struct ChainContext<'s> {
     of_nad: Vec<Finding>,
     /// Whether controllers are still within the grace period.
     is_fresh: bool,
+    /// How the NAD differs from what the network renders, as the audit says it now or after the grace period.
+    drift: Option<String>,
+    /// The error in the operator's conditions.
+    condition: Option<String>,
     /// The expected annotation of the NAD, if known.
     resource: Option<String>,
 }
 
 impl<'s> ChainContext<'s> {
-    fn new(network: Network<'s>, snapshot: &'s NetworkSnapshot, policy: &Policy, now: Timestamp) -> Self {
+    fn new(
+        network: Network<'s>,
+        meta: &ObjectMeta,
+        snapshot: &'s NetworkSnapshot,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Self {
         let known = policy.resource_name.prefix.clone().or_else(|| snapshot.prefix.as_ref().map(|p| p.value.clone()));
         let rendered = render(&network, known.as_deref().unwrap_or("openshift.io"));
-        let today = Some(now.to_zoned(jiff::tz::TimeZone::UTC).date());
-        let home = snapshot.operator.as_ref().ok().and_then(Option::as_ref).map(|operator| operator.namespace.clone());
-        let nad = snapshot.nad.as_ref().ok();
-        let nad_fact = |text: &Option<String>| match text.as_deref().map(Object::read) {
-            None => Lookup::Absent,
-            Some(Ok(Some(object))) => Lookup::Found(NadFact { owner: object.meta().owner() }),
-            Some(_) => Lookup::Unknown,
-        };
-        let offered = snapshot.policies.as_ref().ok().map(|policies| {
-            policies.iter().map(|policy| policy.resource_name.clone()).filter(|name| !name.is_empty()).collect()
-        });
-        let facts = Facts {
-            networks_here: snapshot.claims.clone().unwrap_or_default(),
-            nad_here: nad.map_or(Lookup::Unknown, nad_fact),
+        let nad_text = snapshot.nad.as_ref().ok().and_then(Option::as_deref);
+        let nad = nad_text.and_then(StoredObject::of);
+        let context = snapshot.audit_context(nad.as_ref(), now);
+        let target = network.target_namespace();
+        let renderers = context.renderers(snapshot.claims.clone().unwrap_or_default(), &target, policy);
+        let of = NetworkContext {
+            nad: match (&snapshot.nad, &nad) {
+                (_, Some(nad)) => Lookup::Found(nad),
+                (Ok(None), None) => Lookup::Absent,
+                (Ok(Some(_)) | Err(_), None) => Lookup::Unknown,
+            },
+            renderers: &renderers,
             last_nad: snapshot.last_nad.clone(),
-            target_namespace: match snapshot.namespace {
+            namespace: match snapshot.namespace {
                 Ok(Some(state)) => Lookup::Found(state),
                 Ok(None) => Lookup::Absent,
                 Err(_) => Lookup::Unknown,
             },
-            offered,
-            prefix: snapshot.prefix.clone(),
-            operator_namespace: home,
-            today,
-            ..Facts::default()
+            waiting: 1,
+            ..NetworkContext::default()
         };
-        let fact = NetworkFact::of(&network);
-        let age = since_written(snapshot.network.as_deref().unwrap_or_default(), now);
-        let resource = known.map(|prefix| format!("{prefix}/{}", fact.resource_name));
+        let is_fresh = context.unchanged_for(meta, &of.nad) < policy.audit.grace();
         let object = Object::Network(network.clone());
-        let of_network = reportable(judge(&Subject::manifest(&object), &facts, policy));
-        let of_nad = match nad.and_then(Option::as_deref).map(Object::read) {
+        let audited = context.network((&object, &network, meta), of.clone(), policy);
+        // What the audit will find if nobody acts.
+        let later = AuditContext { now: now.checked_add(policy.audit.grace()).unwrap_or(now), ..context.clone() };
+        let later = later.network((&object, &network, meta), of, policy);
+        let drift = later.findings.into_iter().find(|finding| finding.rule == &NAD_DRIFT).map(|drift| drift.message);
+        let of_network = reportable(audited);
+        let fact = NetworkFact::of(&network);
+        let resource = known.map(|prefix| format!("{prefix}/{}", fact.resource_name));
+        let of_nad = match nad_text.map(Object::read) {
             Some(Ok(Some(object))) => {
-                let facts = Facts {
-                    named_owner: Lookup::Found(fact.clone()),
-                    networks_here: vec![fact],
-                    knows_networks: true,
-                    ..facts
-                };
-                let mut findings = reportable(judge(&Subject::manifest(&object), &facts, policy));
+                let here = [fact.clone()];
+                let verdict = context.nad_at_admission(&object, &here, Lookup::Found(fact), policy);
+                let mut findings = reportable(verdict);
                 // A problem of the network also shows up in the NAD; report it once.
                 let is_same =
                     |one: &Finding, other: &Finding| one.rule == other.rule && one.sentence() == other.sentence();
@@ -283,8 +290,8 @@ impl<'s> ChainContext<'s> {
             }
             _ => Vec::new(),
         };
-        let is_fresh = age.is_none_or(|age| age < policy.audit.grace());
-        Self { network, snapshot, rendered, of_network, of_nad, is_fresh, resource }
+        let condition = meta.condition.clone();
+        Self { network, snapshot, rendered, of_network, of_nad, is_fresh, drift, condition, resource }
     }
 
     /// Namespace and name of the NAD: `apps/net`.
@@ -303,13 +310,24 @@ fn is_breaking(finding: &Finding) -> bool {
     finding.would.unwrap_or(finding.action) >= Action::Patch
 }
 
-/// How long ago an object was last written, statuses aside.
-fn since_written(text: &str, now: Timestamp) -> Option<Duration> {
-    let object: Value = serde_json::from_str(text).ok()?;
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
-    let of_spec = entries.filter(|entry| entry.get("subresource").is_none()).filter_map(|entry| entry.get("time"));
-    let times = of_spec.chain(object.pointer("/metadata/creationTimestamp")).filter_map(Value::as_str);
-    let last = times.filter_map(|time| time.parse::<Timestamp>().ok()).max()?;
-    // Clock skew.
-    Some(Duration::try_from(now.duration_since(last)).unwrap_or_default())
+impl NetworkSnapshot {
+    /// What an audit would know of the cluster.
+    fn audit_context(&self, nad: Option<&StoredObject>, now: Timestamp) -> AuditContext {
+        let offered = self.policies.as_ref().ok().map(|policies| {
+            policies.iter().map(|policy| policy.resource_name.clone()).filter(|name| !name.is_empty()).collect()
+        });
+        let operator = self.operator.as_ref().ok().and_then(Option::as_ref);
+        let mut context = AuditContext {
+            now,
+            offered,
+            operators: self.operators.clone(),
+            prefix: self.prefix.clone(),
+            is_operator_running: operator.map(|operator| operator.available > 0),
+            ..AuditContext::default()
+        };
+        if let Some(nad) = nad {
+            context.writers.record_nad(&nad.object_meta);
+        }
+        context
+    }
 }

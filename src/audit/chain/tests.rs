@@ -1,6 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::policy::OperatorFact;
+use crate::policy::rules::audit::NAD_ABSENT;
 use crate::resources::{LAST_NAMESPACE, NetworkKind};
 
 /// A minute and a half before the time of the tests.
@@ -26,7 +28,7 @@ fn nad() -> Value {
             "k8s.v1.cni.cncf.io/resourceName": "openshift.io/cx7",
             "sriovnetwork.openshift.io/owner-ref": "SriovNetwork.sriovnetwork.openshift.io/op/net",
         } },
-        "spec": { "config": r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","resourceName":"openshift.io/cx7","vlan":5,"vlanQoS":0,"ipam":{}}"# },
+        "spec": { "config": r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","resourceName":"openshift.io/cx7","vlan":5,"vlanQoS":0,"ipam":{},"logLevel":"info"}"# },
     })
 }
 
@@ -35,6 +37,7 @@ fn well() -> NetworkSnapshot {
     NetworkSnapshot {
         network: Some(network().to_string()),
         namespace: Ok(Some(NamespaceState::Active)),
+        operators: Operators::Known([OperatorFact { namespace: "op".to_owned(), ..OperatorFact::default() }].into()),
         operator: Ok(Some(OperatorDeployment {
             namespace: "op".to_owned(),
             deployment: "sriov-network-operator".to_owned(),
@@ -239,6 +242,7 @@ fn each_fault_is_reported_at_its_link() {
             Box::new(|snapshot| {
                 let missing = || "the right to look is missing".to_owned();
                 snapshot.namespace = Err(missing());
+                snapshot.operators = Operators::Unknown;
                 snapshot.operator = Err(missing());
                 snapshot.policies = Err(missing());
                 snapshot.nodes = Err(missing());
@@ -260,10 +264,48 @@ fn each_fault_is_reported_at_its_link() {
         change(&mut snapshot);
         let chain = follow(&snapshot);
         assert_eq!((others(&chain), chain.state()), (want.to_vec(), whole), "{what}: {chain:#?}");
+        agrees_with_the_audit(&snapshot, &chain, what);
         // Whatever is broken, somebody is told what to do.
         for step in chain.steps.iter().filter(|step| step.state == LinkHealth::Broken && step.link != Link::Network) {
             assert!(step.help.is_some() || !step.findings.is_empty(), "{what}: {step:?}");
         }
+    }
+}
+
+/// Audits the network as a full scan does: where the audit misses a NAD or finds it stale, so does doctor, and only there.
+fn agrees_with_the_audit(snapshot: &NetworkSnapshot, chain: &NetworkChain, what: &str) {
+    let Some(stored) = snapshot.network.as_deref().and_then(StoredObject::of) else { return };
+    let Ok(nad) = snapshot.nad.as_ref().map(|text| text.as_deref().and_then(StoredObject::of)) else { return };
+    let object = Object::read(&stored.text).unwrap().unwrap();
+    let Object::Network(network) = &object else { panic!("{what}") };
+    let context = AuditContext {
+        now: NOW.parse().unwrap(),
+        operators: snapshot.operators.clone(),
+        prefix: snapshot.prefix.clone(),
+        is_operator_running: snapshot.operator.clone().ok().flatten().map(|operator| operator.available > 0),
+        ..AuditContext::default()
+    };
+    let renderers = [NetworkFact::of(network)];
+    let of = NetworkContext {
+        nad: nad.as_ref().map_or(Lookup::Absent, Lookup::Found),
+        renderers: &renderers,
+        namespace: match snapshot.namespace {
+            Ok(state) => state.map_or(Lookup::Absent, Lookup::Found),
+            Err(_) => Lookup::Unknown,
+        },
+        waiting: 1,
+        ..NetworkContext::default()
+    };
+    let verdict = context.network((&object, network, &stored.object_meta), of, &Policy::default());
+    let about_nad = |findings: &[Finding]| -> Vec<String> {
+        let about = findings.iter().filter(|finding| [&NAD_ABSENT, &NAD_DRIFT].contains(&finding.rule));
+        about.map(|finding| finding.message.clone()).collect()
+    };
+    let step = chain.step(Link::Nad).unwrap();
+    let found = about_nad(&verdict.findings);
+    assert_eq!(about_nad(&step.findings), found, "{what}");
+    if !found.is_empty() {
+        assert!(step.state > LinkHealth::Unknown && chain.state() == LinkHealth::Broken, "{what}: {chain:#?}");
     }
 }
 

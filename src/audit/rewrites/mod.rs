@@ -11,9 +11,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use self::change::{ObjectVersion, VersionDiff};
-use crate::json::JsonReader;
 use crate::policy::Rewrites;
-use crate::resources::raw::RawFields;
+use crate::resources::ObjectKey;
 
 /// How many objects are tracked; beyond it the least recently written one is dropped.
 pub const MAX_OBJECTS: usize = 4096;
@@ -29,17 +28,6 @@ const MAX_FIELDS: usize = 16;
 const MAX_MANAGERS: usize = 8;
 /// The window is counted in so many steps.
 const STEPS: usize = 12;
-
-/// Where an object is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ObjectId<'a> {
-    /// Its kind.
-    pub kind: &'a str,
-    /// Its namespace; empty for what is in none.
-    pub namespace: &'a str,
-    /// Its name.
-    pub name: &'a str,
-}
 
 /// One write of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,28 +57,25 @@ pub struct ChangeAuthor {
 /// Times are durations since the observation started.
 #[derive(Debug)]
 pub struct RewriteTracker {
-    seen: HashMap<Box<str>, TrackedObject>,
+    /// By kind and key.
+    seen: HashMap<(&'static str, ObjectKey), TrackedObject>,
     window: Duration,
-    /// Where an object's key is put together.
-    scratch: String,
 }
 
 impl RewriteTracker {
     /// Nothing was written yet; writes count for as long as `window`.
     pub fn new(window: Duration) -> Self {
-        Self { seen: HashMap::new(), window, scratch: String::new() }
+        Self { seen: HashMap::new(), window }
     }
 
-    /// Records an object from a watch event. A known resourceVersion is no write.
-    pub fn record(&mut self, place: ObjectId<'_>, object: &str, at: Duration) {
-        let Some(version) = version_of(object) else { return };
-        self.scratch.clear();
-        push_key(&mut self.scratch, place);
-        if !self.seen.contains_key(self.scratch.as_str()) {
+    /// Records an object from a watch event, with its resourceVersion. A known one is no write.
+    pub fn record(&mut self, kind: &'static str, key: &ObjectKey, version: &str, object: &str, at: Duration) {
+        let id = (kind, key.clone());
+        if !self.seen.contains_key(&id) {
             self.make_room(at);
-            self.seen.insert(self.scratch.as_str().into(), TrackedObject::default());
+            self.seen.insert(id.clone(), TrackedObject::default());
         }
-        let Some(seen) = self.seen.get_mut(self.scratch.as_str()) else { return };
+        let Some(seen) = self.seen.get_mut(&id) else { return };
         if !seen.counts(version, at, self.window) {
             return;
         }
@@ -104,32 +89,30 @@ impl RewriteTracker {
                 return;
             }
         }
-        if let Some(seen) = self.seen.get_mut(self.scratch.as_str()) {
+        if let Some(seen) = self.seen.get_mut(&id) {
             seen.followed.get_or_insert_default().take(object, at);
         }
     }
 
     /// How often an object was written within the window that ends now; `None` where it was not.
-    pub fn rewrites(&self, place: ObjectId<'_>, now: Duration) -> Option<Rewrites> {
-        let mut key = String::new();
-        push_key(&mut key, place);
-        self.seen.get(key.as_str())?.rewrites(now, self.window)
+    pub fn rewrites(&self, kind: &'static str, key: &ObjectKey, now: Duration) -> Option<Rewrites> {
+        self.seen.get(&(kind, key.clone()))?.rewrites(now, self.window)
     }
 
     /// The objects that were written more often than that within the window that ends now, the most often written first.
-    pub fn hot(&self, more_than: usize, now: Duration) -> Vec<(ObjectId<'_>, Rewrites)> {
-        let hot = self.seen.iter().filter_map(|(key, seen)| Some((place(key)?, seen.rewrites(now, self.window)?)));
-        let mut hot: Vec<_> = hot.filter(|(_, rewrites)| rewrites.count > more_than).collect();
-        let order = |place: &ObjectId<'_>| [place.kind, place.namespace, place.name].map(str::to_owned);
-        hot.sort_by_cached_key(|(place, rewrites)| (std::cmp::Reverse(rewrites.count), order(place)));
+    pub fn hot(&self, more_than: usize, now: Duration) -> Vec<(&'static str, &ObjectKey, Rewrites)> {
+        let hot = self.seen.iter().filter_map(|((kind, key), seen)| {
+            let rewrites = seen.rewrites(now, self.window)?;
+            (rewrites.count > more_than).then_some((*kind, key, rewrites))
+        });
+        let mut hot: Vec<_> = hot.collect();
+        hot.sort_by(|one, other| (other.2.count, one.0, one.1).cmp(&(one.2.count, other.0, other.1)));
         hot
     }
 
     /// The last writes of an object, one by one, the oldest first. There are none of an object that is written rarely.
-    pub fn timeline(&self, place: ObjectId<'_>) -> impl Iterator<Item = &ObservedWrite> {
-        let mut key = String::new();
-        push_key(&mut key, place);
-        let followed = self.seen.get(key.as_str()).and_then(|seen| seen.followed.as_ref());
+    pub fn timeline(&self, kind: &'static str, key: &ObjectKey) -> impl Iterator<Item = &ObservedWrite> {
+        let followed = self.seen.get(&(kind, key.clone())).and_then(|seen| seen.followed.as_ref());
         followed.into_iter().flat_map(|followed| &followed.writes)
     }
 
@@ -276,34 +259,4 @@ impl TrackedVersions {
         self.writes.push_back(ObservedWrite { at, writer, fields, flipped });
         self.before_last = self.before.replace(version);
     }
-}
-
-/// The resourceVersion in an object's text. Most of the text need not be read for that: metadata comes early.
-fn version_of(object: &str) -> Option<&str> {
-    let mut metadata = None;
-    let find = |reader: &mut JsonReader<'_>, key: &str| {
-        let start = reader.at();
-        reader.skip()?;
-        let is_it = key == "metadata";
-        if is_it {
-            metadata = Some(start..reader.at());
-        }
-        Ok(!is_it)
-    };
-    JsonReader::new(object).members_while(find).ok()?;
-    let metadata = RawFields::parse(object.get(metadata?)?).ok()?;
-    metadata.raw("resourceVersion")
-}
-
-/// Of the parts of a key none can have a slash.
-fn push_key(out: &mut String, place: ObjectId<'_>) {
-    for part in [place.kind, "/", place.namespace, "/", place.name] {
-        out.push_str(part);
-    }
-}
-
-fn place(key: &str) -> Option<ObjectId<'_>> {
-    let (kind, rest) = key.split_once('/')?;
-    let (namespace, name) = rest.split_once('/')?;
-    Some(ObjectId { kind, namespace, name })
 }

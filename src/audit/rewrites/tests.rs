@@ -4,7 +4,24 @@ use serde_json::{Value, json};
 use super::*;
 
 const WINDOW: Duration = Duration::from_secs(60);
-const NET: ObjectId<'static> = ObjectId { kind: "NetworkAttachmentDefinition", namespace: "apps", name: "net" };
+const NAD: &str = "NetworkAttachmentDefinition";
+
+/// Records an object with the resourceVersion that it has, if any.
+fn record(watched: &mut RewriteTracker, key: &ObjectKey, object: &str, at: Duration) {
+    let version = serde_json::from_str::<Value>(object).ok();
+    let version = version.and_then(|object| Some(object.pointer("/metadata/resourceVersion")?.as_str()?.to_owned()));
+    if let Some(version) = version {
+        watched.record(NAD, key, &version, object, at);
+    }
+}
+
+fn net() -> ObjectKey {
+    named("net")
+}
+
+fn named(name: &str) -> ObjectKey {
+    ObjectKey::new("apps", name)
+}
 
 /// A version of a NAD: its resourceName and config, and who has which of its fields.
 fn nad(version: usize, resource: Option<&str>, vlan: u32, managers: &[(&str, &str, Value)]) -> String {
@@ -38,7 +55,7 @@ fn fight(watched: &mut RewriteTracker, writes: usize) {
             0 => nad(number + 1, None, 5, &operators),
             _ => nad(number + 1, Some("openshift.io/x"), 5, &both),
         };
-        watched.record(NET, &text, seconds(number as f64 / 50.0));
+        record(watched, &net(), &text, seconds(number as f64 / 50.0));
     }
 }
 
@@ -46,17 +63,17 @@ fn fight(watched: &mut RewriteTracker, writes: usize) {
 fn detects_two_writers_and_the_flipping_field() {
     let mut watched = RewriteTracker::new(WINDOW);
     fight(&mut watched, 20);
-    let rewrites = watched.rewrites(NET, seconds(0.4)).unwrap();
+    let rewrites = watched.rewrites(NAD, &net(), seconds(0.4)).unwrap();
     assert_eq!((rewrites.count, rewrites.within), (20, seconds(0.4)));
     // The operator only takes away, which no entry tells; the repairer is known by what it adds.
     assert_eq!(rewrites.managers, ["operator (presumably)", "repairer"]);
     assert_eq!(rewrites.fields, ["/metadata/annotations/k8s.v1.cni.cncf.io~1resourceName"]);
-    let managers: Vec<_> = watched.timeline(NET).map(|write| write.writer.manager.as_str()).collect();
+    let managers: Vec<_> = watched.timeline(NAD, &net()).map(|write| write.writer.manager.as_str()).collect();
     assert_eq!(managers[1..5], ["repairer", "operator", "repairer", "operator"]);
-    assert_eq!(watched.hot(10, seconds(0.4)), [(NET, rewrites)]);
+    assert_eq!(watched.hot(10, seconds(0.4)), [(NAD, &net(), rewrites)]);
     assert!(watched.hot(20, seconds(0.4)).is_empty());
     // A minute later it is over.
-    assert_eq!(watched.rewrites(NET, seconds(70.0)), None);
+    assert_eq!(watched.rewrites(NAD, &net(), seconds(70.0)), None);
 }
 
 #[test]
@@ -66,9 +83,14 @@ fn identifies_writers_within_one_second() {
         let (vlan, one, other) = if number % 2 == 0 { (5, "a", "b") } else { (6, "b", "a") };
         let mine = json!({"f:spec": {"f:config": {}}});
         let rest = json!({"f:metadata": {"f:annotations": {"f:owner": {}}}});
-        watched.record(NET, &nad(number + 1, None, vlan, &[(one, time, mine), (other, time, rest)]), seconds(1.0));
+        record(
+            &mut watched,
+            &net(),
+            &nad(number + 1, None, vlan, &[(one, time, mine), (other, time, rest)]),
+            seconds(1.0),
+        );
     }
-    let rewrites = watched.rewrites(NET, seconds(2.0)).unwrap();
+    let rewrites = watched.rewrites(NAD, &net(), seconds(2.0)).unwrap();
     assert_eq!(rewrites.managers, ["a", "b"]);
     assert_eq!(rewrites.fields, ["/spec/config#/vlan"]);
 }
@@ -79,9 +101,9 @@ fn detects_fields_changed_by_every_write() {
     for number in 0..12 {
         let mine = json!({"f:spec": {"f:config": {}}});
         let text = nad(number + 1, None, number as u32 * 7, &[("operator", "2026-11-01T08:00:00Z", mine)]);
-        watched.record(NET, &text, seconds(1.0));
+        record(&mut watched, &net(), &text, seconds(1.0));
     }
-    let rewrites = watched.rewrites(NET, seconds(2.0)).unwrap();
+    let rewrites = watched.rewrites(NAD, &net(), seconds(2.0)).unwrap();
     assert_eq!(
         (rewrites.managers, rewrites.always),
         (vec!["operator".to_owned()], vec!["/spec/config#/vlan".to_owned()])
@@ -89,9 +111,9 @@ fn detects_fields_changed_by_every_write() {
     assert!(rewrites.fields.is_empty());
     // One that goes back by chance is still no fight.
     let mine = json!({"f:spec": {"f:config": {}}});
-    watched.record(NET, &nad(20, None, 70, &[("operator", "2026-11-01T08:00:00Z", mine)]), seconds(1.0));
-    let rewrites = watched.rewrites(NET, seconds(2.0)).unwrap();
-    assert!(watched.timeline(NET).any(|write| write.flipped == ["/spec/config#/vlan"]));
+    record(&mut watched, &net(), &nad(20, None, 70, &[("operator", "2026-11-01T08:00:00Z", mine)]), seconds(1.0));
+    let rewrites = watched.rewrites(NAD, &net(), seconds(2.0)).unwrap();
+    assert!(watched.timeline(NAD, &net()).any(|write| write.flipped == ["/spec/config#/vlan"]));
     assert_eq!((rewrites.fields, rewrites.always), (Vec::new(), vec!["/spec/config#/vlan".to_owned()]));
 }
 
@@ -198,14 +220,14 @@ fn names_the_writer_with_its_operation() {
 fn ignores_known_and_missing_versions() {
     let mut watched = RewriteTracker::new(WINDOW);
     for number in 0..20 {
-        watched.record(NET, &nad(7, None, 5, &[]), seconds(f64::from(number)));
+        record(&mut watched, &net(), &nad(7, None, 5, &[]), seconds(f64::from(number)));
     }
-    assert_eq!(watched.rewrites(NET, seconds(20.0)).unwrap().count, 1);
-    let other = ObjectId { name: "other", ..NET };
+    assert_eq!(watched.rewrites(NAD, &net(), seconds(20.0)).unwrap().count, 1);
+    let other = named("other");
     for text in ["", "{", "5", "{}", r#"{"metadata":5}"#, r#"{"metadata":{}}"#] {
-        watched.record(other, text, seconds(1.0));
+        record(&mut watched, &other, text, seconds(1.0));
     }
-    assert_eq!(watched.rewrites(other, seconds(1.0)), None);
+    assert_eq!(watched.rewrites(NAD, &other, seconds(1.0)), None);
 }
 
 #[test]
@@ -214,14 +236,14 @@ fn rate_uses_a_sliding_window() {
     let mut counts = Vec::new();
     for number in 0..30 {
         let at = seconds(f64::from(number) * 10.0);
-        watched.record(NET, &nad(number as usize, None, 5, &[]), at);
-        counts.push(watched.rewrites(NET, at).unwrap().count);
+        record(&mut watched, &net(), &nad(number as usize, None, 5, &[]), at);
+        counts.push(watched.rewrites(NAD, &net(), at).unwrap().count);
     }
     assert_eq!(counts[..7], [1, 2, 3, 4, 5, 6, 6]);
-    assert_eq!(watched.rewrites(NET, seconds(290.0)).unwrap().within, WINDOW);
+    assert_eq!(watched.rewrites(NAD, &net(), seconds(290.0)).unwrap().within, WINDOW);
     // A clock that stands or goes back does no harm.
-    watched.record(NET, &nad(99, None, 5, &[]), seconds(1.0));
-    assert_eq!(watched.rewrites(NET, seconds(290.0)).unwrap().count, 7);
+    record(&mut watched, &net(), &nad(99, None, 5, &[]), seconds(1.0));
+    assert_eq!(watched.rewrites(NAD, &net(), seconds(290.0)).unwrap().count, 7);
 }
 
 #[test]
@@ -232,17 +254,17 @@ fn evicts_idle_objects_first() {
     for number in 0..20_000 {
         let (name, at) = (format!("n{number}"), seconds(1.0 + f64::from(number) / 1000.0));
         let text = nad(1, None, 5, &[]);
-        watched.record(ObjectId { name: &name, ..NET }, &text, at);
+        record(&mut watched, &named(&name), &text, at);
         // One that goes on is not forgotten, and one that is large is kept small.
         if number % 100 == 0 {
             let text = nad(1000 + number as usize, None, number, &[]);
-            watched.record(NET, &format!("{}{big}", text.strip_suffix('}').unwrap()), at);
+            record(&mut watched, &net(), &format!("{}{big}", text.strip_suffix('}').unwrap()), at);
         }
     }
     assert_eq!(watched.seen.len(), MAX_OBJECTS);
-    assert!(watched.rewrites(NET, seconds(21.0)).unwrap().count > 100);
+    assert!(watched.rewrites(NAD, &net(), seconds(21.0)).unwrap().count > 100);
     assert!(bytes(&watched) < 1 << 20, "{}", bytes(&watched));
-    assert_eq!(watched.timeline(NET).last().unwrap().fields, ["/spec/config#/vlan"]);
+    assert_eq!(watched.timeline(NAD, &net()).last().unwrap().fields, ["/spec/config#/vlan"]);
 }
 
 /// The texts that are kept.
@@ -262,7 +284,7 @@ fn memory_is_bounded_in_a_write_storm() {
             let name = format!("n{number}");
             let text =
                 format!(r#"{{"metadata":{{"resourceVersion":"{round}"}},"spec":{{"a":{round},"b":"{filler}"}}}}"#);
-            watched.record(ObjectId { name: &name, ..NET }, &text, seconds(round as f64));
+            record(&mut watched, &named(&name), &text, seconds(round as f64));
         }
     }
     assert_eq!(watched.hot(4, seconds(6.0)).len(), MAX_OBJECTS, "all of them are counted");
@@ -270,12 +292,12 @@ fn memory_is_bounded_in_a_write_storm() {
     assert_eq!(followed, MAX_TRACKED);
     assert!(bytes(&watched) <= MAX_TRACKED * 2 * (16 << 10));
     // When these have come to rest, others are followed.
-    let last = ObjectId { name: "n4095", ..NET };
+    let last = named("n4095");
     for round in 100..110_u32 {
         let text = format!(r#"{{"metadata":{{"resourceVersion":"{round}"}},"spec":{{"a":{}}}}}"#, round % 2);
-        watched.record(last, &text, seconds(f64::from(round)));
+        record(&mut watched, &last, &text, seconds(f64::from(round)));
     }
-    assert_eq!(watched.rewrites(last, seconds(110.0)).unwrap().fields, ["/spec/a"]);
+    assert_eq!(watched.rewrites(NAD, &last, seconds(110.0)).unwrap().fields, ["/spec/a"]);
 }
 
 /// Objects that differ a little.
@@ -304,16 +326,16 @@ proptest! {
     fn any_event_sequence_is_counted_and_bounded(events in objects()) {
         let mut watched = RewriteTracker::new(WINDOW);
         for (at, object) in &events {
-            watched.record(NET, object, Duration::from_secs((*at).into()));
+            record(&mut watched, &net(), object, Duration::from_secs((*at).into()));
         }
         for now in [0, 60, 255, 400] {
-            if let Some(rewrites) = watched.rewrites(NET, Duration::from_secs(now)) {
+            if let Some(rewrites) = watched.rewrites(NAD, &net(), Duration::from_secs(now)) {
                 prop_assert!(rewrites.count <= events.len());
                 prop_assert!(rewrites.within <= WINDOW && rewrites.fields.len() <= MAX_FIELDS);
             }
         }
-        prop_assert!(watched.timeline(NET).count() <= MAX_WRITES);
-        for write in watched.timeline(NET) {
+        prop_assert!(watched.timeline(NAD, &net()).count() <= MAX_WRITES);
+        for write in watched.timeline(NAD, &net()) {
             prop_assert!(write.flipped.iter().all(|field| write.fields.contains(field)));
         }
     }

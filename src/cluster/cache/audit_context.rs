@@ -7,10 +7,9 @@ use jiff::Timestamp;
 use crate::audit::context::AuditContext;
 use crate::cluster::cache::stores::{NamespaceStore, NodePolicyStore};
 use crate::cluster::cache::watch::Summarize;
-use crate::cluster::client::collection::NamespacedName;
-use crate::cluster::client::{ApiError, Cluster};
-use crate::policy::{Operators, Policy};
-use crate::resources::NETWORK_GROUP;
+use crate::cluster::client::collection::ApiObject;
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
+use crate::policy::{NamespaceState, Operators, Policy};
 
 /// Descriptions of what could not be read.
 #[derive(Debug, Default)]
@@ -27,28 +26,33 @@ impl UnreadFacts {
 }
 
 impl Cluster {
-    /// Reads the audit context. What may not be read is unknown.
+    /// Reads the audit context, and the namespaces. What may not be read is unknown.
     pub(in crate::cluster) async fn audit_context(
         &self,
         policy: &Policy,
         now: Timestamp,
         unread: &mut UnreadFacts,
-    ) -> AuditContext {
+    ) -> (AuditContext, Option<HashMap<Box<str>, NamespaceState>>) {
         let mut context = AuditContext { now, ..AuditContext::default() };
         let mut namespaces = HashMap::new();
-        let each = self.for_each_object("/api/v1/namespaces", "", |text| {
-            if let (Some(id), Some(namespace)) = (NamespacedName::of(text), NamespaceStore::read(text)) {
-                namespaces.insert(id.name.as_ref().into(), namespace.state);
+        let path = ApiPath::all(ApiResource::NAMESPACES);
+        let each = self.for_each_object(&path, |text| {
+            if let Some(object) = ApiObject::read(text)
+                && let Some(namespace) = NamespaceStore::read(&object)
+            {
+                namespaces.insert(object.key.name().into(), namespace.state);
             }
         });
         let listed = each.await;
-        context.namespaces = unread.or_record("namespaces", listed).map(|_| namespaces);
+        let namespaces = unread.or_record("namespaces", listed).map(|_| namespaces);
 
         let mut policies = NodePolicyStore::default();
-        let path = format!("/apis/{NETWORK_GROUP}/v1/sriovnetworknodepolicies");
-        let each = self.for_each_object(&path, "", |text| {
-            if let (Some(id), Some(name)) = (NamespacedName::of(text), NodePolicyStore::read(text)) {
-                policies.put(&id, name);
+        let path = ApiPath::all(ApiResource::NODE_POLICIES);
+        let each = self.for_each_object(&path, |text| {
+            if let Some(object) = ApiObject::read(text)
+                && let Some(name) = NodePolicyStore::read(&object)
+            {
+                policies.put(&object.key, name);
             }
         });
         let listed = each.await;
@@ -65,12 +69,12 @@ impl Cluster {
             context.is_operator_running = unread.or_record("the operator's Deployments", runs).flatten();
         }
         // If several operators state different prefixes, none applies to everything.
-        let home = policy.operator.namespace.as_deref().or(homes.first().map(|operator| operator.namespace.as_str()));
-        let agree = homes.windows(2).all(|two| matches!(two, [one, other] if one.prefix == other.prefix));
-        if let Some(home) = home.filter(|_| agree || policy.operator.namespace.is_some()) {
-            let prefix = self.prefix(policy, &context.operators, home, None).await;
+        let operators = context.operators.clone();
+        let responsible = operators.responsible_for("").map(|operator| operator.namespace.as_str());
+        if let Some(home) = policy.operator.namespace.as_deref().or(responsible) {
+            let prefix = self.prefix(policy, &operators, home, None).await;
             context.prefix = unread.or_record("the operator's resource prefix and all NADs", prefix).flatten();
         }
-        context
+        (context, namespaces)
     }
 }

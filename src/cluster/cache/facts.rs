@@ -152,7 +152,7 @@ pub fn global_facts(source: &dyn FactSource) -> Facts {
 }
 
 pub(in crate::cluster) fn today() -> jiff::civil::Date {
-    jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date()
+    Facts::date(jiff::Timestamp::now())
 }
 
 /// No facts: there is no cluster.

@@ -6,15 +6,14 @@ use futures_util::future::{join_all, try_join, try_join_all};
 
 use crate::cluster::cache::Caches;
 use crate::cluster::cache::facts::{FactSource, FactsFuture, FactsQuery, Unavailable};
-use crate::cluster::client::collection::segment;
 use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
-use crate::cluster::client::{ApiError, Cluster, address};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::rules::drift::is_rendering;
 use crate::policy::{
     Facts, Lookup, MissingFact, NameVisibility, NetworkFact, Operators, Policy, Prefix, account_of,
     is_default_operator_namespace,
 };
-use crate::resources::{Meta, NAD_GROUP, NADS, NETWORK_GROUP, Nad, NetworkId, NetworkKind, Object};
+use crate::resources::{Meta, Nad, NetworkId, NetworkKind, Object, ObjectKey};
 
 /// How many namespaces are checked for an operator account if no operator is known.
 const MAX_NAMESPACES: usize = 8;
@@ -92,7 +91,7 @@ impl Cluster {
                 Ok(Facts { networks_here, knows_networks: true, prefix, ..facts })
             }
             MissingFact::LastNad { namespace } => {
-                Ok(Facts { last_nad: self.nad(namespace, &meta.name).await?, ..facts })
+                Ok(Facts { last_nad: self.nad(&ObjectKey::new(namespace, &meta.name)).await?, ..facts })
             }
             MissingFact::Claimants { networks } => {
                 let found = try_join_all(networks.iter().map(|id| self.network(id))).await?;
@@ -148,10 +147,8 @@ impl Cluster {
         let claimants = facts.renderers(policy, &nad.meta.namespace);
         let claimants = claimants.into_iter().map(|network| network.id.clone());
         for id in owner.clone().into_iter().chain(claimants.filter(|_| owner.is_none())) {
-            let (Some(namespace), Some(name)) = (segment(&id.namespace), segment(&id.name)) else { continue };
-            let Some(text) = self.get(&address(NETWORK_GROUP, id.kind.plural(), namespace, name)).await? else {
-                continue;
-            };
+            let Ok(path) = ApiPath::network(&id) else { continue };
+            let Some(text) = self.get(&path).await? else { continue };
             if let Ok(Some(Object::Network(network))) = Object::read(&text)
                 && network.target_namespace() == nad.meta.namespace
                 && network.meta.name == nad.meta.name
@@ -165,10 +162,7 @@ impl Cluster {
     }
 
     async fn network(&self, id: &NetworkId) -> Result<Lookup<NetworkFact>, ApiError> {
-        let (Some(namespace), Some(name)) = (segment(&id.namespace), segment(&id.name)) else {
-            return Ok(Lookup::Absent);
-        };
-        let path = address(NETWORK_GROUP, id.kind.plural(), namespace, name);
+        let Ok(path) = ApiPath::network(id) else { return Ok(Lookup::Absent) };
         let Some(text) = self.get(&path).await? else { return Ok(Lookup::Absent) };
         match Object::read(&text) {
             // A network that is being deleted still owns its NAD.
@@ -177,9 +171,8 @@ impl Cluster {
         }
     }
 
-    async fn nad(&self, namespace: &str, name: &str) -> Result<Lookup<()>, ApiError> {
-        let (Some(namespace), Some(name)) = (segment(namespace), segment(name)) else { return Ok(Lookup::Unknown) };
-        let path = address(NAD_GROUP, NADS, namespace, name);
+    async fn nad(&self, key: &ObjectKey) -> Result<Lookup<()>, ApiError> {
+        let Ok(path) = ApiPath::nad(key) else { return Ok(Lookup::Unknown) };
         Ok(self.get(&path).await?.map_or(Lookup::Absent, |_| Lookup::Found(())))
     }
 
@@ -195,7 +188,7 @@ impl Cluster {
         caches: Option<&Caches>,
     ) -> Result<Vec<NetworkFact>, ApiError> {
         let homes: Vec<_> = homes.iter().copied().filter(|home| *home != nad.namespace).collect();
-        if !homes.is_empty() && caches.is_some_and(|caches| caches.has_no_network(kinds, &nad.namespace, &nad.name)) {
+        if !homes.is_empty() && caches.is_some_and(|caches| caches.has_no_network(kinds, &nad.key())) {
             let found = self.networks_in(nad, kinds, &homes).await?;
             if !found.is_empty() {
                 return Ok(found);
@@ -273,13 +266,10 @@ impl Cluster {
         kinds: &[NetworkKind],
     ) -> Result<Vec<NetworkFact>, ApiError> {
         // Before the server generates a name, no network has it.
-        let Some(name) = segment(name) else { return Ok(Vec::new()) };
-        let lists = kinds.iter().map(|kind| async move {
-            let path = format!("/apis/{NETWORK_GROUP}/v1/{}?fieldSelector=metadata.name%3D{name}", kind.plural());
-            self.get(&path).await
-        });
+        let paths = kinds.iter().map(|kind| ApiPath::all(ApiResource::network(*kind)).named(name));
+        let Ok(paths) = paths.collect::<Result<Vec<_>, _>>() else { return Ok(Vec::new()) };
         let mut networks = Vec::new();
-        for list in join_all(lists).await {
+        for list in join_all(paths.iter().map(|path| self.get(path))).await {
             let Some(text) = list? else { continue };
             let items = Object::read_list(&text).map_err(|_| ApiError::Unexpected)?;
             networks.extend(items.iter().filter_map(|item| match item {

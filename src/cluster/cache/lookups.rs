@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use crate::cluster::cache::Caches;
 use crate::cluster::cache::watch::CacheState;
-use crate::cluster::client::collection::{ObjectKey, key};
-use crate::policy::{Lookup, NamespaceState, NetworkFact};
-use crate::resources::{Network, NetworkId, NetworkKind};
+use crate::policy::{Lookup, NadFact, NamespaceState, NetworkFact};
+use crate::resources::{NetworkId, NetworkKind, ObjectKey};
 
 impl Caches {
     /// The networks that render a NAD there.
-    pub(in crate::cluster) fn networks_at(&self, namespace: &str, name: &str) -> Vec<NetworkId> {
+    pub(in crate::cluster) fn networks_at(&self, nad: &ObjectKey) -> Vec<NetworkId> {
         let mut found = Vec::new();
         for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
             if let CacheState::Known(networks) = &*cache.state() {
-                found.extend(networks.at(kind, namespace, name).map(|network| network.id));
+                found.extend(networks.at(kind, nad).map(|network| network.id));
             }
         }
         found
@@ -31,14 +30,12 @@ impl Caches {
     }
 
     /// Whether no network of those kinds has that name there, according to fresh caches.
-    pub(in crate::cluster) fn has_no_network(&self, kinds: &[NetworkKind], namespace: &str, name: &str) -> bool {
+    pub(in crate::cluster) fn has_no_network(&self, kinds: &[NetworkKind], key: &ObjectKey) -> bool {
         let mut asked = NetworkKind::ALL.into_iter().zip(&self.networks).filter(|(kind, _)| kinds.contains(kind));
         asked.all(|(kind, cache)| match cache.fresh_state().as_deref() {
             None | Some(CacheState::Unknown) => false,
             Some(CacheState::NotInstalled) => true,
-            Some(CacheState::Known(networks)) => {
-                networks.find(&NetworkId { kind, namespace: namespace.to_owned(), name: name.to_owned() }).is_none()
-            }
+            Some(CacheState::Known(networks)) => networks.find(&NetworkId::new(kind, key)).is_none(),
         })
     }
 
@@ -55,20 +52,25 @@ impl Caches {
         let mut nad_keys = Vec::new();
         for cache in &self.networks {
             if let CacheState::Known(networks) = &*cache.state() {
-                nad_keys.extend(networks.to(namespace).map(|name| (namespace.into(), name.into())));
+                nad_keys.extend(networks.to(namespace).map(|name| ObjectKey::new(namespace, name)));
             }
         }
         nad_keys
     }
 
-    /// A namespace, if the cache is synced.
-    pub(in crate::cluster) fn namespace(&self, name: &str) -> Option<Option<NamespaceState>> {
+    /// A namespace.
+    pub(in crate::cluster) fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
         match &*self.namespaces.state() {
-            CacheState::Known(namespaces) => match namespaces.find(name) {
-                Lookup::Found(state) => Some(Some(state)),
-                Lookup::Absent | Lookup::Unknown => Some(None),
-            },
-            CacheState::Unknown | CacheState::NotInstalled => None,
+            CacheState::Known(namespaces) => namespaces.find(name),
+            CacheState::Unknown | CacheState::NotInstalled => Lookup::Unknown,
+        }
+    }
+
+    /// A NAD.
+    pub(in crate::cluster) fn nad(&self, key: &ObjectKey) -> Lookup<NadFact> {
+        match &*self.nads.state() {
+            CacheState::Known(nads) => nads.find(key),
+            CacheState::Unknown | CacheState::NotInstalled => Lookup::Unknown,
         }
     }
 
@@ -76,15 +78,6 @@ impl Caches {
     pub(in crate::cluster) fn offered(&self) -> Option<Arc<[String]>> {
         match &*self.policies.state() {
             CacheState::Known(policies) => Some(policies.offered()),
-            CacheState::Unknown | CacheState::NotInstalled => None,
-        }
-    }
-
-    /// Whether a network's NAD still exists in `last-network-namespace`; `None` if it did not move or is unknown.
-    pub(in crate::cluster) fn last_nad(&self, network: &Network<'_>) -> Option<bool> {
-        let last = network.previous_namespace()?;
-        match &*self.nads.state() {
-            CacheState::Known(nads) => Some(nads.find(&key(&last, &network.meta.name)) != Lookup::Absent),
             CacheState::Unknown | CacheState::NotInstalled => None,
         }
     }

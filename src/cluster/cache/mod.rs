@@ -20,18 +20,19 @@ use futures_util::future::join_all;
 use tokio::sync::broadcast;
 
 use crate::cluster::cache::facts::{ApiFuture, FactSource, FactsFuture, FactsQuery};
-use crate::cluster::cache::networks::{MAX_RENDERERS, NetworkStore};
+use crate::cluster::cache::networks::NetworkStore;
 use crate::cluster::cache::observer::{ObserverSlot, WatchObserver};
-use crate::cluster::cache::operators::Discovery;
+use crate::cluster::cache::operators::{Discovery, OPERATOR_CONFIG};
 use crate::cluster::cache::stores::{
     DeviceClassStore, NadStore, NamespaceStore, NodePolicyStore, OperatorNamespaceStore,
 };
 use crate::cluster::cache::watch::{Cache, CacheState, Summarize};
-use crate::cluster::client::Cluster;
-use crate::cluster::client::collection::key;
 use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
-use crate::policy::{Facts, Lookup, NameVisibility, NetworkFact, Operators, Policy, Subject};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
+use crate::cluster::client::{ApiPath, ApiResource, Cluster};
+use crate::policy::{
+    DEFAULT_OPERATOR_NAME, Facts, MAX_RENDERERS, NameVisibility, NetworkFact, Operators, Policy, Subject,
+};
+use crate::resources::{Network, NetworkId, NetworkKind, Object, ObjectKey};
 use crate::supervise::Supervisor;
 use crate::telemetry::metrics::CacheMetrics;
 
@@ -73,35 +74,33 @@ impl Caches {
     }
 
     fn new(metrics: &CacheMetrics) -> Self {
-        let operators = |plural: &str| format!("/apis/{NETWORK_GROUP}/v1/{plural}");
         let observers = ObserverSlot::default();
         let discovery = Discovery::new();
         let operators_change = ObserverSlot::default();
         operators_change.set(Some(discovery.notifier()));
-        let network = |kind: NetworkKind| Cache::new(kind.name(), operators(kind.plural()), "", metrics);
+        let network = |kind: NetworkKind| Cache::new(kind.name(), ApiPath::all(ApiResource::network(kind)), metrics);
         Self {
             networks: NetworkKind::ALL.map(|kind| network(kind).with_observer(&observers)),
-            namespaces: Cache::new("Namespace", "/api/v1/namespaces".to_owned(), "", metrics).with_observer(&observers),
-            policies: Cache::new("SriovNetworkNodePolicy", operators("sriovnetworknodepolicies"), "", metrics)
+            namespaces: Cache::new("Namespace", ApiPath::all(ApiResource::NAMESPACES), metrics)
                 .with_observer(&observers),
-            nads: Cache::new("NetworkAttachmentDefinition", format!("/apis/{NAD_GROUP}/v1/{NADS}"), "", metrics)
+            policies: Cache::new("SriovNetworkNodePolicy", ApiPath::all(ApiResource::NODE_POLICIES), metrics)
+                .with_observer(&observers),
+            nads: Cache::new("NetworkAttachmentDefinition", ApiPath::all(ApiResource::NADS), metrics)
                 .with_observer(&observers),
             deployments: Cache::new(
                 "Deployment",
-                "/apis/apps/v1/deployments".to_owned(),
-                "&fieldSelector=metadata.name%3Dsriov-network-operator",
+                ApiPath::all(ApiResource::DEPLOYMENTS).well_known(DEFAULT_OPERATOR_NAME),
                 metrics,
             )
             .with_observer(&operators_change),
             configs: Cache::new(
                 "SriovOperatorConfig",
-                operators("sriovoperatorconfigs"),
-                "&fieldSelector=metadata.name%3Ddefault",
+                ApiPath::all(ApiResource::OPERATOR_CONFIGS).well_known(OPERATOR_CONFIG),
                 metrics,
             )
             .with_observer(&operators_change),
             discovery,
-            device_classes: Cache::new("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses".to_owned(), "", metrics),
+            device_classes: Cache::new("DeviceClass", ApiPath::all(ApiResource::DEVICE_CLASSES), metrics),
             observers,
             metrics: metrics.clone(),
         }
@@ -175,11 +174,7 @@ impl Caches {
         for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
             if let CacheState::Known(known) = &*cache.state() {
                 let found = known.moving_to(namespace);
-                networks.extend(found.map(|(home, name)| NetworkId {
-                    kind,
-                    namespace: home.to_owned(),
-                    name: name.to_owned(),
-                }));
+                networks.extend(found.map(|key| NetworkId::new(kind, key)));
             }
         }
         networks
@@ -204,7 +199,7 @@ impl Caches {
         let names = NameVisibility::Own(Vec::new());
         let mut facts = Facts { operators: self.discovery.found(), names, ..Facts::default() };
         match object {
-            Object::Nad(nad) => facts.claimants = self.claimants(&nad.meta.namespace, &nad.meta.name),
+            Object::Nad(nad) => facts.claimants = self.claimants(&nad.meta.key()),
             Object::Network(network) => {
                 self.around(network, &mut facts);
                 for kind in self.unknown() {
@@ -217,35 +212,28 @@ impl Caches {
     }
 
     fn around(&self, network: &Network<'_>, facts: &mut Facts) {
-        let (target, name) = (network.target_namespace(), network.meta.name.as_ref());
-        facts.target_namespace = match &*self.namespaces.state() {
-            CacheState::Known(namespaces) => namespaces.find(&target),
-            CacheState::Unknown | CacheState::NotInstalled => Lookup::Unknown,
-        };
+        let nad = network.nad_key();
+        facts.target_namespace = self.namespace(nad.namespace());
         facts.offered = self.offered();
         // Before the server generates a name, nothing of that name exists.
-        if name.is_empty() {
+        if nad.name().is_empty() {
             return;
         }
-        let place = key(&target, name);
-        facts.nad_here = match &*self.nads.state() {
-            CacheState::Known(nads) => nads.find(&place),
-            CacheState::Unknown | CacheState::NotInstalled => Lookup::Unknown,
-        };
+        facts.nad_here = self.nad(&nad);
         for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
             if let CacheState::Known(networks) = &*cache.state() {
-                facts.networks_here.extend(networks.at(kind, &target, name));
+                facts.networks_here.extend(networks.at(kind, &nad));
             }
         }
         facts.networks_here.truncate(MAX_RENDERERS);
     }
 
     /// The networks that render a NAD there, to decide who owns it; `None` if no network cache is synced.
-    fn claimants(&self, namespace: &str, name: &str) -> Option<Vec<NetworkFact>> {
+    fn claimants(&self, nad: &ObjectKey) -> Option<Vec<NetworkFact>> {
         let mut claimants = Vec::new();
         for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
             match &*cache.state() {
-                CacheState::Known(networks) => claimants.extend(networks.at(kind, namespace, name)),
+                CacheState::Known(networks) => claimants.extend(networks.at(kind, nad)),
                 CacheState::NotInstalled => {}
                 CacheState::Unknown => return None,
             }

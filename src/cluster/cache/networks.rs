@@ -3,19 +3,16 @@
 use std::collections::HashMap;
 
 use crate::cluster::cache::watch::Summarize;
-use crate::cluster::client::collection::{NamespacedName, key};
-use crate::policy::NetworkFact;
-use crate::resources::{LAST_NAMESPACE, NetworkId, NetworkKind, Object, name_of};
-
-/// How many renderers of one NAD are reported to rules; more make no difference.
-pub(in crate::cluster) const MAX_RENDERERS: usize = 4;
+use crate::cluster::client::collection::ApiObject;
+use crate::policy::{MAX_RENDERERS, NetworkFact};
+use crate::resources::{LAST_NAMESPACE, NetworkId, NetworkKind, Object, ObjectKey, name_of};
 
 /// The networks of one kind.
 #[derive(Debug, Default)]
 pub(in crate::cluster) struct NetworkStore {
-    rendered: HashMap<Box<str>, NetworkTarget>,
-    /// The namespaces of the networks that render a NAD, by its place.
-    here: HashMap<Box<str>, Vec<Box<str>>>,
+    rendered: HashMap<ObjectKey, NetworkTarget>,
+    /// The namespaces of the networks that render a NAD, by its key.
+    here: HashMap<ObjectKey, Vec<Box<str>>>,
 }
 
 /// The target and resource of a network.
@@ -29,21 +26,16 @@ pub(in crate::cluster) struct NetworkTarget {
 
 impl NetworkStore {
     /// Those that render a NAD there.
-    pub(in crate::cluster) fn at(
-        &self,
-        kind: NetworkKind,
-        target: &str,
-        name: &str,
-    ) -> impl Iterator<Item = NetworkFact> {
-        let here = self.here.get(&key(target, name)).into_iter().flatten().take(MAX_RENDERERS);
+    pub(in crate::cluster) fn at(&self, kind: NetworkKind, nad: &ObjectKey) -> impl Iterator<Item = NetworkFact> {
+        let here = self.here.get(nad).into_iter().flatten().take(MAX_RENDERERS);
         here.filter_map(move |namespace| {
-            self.find(&NetworkId { kind, namespace: namespace.to_string(), name: name.to_owned() })
+            self.find(&NetworkId { kind, namespace: namespace.to_string(), name: nad.name().to_owned() })
         })
     }
 
     /// The one of that name.
     pub(in crate::cluster) fn find(&self, id: &NetworkId) -> Option<NetworkFact> {
-        let rendered = self.rendered.get(&key(&id.namespace, &id.name))?;
+        let rendered = self.rendered.get(&id.key())?;
         let (target_namespace, resource_name) = (rendered.target.to_string(), rendered.resource.to_string());
         Some(NetworkFact { id: id.clone(), target_namespace, resource_name })
     }
@@ -51,22 +43,22 @@ impl NetworkStore {
     /// The names of those that render to a namespace.
     pub(in crate::cluster) fn to(&self, target: &str) -> impl Iterator<Item = &str> {
         let here = self.rendered.iter().filter(move |(_, rendered)| *rendered.target == *target);
-        here.filter_map(|(place, _)| Some(place.split_once('/')?.1))
+        here.map(|(key, _)| key.name())
     }
 
-    /// Namespaces and names of networks that moved to a namespace, with the move not completed by the operator.
-    pub(in crate::cluster) fn moving_to(&self, target: &str) -> impl Iterator<Item = (&str, &str)> {
+    /// The networks that moved to a namespace, with the move not completed by the operator.
+    pub(in crate::cluster) fn moving_to(&self, target: &str) -> impl Iterator<Item = &ObjectKey> {
         let here = self.rendered.iter().filter(move |(_, rendered)| rendered.is_moving && *rendered.target == *target);
-        here.filter_map(|(place, _)| place.split_once('/'))
+        here.map(|(key, _)| key)
     }
 }
 
 impl Summarize for NetworkStore {
     type Summarized = NetworkTarget;
 
-    fn read(object: &str) -> Option<NetworkTarget> {
-        match Object::read(object) {
-            Ok(Some(Object::Network(network))) => {
+    fn read(object: &ApiObject<'_>) -> Option<NetworkTarget> {
+        match object.typed() {
+            Some(Object::Network(network)) => {
                 let (target, last) = (network.target_namespace(), network.meta.annotation(LAST_NAMESPACE));
                 let is_moving = last.is_some_and(|last| last != target);
                 let resource = network.text("resourceName");
@@ -76,19 +68,19 @@ impl Summarize for NetworkStore {
         }
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, fact: NetworkTarget) {
-        self.remove(id);
-        self.here.entry(key(&fact.target, &id.name)).or_default().push(id.namespace.as_ref().into());
-        self.rendered.insert(id.key(), fact);
+    fn put(&mut self, key: &ObjectKey, fact: NetworkTarget) {
+        self.remove(key);
+        self.here.entry(ObjectKey::new(&fact.target, key.name())).or_default().push(key.namespace().into());
+        self.rendered.insert(key.clone(), fact);
     }
 
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        let Some(before) = self.rendered.remove(&id.key()) else { return };
-        let place = key(&before.target, &id.name);
-        if let Some(namespaces) = self.here.get_mut(&place) {
-            namespaces.retain(|namespace| **namespace != *id.namespace);
+    fn remove(&mut self, key: &ObjectKey) {
+        let Some(before) = self.rendered.remove(key) else { return };
+        let nad = ObjectKey::new(&before.target, key.name());
+        if let Some(namespaces) = self.here.get_mut(&nad) {
+            namespaces.retain(|namespace| **namespace != *key.namespace());
             if namespaces.is_empty() {
-                self.here.remove(&place);
+                self.here.remove(&nad);
             }
         }
     }
@@ -101,7 +93,7 @@ impl Summarize for NetworkStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::cache::watch::tests::{kept, put};
+    use crate::cluster::cache::watch::tests::{kept, put, read};
 
     fn network(namespace: &str, name: &str, spec: &str) -> String {
         format!(
@@ -111,7 +103,7 @@ mod tests {
     }
 
     fn namespaces(networks: &NetworkStore, target: &str, name: &str) -> Vec<String> {
-        networks.at(NetworkKind::Sriov, target, name).map(|fact| fact.id.namespace).collect()
+        networks.at(NetworkKind::Sriov, &ObjectKey::new(target, name)).map(|fact| fact.id.namespace).collect()
     }
 
     #[test]
@@ -127,10 +119,10 @@ mod tests {
         ];
         for (spec, (target, resource)) in table {
             let want = NetworkTarget { target: target.into(), resource: resource.into(), is_moving: false };
-            assert_eq!(NetworkStore::read(&network("op", "n", spec)), Some(want), "{spec}");
+            assert_eq!(read::<NetworkStore>(&network("op", "n", spec)), Some(want), "{spec}");
         }
         for other in ["", "5", "{}", r#"{"apiVersion":"v1","kind":"Pod"}"#] {
-            assert_eq!(NetworkStore::read(other), None, "{other}");
+            assert_eq!(read::<NetworkStore>(other), None, "{other}");
         }
     }
 
@@ -142,16 +134,16 @@ mod tests {
         assert_eq!(namespaces(&networks, "apps", "a"), ["op", "apps"]);
         assert_eq!(namespaces(&networks, "apps", "b"), ["op"]);
         assert!(namespaces(&networks, "op", "a").is_empty());
-        let fact = networks.at(NetworkKind::Ovs, "apps", "b").next().unwrap();
+        let fact = networks.at(NetworkKind::Ovs, &ObjectKey::new("apps", "b")).next().unwrap();
         assert_eq!((fact.id.to_string().as_str(), fact.target_namespace.as_str()), ("OVSNetwork op/b", "apps"));
         assert_eq!(fact.resource_name, "r");
         // The network moves, and is deleted.
         put(&mut networks, &[network("op", "a", &to("next"))]);
         assert_eq!(namespaces(&networks, "apps", "a"), ["apps"]);
         assert_eq!(namespaces(&networks, "next", "a"), ["op"]);
-        networks.remove(&NamespacedName::of(&network("op", "a", "{}")).unwrap());
-        networks.remove(&NamespacedName::of(&network("apps", "a", "{}")).unwrap());
-        networks.remove(&NamespacedName::of(&network("op", "never", "{}")).unwrap());
+        networks.remove(&ObjectKey::new("op", "a"));
+        networks.remove(&ObjectKey::new("apps", "a"));
+        networks.remove(&ObjectKey::new("op", "never"));
         assert!(namespaces(&networks, "next", "a").is_empty());
         assert_eq!((networks.count(), networks.here.len()), (1, 1));
     }
@@ -170,7 +162,11 @@ mod tests {
             let text = network("op", "n", r#"{"networkNamespace":"apps"}"#);
             let annotations = format!(r#""annotations":{{"{LAST_NAMESPACE}":{last}}},"namespace":"#);
             let networks: NetworkStore = kept(&[text.replacen(r#""namespace":"#, &annotations, 1)]);
-            assert_eq!(networks.moving_to(asked).collect::<Vec<_>>() == [("op", "n")], want, "{last} {asked}");
+            assert_eq!(
+                networks.moving_to(asked).collect::<Vec<_>>() == [&ObjectKey::new("op", "n")],
+                want,
+                "{last} {asked}"
+            );
         }
     }
 }

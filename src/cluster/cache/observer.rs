@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::cluster::client::collection::NamespacedName;
+use crate::cluster::client::collection::ApiObject;
 
 /// Observes watch events. Called synchronously by the watch.
 pub trait WatchObserver: Send + Sync {
-    /// An object was added or modified; `object` is its text.
-    fn on_applied(&self, kind: &'static str, namespace: &str, name: &str, object: &str);
+    /// An object was added or modified.
+    fn on_applied(&self, kind: &'static str, object: &ApiObject<'_>);
 
-    /// An object was deleted; `object` is its last text.
-    fn on_deleted(&self, kind: &'static str, namespace: &str, name: &str, object: &str);
+    /// An object was deleted; this is how it was last.
+    fn on_deleted(&self, kind: &'static str, object: &ApiObject<'_>);
 }
 
 /// The current observer of all watches, if any.
@@ -19,21 +19,21 @@ pub(in crate::cluster) struct ObserverSlot(Arc<RwLock<Option<Arc<dyn WatchObserv
 
 impl ObserverSlot {
     /// Replaces the observer.
-    pub(in crate::cluster) fn set(&self, witness: Option<Arc<dyn WatchObserver>>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = witness;
+    pub(in crate::cluster) fn set(&self, observer: Option<Arc<dyn WatchObserver>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = observer;
     }
 
     /// An object was added or modified.
-    pub(in crate::cluster) fn on_applied(&self, kind: &'static str, object: &str) {
-        if let Some((witness, id)) = self.now().zip(NamespacedName::of(object)) {
-            witness.on_applied(kind, &id.namespace, &id.name, object);
+    pub(in crate::cluster) fn on_applied(&self, kind: &'static str, object: &ApiObject<'_>) {
+        if let Some(observer) = self.now() {
+            observer.on_applied(kind, object);
         }
     }
 
     /// An object was deleted.
-    pub(in crate::cluster) fn on_deleted(&self, kind: &'static str, object: &str) {
-        if let Some((witness, id)) = self.now().zip(NamespacedName::of(object)) {
-            witness.on_deleted(kind, &id.namespace, &id.name, object);
+    pub(in crate::cluster) fn on_deleted(&self, kind: &'static str, object: &ApiObject<'_>) {
+        if let Some(observer) = self.now() {
+            observer.on_deleted(kind, object);
         }
     }
 
@@ -52,28 +52,28 @@ mod tests {
     struct Notes(Mutex<Vec<String>>);
 
     impl WatchObserver for Notes {
-        fn on_applied(&self, kind: &'static str, namespace: &str, name: &str, object: &str) {
-            self.0.lock().unwrap().push(format!("{kind} {namespace}/{name} {}", object.len()));
+        fn on_applied(&self, kind: &'static str, object: &ApiObject<'_>) {
+            self.0.lock().unwrap().push(format!("{kind} {} {}", object.key, object.text.len()));
         }
 
-        fn on_deleted(&self, kind: &'static str, namespace: &str, name: &str, _: &str) {
-            self.0.lock().unwrap().push(format!("{kind} {namespace}/{name} lost"));
+        fn on_deleted(&self, kind: &'static str, object: &ApiObject<'_>) {
+            self.0.lock().unwrap().push(format!("{kind} {} lost", object.key));
         }
     }
 
     #[test]
-    fn observer_receives_named_objects_while_set() {
+    fn observer_receives_objects_while_set() {
         let (observers, notes) = (ObserverSlot::default(), Arc::new(Notes::default()));
         let object = r#"{"metadata":{"name":"a","namespace":"s"}}"#;
-        observers.on_applied("Thing", object);
+        let object = ApiObject::read(object).unwrap();
+        observers.on_applied("Thing", &object);
         let elsewhere = observers.clone();
         elsewhere.set(Some(Arc::clone(&notes) as _));
-        for text in [object, "{}", "5", r#"{"metadata":{"name":"b"}}"#] {
-            observers.on_applied("Thing", text);
-        }
-        observers.on_deleted("Thing", object);
+        observers.on_applied("Thing", &object);
+        observers.on_applied("Thing", &ApiObject::read(r#"{"metadata":{"name":"b"}}"#).unwrap());
+        observers.on_deleted("Thing", &object);
         elsewhere.set(None);
-        observers.on_applied("Thing", object);
+        observers.on_applied("Thing", &object);
         assert_eq!(*notes.0.lock().unwrap(), ["Thing s/a 41", "Thing /b 25", "Thing s/a lost"]);
     }
 }

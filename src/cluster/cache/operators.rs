@@ -20,15 +20,16 @@ use tracing::{debug, info, warn};
 
 use crate::cluster::cache::observer::WatchObserver;
 use crate::cluster::cache::prefix::{available, stated};
-use crate::cluster::client::collection::NamespacedName;
-use crate::cluster::client::collection::segment;
+use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
-use crate::cluster::client::{ApiError, Cluster};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::{
     DEFAULT_OPERATOR_NAME, OperatorFact, Operators, Policy, account_of, is_default_operator_namespace,
 };
-use crate::resources::NETWORK_GROUP;
+use crate::resources::ObjectKey;
 
+/// The name of the operator's SriovOperatorConfig.
+pub(in crate::cluster) const OPERATOR_CONFIG: &str = "default";
 /// The refresh interval: permissions change without an event.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// The minimum interval between two discoveries.
@@ -80,12 +81,22 @@ pub(in crate::cluster) fn find_operator_deployment<'d>(
 }
 
 impl Cluster {
-    /// The Deployments of a namespace.
+    /// The Deployments of a namespace; none of one that cannot exist.
     pub(in crate::cluster) async fn deployments_in(&self, namespace: &str) -> Result<Vec<DeploymentSummary>, ApiError> {
-        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+        let Ok(path) = ApiPath::in_namespace(ApiResource::DEPLOYMENTS, namespace) else { return Ok(Vec::new()) };
         let mut deployed = Vec::new();
-        self.first(MAX_LISTED, &path, "", |text| deployed.extend(DeploymentSummary::read(text))).await?;
+        self.first(MAX_LISTED, &path, |text| deployed.extend(DeploymentSummary::read(text))).await?;
         Ok(deployed)
+    }
+
+    /// An operator's Deployment; `None` if none is known, or it was deleted.
+    pub(in crate::cluster) async fn operator_deployment(
+        &self,
+        operator: &OperatorFact,
+    ) -> Result<Option<DeploymentSummary>, ApiError> {
+        let Some(name) = &operator.deployment else { return Ok(None) };
+        let path = ApiPath::object(ApiResource::DEPLOYMENTS, &ObjectKey::new(&operator.namespace, name))?;
+        Ok(self.get(&path).await?.and_then(|text| DeploymentSummary::read(&text)))
     }
 
     /// The operator in a namespace, if one of its accounts has the permission; `proven` accounts need no check.
@@ -95,13 +106,12 @@ impl Cluster {
         proven: &[String],
         permissions: &PermissionCache,
     ) -> Result<Option<OperatorFact>, ApiError> {
-        let Some(namespace) = segment(namespace) else { return Ok(None) };
+        let Ok(path) = ApiPath::in_namespace(ApiResource::SERVICE_ACCOUNTS, namespace) else { return Ok(None) };
         let mut deployed = self.deployments_in(namespace).await?;
         deployed.sort_by_key(|one| (one.prefix.is_none(), one.name != DEFAULT_OPERATOR_NAME));
-        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
         let mut listed = Vec::new();
-        self.first(MAX_LISTED, &path, "", |text| {
-            listed.extend(NamespacedName::of(text).map(|id| id.name.into_owned()));
+        self.first(MAX_LISTED, &path, |text| {
+            listed.extend(ApiObject::read(text).map(|object| object.key.name().to_owned()));
         })
         .await?;
         // Accounts used by a Deployment come first.
@@ -140,10 +150,7 @@ impl Cluster {
     /// The operator in the namespace named by the policy, which needs no check.
     async fn operator_named(&self, home: &str, policy: &Policy) -> Result<Operators, ApiError> {
         let account = policy.operator.service_account.clone().unwrap_or_else(|| DEFAULT_OPERATOR_NAME.to_owned());
-        let deployed = match segment(home) {
-            Some(home) => self.deployments_in(home).await?,
-            None => Vec::new(),
-        };
+        let deployed = self.deployments_in(home).await?;
         let accounts = vec![account];
         let own = find_operator_deployment(&deployed, &accounts);
         let (deployment, prefix) = (own.map(|own| own.name.clone()), own.and_then(|own| own.prefix.clone()));
@@ -157,12 +164,14 @@ impl Cluster {
         }
         let mut namespaces = BTreeSet::new();
         let collections = [
-            (format!("/apis/{NETWORK_GROUP}/v1/sriovoperatorconfigs"), "default"),
-            ("/apis/apps/v1/deployments".to_owned(), DEFAULT_OPERATOR_NAME),
+            ApiPath::all(ApiResource::OPERATOR_CONFIGS).well_known(OPERATOR_CONFIG),
+            ApiPath::all(ApiResource::DEPLOYMENTS).well_known(DEFAULT_OPERATOR_NAME),
         ];
-        for (address, name) in collections {
-            let add = |text: &str| namespaces.extend(NamespacedName::of(text).map(|id| id.namespace.into_owned()));
-            self.for_each_object(&address, &format!("&fieldSelector=metadata.name%3D{name}"), add).await?;
+        for path in collections {
+            let add = |text: &str| {
+                namespaces.extend(ApiObject::read(text).map(|object| object.key.namespace().to_owned()));
+            };
+            self.for_each_object(&path, add).await?;
         }
         let namespaces = namespaces.iter().map(String::as_str);
         self.operators_in(namespaces, &BTreeMap::new(), &PermissionCache::default()).await
@@ -310,11 +319,11 @@ impl Discovery {
 struct ChangeNotifier(Notify);
 
 impl WatchObserver for ChangeNotifier {
-    fn on_applied(&self, _: &'static str, _: &str, _: &str, _: &str) {
+    fn on_applied(&self, _: &'static str, _: &ApiObject<'_>) {
         self.0.notify_one();
     }
 
-    fn on_deleted(&self, _: &'static str, _: &str, _: &str, _: &str) {
+    fn on_deleted(&self, _: &'static str, _: &ApiObject<'_>) {
         self.0.notify_one();
     }
 }

@@ -5,12 +5,11 @@ use serde_json::Value;
 
 use crate::cluster::cache::Caches;
 use crate::cluster::cache::operators::find_operator_deployment;
-use crate::cluster::client::collection::segment;
 use crate::cluster::client::pager::ListPager;
-use crate::cluster::client::{ApiError, Cluster, address};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::rules::drift::is_rendering;
 use crate::policy::{DEFAULT_OPERATOR_NAME, Facts, OperatorFact, Operators, Policy, Prefix};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Nad, Network, NetworkKind, Object, RESOURCE_NAME, name_of};
+use crate::resources::{Nad, Network, NetworkKind, Object, RESOURCE_NAME, name_of};
 
 /// How many networks of each kind are checked for the prefix on their NADs.
 const MAX_NETWORKS: usize = 8;
@@ -34,7 +33,7 @@ impl Cluster {
                 // A prefix from the policy needs no check.
                 None => self.stated_in(home).await?,
             },
-            None => match responsible(operators, namespace) {
+            None => match operators.responsible_for(namespace) {
                 Some(operator) => self.stated_by(operator, caches).await?,
                 None => None,
             },
@@ -53,18 +52,15 @@ impl Cluster {
     /// The prefix stated by an operator's Deployment. Fresh caches are trusted: an operator restart with another prefix takes far
     /// longer than a watch event.
     async fn stated_by(&self, operator: &OperatorFact, caches: Option<&Caches>) -> Result<Option<String>, ApiError> {
-        let Some(deployment) = operator.deployment.as_deref().and_then(segment) else { return Ok(None) };
-        if deployment == DEFAULT_OPERATOR_NAME
+        if operator.deployment.as_deref() == Some(DEFAULT_OPERATOR_NAME)
             && let Some(known) = caches.and_then(|caches| caches.prefix(&operator.namespace))
         {
             return Ok(known);
         }
-        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{deployment}", operator.namespace);
-        Ok(self.read(&path).await?.as_ref().and_then(stated))
+        Ok(self.operator_deployment(operator).await?.and_then(|deployment| deployment.prefix))
     }
 
     async fn stated_in(&self, namespace: &str) -> Result<Option<String>, ApiError> {
-        let Some(namespace) = segment(namespace) else { return Ok(None) };
         let deployed = self.deployments_in(namespace).await?;
         Ok(find_operator_deployment(&deployed, &[]).and_then(|own| own.prefix.clone()))
     }
@@ -76,10 +72,8 @@ impl Cluster {
     ) -> Result<Option<bool>, ApiError> {
         let mut runs = None;
         for operator in operators {
-            let Some(deployment) = operator.deployment.as_deref().and_then(segment) else { continue };
-            let path = format!("/apis/apps/v1/namespaces/{}/deployments/{deployment}", operator.namespace);
-            let deployment = self.read(&path).await?;
-            runs = runs.max(deployment.as_ref().map(|deployment| available(deployment) > 0));
+            let deployment = self.operator_deployment(operator).await?;
+            runs = runs.max(deployment.map(|deployment| deployment.available > 0));
         }
         Ok(runs)
     }
@@ -87,12 +81,11 @@ impl Cluster {
     /// The prefix on the NADs rendered by networks of that namespace, if it is unique. An owner-ref is untrusted text, so each
     /// NAD is compared with its network; networks elsewhere are ignored.
     async fn rendered(&self, namespace: &str) -> Result<Option<String>, ApiError> {
-        let Some(namespace) = segment(namespace) else { return Ok(None) };
         let mut prefixes = Vec::new();
         // One list after the other, because objects may be large.
         for kind in NetworkKind::ALL {
-            let path = format!("/apis/{NETWORK_GROUP}/v1/namespaces/{namespace}/{}", kind.plural());
-            let Some(text) = ListPager::of(&path, "").by(MAX_NETWORKS).next(self).await? else { continue };
+            let Ok(path) = ApiPath::in_namespace(ApiResource::network(kind), namespace) else { return Ok(None) };
+            let Some(text) = ListPager::of(&path).by(MAX_NETWORKS).next(self).await? else { continue };
             let networks = Object::read_list(&text).map_err(|_| ApiError::Unexpected)?;
             let networks = networks.iter().filter_map(|object| match object {
                 Object::Network(network) => Some(network),
@@ -107,9 +100,8 @@ impl Cluster {
     }
 
     async fn prefix_on_nad_of(&self, network: &Network<'_>) -> Result<Option<String>, ApiError> {
-        let target = network.target_namespace();
-        let (Some(target), Some(name)) = (segment(&target), segment(&network.meta.name)) else { return Ok(None) };
-        let Some(text) = self.get(&address(NAD_GROUP, NADS, target, name)).await? else { return Ok(None) };
+        let Ok(path) = ApiPath::nad(&network.nad_key()) else { return Ok(None) };
+        let Some(text) = self.get(&path).await? else { return Ok(None) };
         match Object::read(&text) {
             Ok(Some(Object::Nad(nad))) => Ok(prefix_on(&nad, network)),
             _ => Ok(None),
@@ -125,14 +117,6 @@ fn prefix_on(nad: &Nad<'_>, network: &Network<'_>) -> Option<String> {
         && name == network.text("resourceName")
         && is_rendering(network, nad, &Facts::default());
     is_its_own.then(|| prefix.to_owned())
-}
-
-/// The operator responsible for a namespace: the one in it, else the only one, else one of several that agree.
-fn responsible<'o>(operators: &'o Operators, namespace: &str) -> Option<&'o OperatorFact> {
-    operators.in_namespace(namespace).or_else(|| {
-        let (first, others) = operators.known().split_first()?;
-        others.iter().all(|other| other.prefix == first.prefix).then_some(first)
-    })
 }
 
 /// The prefix in the environment that a Deployment gives its containers.
@@ -151,26 +135,6 @@ pub(in crate::cluster) fn available(deployment: &Value) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prefix_comes_from_the_operator_in_the_same_namespace() {
-        let operator = |namespace: &str, prefix: &str| OperatorFact {
-            namespace: namespace.to_owned(),
-            prefix: Some(prefix.to_owned()),
-            ..OperatorFact::default()
-        };
-        let two = Operators::Known([operator("a", "a.io"), operator("b", "b.io")].into());
-        let agreed = Operators::Known([operator("a", "a.io"), operator("b", "a.io")].into());
-        for (operators, namespace, want) in [
-            (&two, "b", Some("b")),
-            (&two, "apps", None),
-            (&agreed, "apps", Some("a")),
-            (&Operators::Unknown, "a", None),
-        ] {
-            let found = responsible(operators, namespace).map(|operator| operator.namespace.as_str());
-            assert_eq!(found, want, "{operators:?} {namespace}");
-        }
-    }
 
     #[test]
     fn prefix_is_read_only_from_rendered_nads() {

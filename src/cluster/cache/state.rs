@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::cluster::client::collection::NamespacedName;
+use crate::cluster::client::collection::ApiObject;
+use crate::resources::ObjectKey;
 
 /// How many unreadable objects are remembered as logged.
 const MAX_LOGGED: usize = 1000;
@@ -13,13 +14,13 @@ pub(in crate::cluster) trait Summarize: Default + Send + Sync + 'static {
     type Summarized;
 
     /// Summarizes an object; `None` if it cannot be read.
-    fn read(object: &str) -> Option<Self::Summarized>;
+    fn read(object: &ApiObject<'_>) -> Option<Self::Summarized>;
 
     /// Inserts or replaces the summary of an object.
-    fn put(&mut self, id: &NamespacedName<'_>, fact: Self::Summarized);
+    fn put(&mut self, key: &ObjectKey, fact: Self::Summarized);
 
     /// Removes an object.
-    fn remove(&mut self, id: &NamespacedName<'_>);
+    fn remove(&mut self, key: &ObjectKey);
 
     /// How many objects are known.
     fn count(&self) -> usize;
@@ -45,11 +46,11 @@ impl<K> CacheState<K> {
 
 /// Which objects were already logged as unreadable.
 #[derive(Debug, Default)]
-pub(in crate::cluster) struct LoggedObjects(pub(in crate::cluster) HashSet<Box<str>>);
+pub(in crate::cluster) struct LoggedObjects(pub(in crate::cluster) HashSet<Option<ObjectKey>>);
 
 impl LoggedObjects {
-    /// Whether it was not logged yet.
-    pub(in crate::cluster) fn is_new(&mut self, name: &str) -> bool {
-        self.0.len() < MAX_LOGGED && self.0.insert(name.into())
+    /// Whether it was not logged yet. Those without a name count as one.
+    pub(in crate::cluster) fn is_new(&mut self, key: Option<&ObjectKey>) -> bool {
+        self.0.len() < MAX_LOGGED && self.0.insert(key.cloned())
     }
 }

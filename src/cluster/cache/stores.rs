@@ -7,16 +7,15 @@ use serde_json::Value;
 
 use crate::cluster::cache::prefix;
 use crate::cluster::cache::watch::Summarize;
-use crate::cluster::client::collection::{NamespacedName, members};
+use crate::cluster::client::collection::{ApiObject, members};
 use crate::deploy::EXEMPT;
 use crate::policy::{Lookup, NadFact, NamespaceState};
-use crate::resources::raw::RawFields;
-use crate::resources::{NetworkId, Object, name_of};
+use crate::resources::{NetworkId, Object, ObjectKey, name_of};
 
 /// The summary of an object in no namespace.
 pub(in crate::cluster) trait NamedSummary: Send + Sync + Sized + 'static {
     /// Summarizes an object; `None` if it cannot be read.
-    fn read(object: &str) -> Option<Self>;
+    fn read(object: &ApiObject<'_>) -> Option<Self>;
 }
 
 /// Objects in no namespace, by name.
@@ -32,16 +31,16 @@ impl<S> Default for NamedStore<S> {
 impl<S: NamedSummary> Summarize for NamedStore<S> {
     type Summarized = S;
 
-    fn read(object: &str) -> Option<S> {
+    fn read(object: &ApiObject<'_>) -> Option<S> {
         S::read(object)
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, fact: S) {
-        self.0.insert(id.name.as_ref().into(), fact);
+    fn put(&mut self, key: &ObjectKey, fact: S) {
+        self.0.insert(key.name().into(), fact);
     }
 
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        self.0.remove(id.name.as_ref());
+    fn remove(&mut self, key: &ObjectKey) {
+        self.0.remove(key.name());
     }
 
     fn count(&self) -> usize {
@@ -72,10 +71,9 @@ impl NamespaceStore {
 }
 
 impl NamedSummary for NamespaceSummary {
-    fn read(object: &str) -> Option<Self> {
-        let meta = members(&RawFields::parse(object).ok()?, "metadata")?;
-        let label = members(&meta, "labels").and_then(|labels| labels.text(EXEMPT).value());
-        let is_leaving = meta.raw("deletionTimestamp").is_some();
+    fn read(object: &ApiObject<'_>) -> Option<Self> {
+        let label = members(&object.meta, "labels").and_then(|labels| labels.text(EXEMPT).value());
+        let is_leaving = object.meta.raw("deletionTimestamp").is_some();
         let state = if is_leaving { NamespaceState::Terminating } else { NamespaceState::Active };
         Some(Self { state, is_exempt: label.as_deref() == Some("true") })
     }
@@ -101,18 +99,16 @@ impl DeviceClassStore {
 }
 
 impl NamedSummary for DeviceClassSummary {
-    fn read(object: &str) -> Option<Self> {
-        let class = RawFields::parse(object).ok()?;
+    fn read(object: &ApiObject<'_>) -> Option<Self> {
         let has_driver = |text: Option<&str>| text.is_some_and(|text| text.contains(SRIOV_DRIVER));
-        let name = members(&class, "metadata")?.text("name").value();
-        Some(Self { is_sriov: has_driver(class.raw("spec")) || has_driver(name.as_deref()) })
+        Some(Self { is_sriov: has_driver(object.fields.raw("spec")) || has_driver(Some(object.key.name())) })
     }
 }
 
 /// The resource names that node policies offer.
 #[derive(Debug, Default)]
 pub(in crate::cluster) struct NodePolicyStore {
-    names: BTreeMap<Box<str>, String>,
+    names: BTreeMap<ObjectKey, String>,
     /// Computed on first use after a change.
     offered: OnceLock<Arc<[String]>>,
 }
@@ -133,19 +129,18 @@ impl Summarize for NodePolicyStore {
     type Summarized = String;
 
     /// A policy with an invalid resourceName offers nothing, like one without.
-    fn read(object: &str) -> Option<String> {
-        let policy = RawFields::parse(object).ok()?;
-        let name = members(&policy, "spec").and_then(|spec| spec.text("resourceName").value());
+    fn read(object: &ApiObject<'_>) -> Option<String> {
+        let name = members(&object.fields, "spec").and_then(|spec| spec.text("resourceName").value());
         Some(name_of(&name.unwrap_or_default()).to_owned())
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, fact: String) {
-        self.names.insert(id.key(), fact);
+    fn put(&mut self, key: &ObjectKey, fact: String) {
+        self.names.insert(key.clone(), fact);
         self.offered = OnceLock::new();
     }
 
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        self.names.remove(&id.key());
+    fn remove(&mut self, key: &ObjectKey) {
+        self.names.remove(key);
         self.offered = OnceLock::new();
     }
 
@@ -156,31 +151,31 @@ impl Summarize for NodePolicyStore {
 
 /// The owner of each NAD, in the compact form of the operator's annotation.
 #[derive(Debug, Default)]
-pub(in crate::cluster) struct NadStore(HashMap<Box<str>, Option<Box<str>>>);
+pub(in crate::cluster) struct NadStore(HashMap<ObjectKey, Option<Box<str>>>);
 
 impl NadStore {
-    pub(in crate::cluster) fn find(&self, place: &str) -> Lookup<NadFact> {
+    pub(in crate::cluster) fn find(&self, key: &ObjectKey) -> Lookup<NadFact> {
         let owner = |owner: &Option<Box<str>>| owner.as_deref().and_then(NetworkId::parse);
-        self.0.get(place).map_or(Lookup::Absent, |nad| Lookup::Found(NadFact { owner: owner(nad) }))
+        self.0.get(key).map_or(Lookup::Absent, |nad| Lookup::Found(NadFact { owner: owner(nad) }))
     }
 }
 
 impl Summarize for NadStore {
     type Summarized = Option<Box<str>>;
 
-    fn read(object: &str) -> Option<Self::Summarized> {
-        match Object::read(object) {
-            Ok(Some(Object::Nad(nad))) => Some(nad.meta.owner().map(|owner| owner.owner_ref().into())),
+    fn read(object: &ApiObject<'_>) -> Option<Self::Summarized> {
+        match object.typed() {
+            Some(Object::Nad(nad)) => Some(nad.meta.owner().map(|owner| owner.owner_ref().into())),
             _ => None,
         }
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, fact: Self::Summarized) {
-        self.0.insert(id.key(), fact);
+    fn put(&mut self, key: &ObjectKey, fact: Self::Summarized) {
+        self.0.insert(key.clone(), fact);
     }
 
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        self.0.remove(&id.key());
+    fn remove(&mut self, key: &ObjectKey) {
+        self.0.remove(key);
     }
 
     fn count(&self) -> usize {
@@ -211,17 +206,17 @@ impl OperatorNamespaceStore {
 impl Summarize for OperatorNamespaceStore {
     type Summarized = Option<Box<str>>;
 
-    fn read(object: &str) -> Option<Self::Summarized> {
-        let object: Value = serde_json::from_str(object).ok().filter(Value::is_object)?;
+    fn read(object: &ApiObject<'_>) -> Option<Self::Summarized> {
+        let object: Value = serde_json::from_str(object.text).ok().filter(Value::is_object)?;
         Some(prefix::stated(&object).map(Into::into))
     }
 
-    fn put(&mut self, id: &NamespacedName<'_>, prefix: Self::Summarized) {
-        self.0.insert(id.namespace.as_ref().into(), prefix);
+    fn put(&mut self, key: &ObjectKey, prefix: Self::Summarized) {
+        self.0.insert(key.namespace().into(), prefix);
     }
 
-    fn remove(&mut self, id: &NamespacedName<'_>) {
-        self.0.remove(id.namespace.as_ref());
+    fn remove(&mut self, key: &ObjectKey) {
+        self.0.remove(key.namespace());
     }
 
     fn count(&self) -> usize {
@@ -232,7 +227,7 @@ impl Summarize for OperatorNamespaceStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::cache::watch::tests::{kept, put};
+    use crate::cluster::cache::watch::tests::{kept, put, read};
 
     #[test]
     fn summarizes_a_namespace_by_its_state() {
@@ -249,7 +244,7 @@ mod tests {
             ("{}".to_owned(), None),
             ("[]".to_owned(), None),
         ] {
-            let found = NamespaceStore::read(&object).map(|namespace| (namespace.state, namespace.is_exempt));
+            let found = read::<NamespaceStore>(&object).map(|namespace| (namespace.state, namespace.is_exempt));
             assert_eq!(found, want, "{object}");
         }
         let namespaces: NamespaceStore = kept(&[namespace("")]);
@@ -273,10 +268,10 @@ mod tests {
         ] {
             let mut classes: DeviceClassStore = kept(std::slice::from_ref(&class));
             assert_eq!(classes.has_sriov(), is_sriov, "{class}");
-            classes.remove(&NamespacedName::of(&class).unwrap());
+            classes.remove(&ApiObject::read(&class).unwrap().key);
             assert!(!classes.has_sriov());
         }
-        assert_eq!(DeviceClassStore::read("{}"), None);
+        assert_eq!(read::<DeviceClassStore>("{}"), None);
     }
 
     #[test]
@@ -293,12 +288,12 @@ mod tests {
             policy("f", "null"),
         ]);
         assert_eq!(policies.offered().as_ref(), ["one", "two"]);
-        policies.remove(&NamespacedName::of(&policy("a", "{}")).unwrap());
+        policies.remove(&ObjectKey::new("op", "a"));
         assert_eq!(policies.offered().as_ref(), ["one", "two"], "another offers it too");
-        policies.remove(&NamespacedName::of(&policy("c", "{}")).unwrap());
+        policies.remove(&ObjectKey::new("op", "c"));
         put(&mut policies, &[policy("f", &offers("three"))]);
         assert_eq!(policies.offered().as_ref(), ["one", "three"]);
-        assert_eq!(NodePolicyStore::read("5"), None);
+        assert_eq!(read::<NodePolicyStore>("5"), None);
     }
 
     #[test]
@@ -320,12 +315,14 @@ mod tests {
             (nad(reference), Some("OVSNetwork apps/n")),
             (nad(r#","annotations":[5]"#), None),
         ] {
-            let Lookup::Found(found) = kept::<NadStore>(std::slice::from_ref(&object)).find("apps/n") else {
+            let Lookup::Found(found) =
+                kept::<NadStore>(std::slice::from_ref(&object)).find(&ObjectKey::new("apps", "n"))
+            else {
                 panic!("{object}")
             };
             assert_eq!(found.owner.map(|owner| owner.to_string()).as_deref(), want, "{object}");
         }
-        assert_eq!(kept::<NadStore>(&[nad("")]).find("apps/m"), Lookup::Absent);
-        assert_eq!(NadStore::read("{}"), None);
+        assert_eq!(kept::<NadStore>(&[nad("")]).find(&ObjectKey::new("apps", "m")), Lookup::Absent);
+        assert_eq!(read::<NadStore>("{}"), None);
     }
 }

@@ -1,13 +1,13 @@
 use super::*;
-use crate::cluster::client::collection::NamespacedName;
-use crate::policy::{NadFact, NamespaceState};
+use crate::policy::{Lookup, NadFact, NamespaceState};
+use crate::resources::{NAD_GROUP, NETWORK_GROUP};
 
 #[test]
 fn fresh_cache_avoids_live_reads() {
     let caches = Caches::new(&crate::telemetry::Metrics::default().caches);
     let sriov = [NetworkKind::Sriov];
     assert_eq!(caches.prefix("op"), None, "the cache is not synced");
-    assert!(!caches.has_no_network(&sriov, "apps", "net"), "the cache is not synced");
+    assert!(!caches.has_no_network(&sriov, &ObjectKey::new("apps", "net")), "the cache is not synced");
 
     let spec = r#"{"template":{"spec":{"containers":[{},{"env":[{"name":"A","value":"b"},{"name":"RESOURCE_PREFIX","value":"vendor.io"}]}]}}}"#;
     let deployment =
@@ -17,16 +17,20 @@ fn fresh_cache_avoids_live_reads() {
     assert_eq!((caches.prefix("bare"), caches.prefix("elsewhere")), (Some(None), Some(None)));
 
     put(&caches.networks[0], &[object(NETWORK_GROUP, "SriovNetwork", "apps", "net", "{}")]);
-    assert!(!caches.has_no_network(&sriov, "apps", "net"));
-    assert!(caches.has_no_network(&sriov, "apps", "other") && caches.has_no_network(&sriov, "op", "net"));
-    assert!(!caches.has_no_network(&NetworkKind::ALL, "apps", "other"), "the caches of the other kinds are not synced");
+    assert!(!caches.has_no_network(&sriov, &ObjectKey::new("apps", "net")));
+    assert!(
+        caches.has_no_network(&sriov, &ObjectKey::new("apps", "other"))
+            && caches.has_no_network(&sriov, &ObjectKey::new("op", "net"))
+    );
+    assert!(
+        !caches.has_no_network(&NetworkKind::ALL, &ObjectKey::new("apps", "other")),
+        "the caches of the other kinds are not synced"
+    );
 }
 
 fn put<K: Summarize>(cache: &Cache<K>, objects: &[String]) {
     let mut kept = K::default();
-    for object in objects {
-        kept.put(&NamespacedName::of(object).unwrap(), K::read(object).unwrap());
-    }
+    crate::cluster::cache::watch::tests::put(&mut kept, objects);
     cache.take(CacheState::Known(kept));
 }
 

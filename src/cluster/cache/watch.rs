@@ -5,7 +5,14 @@
 //!        ▲                                 └► expired or failed: list again, after a backoff
 //!        └─────────────────────────────────────────────┘
 //! ```
+//!
+//! This is not kube-runtime's `watcher`, for four reasons. It lists pages of a fixed number of objects, whatever their size; here a
+//! page over 4 MiB is refused and asked for again with an eighth of the objects. It deserializes each object into a type, and one
+//! that does not fit fails the page or the event; here it is skipped, and the audit gets the text as it is stored. A kind that is
+//! not installed is an error to it, which it retries; here that is knowledge: there are no such objects. And it swallows bookmarks,
+//! so nobody knows whether a quiet watch is alive; here [`Cache::fresh_state`] does.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -21,9 +28,10 @@ use crate::cluster::cache::observer::ObserverSlot;
 use crate::cluster::cache::state::LoggedObjects;
 pub(in crate::cluster) use crate::cluster::cache::state::{CacheState, Summarize};
 use crate::cluster::client::backoff::{MAX_BACKOFF, MIN_BACKOFF, backoff, jittered, random};
-use crate::cluster::client::collection::{ListPage, NamespacedName, WatchEvent, version};
+use crate::cluster::client::collection::{ApiObject, ListPage, WatchEvent};
 use crate::cluster::client::pager::ListPager;
-use crate::cluster::client::{ApiError, Cluster};
+use crate::cluster::client::{ApiError, ApiPath, Cluster};
+use crate::resources::ObjectKey;
 use crate::supervise::contained;
 use crate::telemetry::metrics::{CacheMetrics, CacheSize};
 
@@ -44,9 +52,7 @@ const ADDITIONS_CAPACITY: usize = 256;
 pub(in crate::cluster) struct Cache<K> {
     /// The kind of its objects.
     pub(in crate::cluster) kind: &'static str,
-    /// Its API path, and an optional selector.
-    address: String,
-    selector: &'static str,
+    path: ApiPath,
     held: RwLock<CacheState<K>>,
     /// When the last event was received.
     last_event: Mutex<Instant>,
@@ -57,17 +63,12 @@ pub(in crate::cluster) struct Cache<K> {
 }
 
 impl<K: Summarize> Cache<K> {
-    pub(in crate::cluster) fn new(
-        kind: &'static str,
-        address: String,
-        selector: &'static str,
-        metrics: &CacheMetrics,
-    ) -> Self {
+    pub(in crate::cluster) fn new(kind: &'static str, path: ApiPath, metrics: &CacheMetrics) -> Self {
         metrics.is(kind, CacheSize::Unknown);
         let (held, listed, additions) =
             (RwLock::default(), CancellationToken::new(), broadcast::Sender::new(ADDITIONS_CAPACITY));
         let (last_event, observers) = (Mutex::new(Instant::now()), ObserverSlot::default());
-        Self { kind, address, selector, held, last_event, listed, additions, observers, metrics: metrics.clone() }
+        Self { kind, path, held, last_event, listed, additions, observers, metrics: metrics.clone() }
     }
 
     /// Sets the observer of every watch event.
@@ -166,11 +167,11 @@ impl<K: Summarize> Cache<K> {
 
     async fn list(&self, cluster: &Cluster, logged: &mut LoggedObjects) -> Result<Option<(K, String)>, ApiError> {
         let (mut kept, mut version) = (K::default(), None);
-        let mut pages = ListPager::of(&self.address, self.selector);
+        let mut pages = ListPager::of(&self.path);
         while let Some(text) = pages.next(cluster).await? {
             let page = ListPage::read(&text)?;
-            for object in &page.objects {
-                self.keep(&mut kept, object, logged);
+            for text in &page.objects {
+                self.keep(&mut kept, ApiObject::read(text).as_ref(), logged);
             }
             version = Some(page.version.to_string());
             pages.after(&page);
@@ -185,14 +186,9 @@ impl<K: Summarize> Cache<K> {
         mut since: String,
         logged: &mut LoggedObjects,
     ) -> Result<Option<String>, ApiError> {
-        let path = format!(
-            "{}?watch=1&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={since}{}",
-            self.address,
-            WATCH_TIMEOUT.as_secs(),
-            self.selector
-        );
+        let path = self.path.watch_from(&since, WATCH_TIMEOUT);
         // Some servers compress each event as its own stream, which the client cannot read.
-        let request = Request::get(path).header(ACCEPT_ENCODING, "identity").body(Vec::new())?;
+        let request = Request::get(path.to_string()).header(ACCEPT_ENCODING, "identity").body(Vec::new())?;
         let stream =
             timeout(RESPONSE_TIMEOUT, cluster.client.request_stream(request)).await.map_err(|_| ApiError::Silent)?;
         let stream = match stream {
@@ -207,8 +203,8 @@ impl<K: Summarize> Cache<K> {
             let line = line.map_err(|_| ApiError::Ended)?;
             self.mark_alive();
             let next = contained(|| self.event(&line, logged)).unwrap_or_else(|panicked| {
-                let id = contained(|| NamespacedName::of_event(&line)).ok().flatten();
-                self.skip(id.as_ref(), &panicked, logged);
+                let key = contained(|| WatchEvent::read(&line).ok()?.key().cloned()).ok().flatten();
+                self.skip(key.as_ref(), &panicked, logged);
                 Ok(WatchProgress::On(None))
             });
             match next? {
@@ -220,49 +216,51 @@ impl<K: Summarize> Cache<K> {
 
     /// Handles one watch event.
     fn event(&self, line: &str, logged: &mut LoggedObjects) -> Result<WatchProgress, ApiError> {
-        let object = match WatchEvent::read(line)? {
+        let version = match WatchEvent::read(line)? {
             WatchEvent::Applied(object) => {
-                if self.change(|kept| self.keep(kept, object, logged)) {
-                    self.notify_added(object);
-                }
-                self.observers.on_applied(self.kind, object);
-                object
+                let is_added = self.change(|kept| self.keep(kept, object.as_ref(), logged));
+                object.and_then(|object| {
+                    if is_added {
+                        self.notify_added(&object.key);
+                    }
+                    self.observers.on_applied(self.kind, &object);
+                    object.version()
+                })
             }
-            WatchEvent::Deleted(object) => {
-                if let Some(id) = NamespacedName::of(object) {
-                    self.change(|kept| kept.remove(&id));
-                }
-                self.observers.on_deleted(self.kind, object);
-                object
-            }
-            WatchEvent::Bookmark(object) => object,
+            WatchEvent::Deleted(object) => object.and_then(|object| {
+                self.change(|kept| kept.remove(&object.key));
+                self.observers.on_deleted(self.kind, &object);
+                object.version()
+            }),
+            WatchEvent::Bookmark(version) => version,
             WatchEvent::Ended(410) => return Ok(WatchProgress::Expired),
             WatchEvent::Ended(_) => return Err(ApiError::Ended),
         };
-        Ok(WatchProgress::On(version(object)))
+        Ok(WatchProgress::On(version.map(Cow::into_owned)))
     }
 
     /// Stores the summary of an object. An unreadable object is skipped, and its previous summary removed.
-    fn keep(&self, kept: &mut K, object: &str, logged: &mut LoggedObjects) {
-        let id = NamespacedName::of(object);
-        // One object must not stop the watch in every replica.
-        let problem = match (&id, contained(|| K::read(object))) {
-            (Some(id), Ok(Some(fact))) => return kept.put(id, fact),
-            (_, Ok(_)) => "unexpected content for its kind".to_owned(),
-            (_, Err(panicked)) => panicked.to_string(),
+    fn keep(&self, kept: &mut K, object: Option<&ApiObject<'_>>, logged: &mut LoggedObjects) {
+        let Some(object) = object else {
+            return self.skip(None, &"an object without a name", logged);
         };
-        self.skip(id.as_ref(), &problem, logged);
-        if let Some(id) = &id {
-            kept.remove(id);
-        }
+        let key = &object.key;
+        // One object must not stop the watch in every replica.
+        let problem = match contained(|| K::read(object)) {
+            Ok(Some(fact)) => return kept.put(key, fact),
+            Ok(None) => "unexpected content for its kind".to_owned(),
+            Err(panicked) => panicked.to_string(),
+        };
+        self.skip(Some(key), &problem, logged);
+        kept.remove(key);
     }
 
     /// Skips an object: counted, and logged once.
-    fn skip(&self, id: Option<&NamespacedName<'_>>, problem: &dyn std::fmt::Display, logged: &mut LoggedObjects) {
+    fn skip(&self, key: Option<&ObjectKey>, problem: &dyn std::fmt::Display, logged: &mut LoggedObjects) {
         self.metrics.skipped(self.kind);
-        let name = id.map(NamespacedName::key).unwrap_or_default();
-        if logged.is_new(&name) {
-            warn!(kind = self.kind, name = &*name, %problem, "failed to read an object, skipping it");
+        if logged.is_new(key) {
+            let name = key.map(ToString::to_string).unwrap_or_default();
+            warn!(kind = self.kind, name, %problem, "failed to read an object, skipping it");
         }
     }
 
@@ -277,12 +275,10 @@ impl<K: Summarize> Cache<K> {
     }
 
     /// Notifies receivers of an added object.
-    fn notify_added(&self, object: &str) {
-        if self.additions.receiver_count() > 0
-            && let Some(id) = NamespacedName::of(object)
-        {
+    fn notify_added(&self, key: &ObjectKey) {
+        if self.additions.receiver_count() > 0 {
             // It is fine if the last receiver was just dropped.
-            let _ = self.additions.send(id.name.as_ref().into());
+            let _ = self.additions.send(key.name().into());
         }
     }
 
@@ -336,6 +332,7 @@ struct Attempts {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::cluster::client::ApiResource;
 
     /// Puts objects, given as text, into a new cache.
     pub(in crate::cluster) fn kept<K: Summarize>(objects: &[String]) -> K {
@@ -346,41 +343,48 @@ pub(super) mod tests {
 
     pub(in crate::cluster) fn put<K: Summarize>(kept: &mut K, objects: &[String]) {
         for object in objects {
-            kept.put(&NamespacedName::of(object).unwrap(), K::read(object).unwrap());
+            let object = ApiObject::read(object).unwrap();
+            kept.put(&object.key, K::read(&object).unwrap());
         }
+    }
+
+    /// The summary of an object, given as text.
+    pub(in crate::cluster) fn read<K: Summarize>(object: &str) -> Option<K::Summarized> {
+        K::read(&ApiObject::read(object)?)
     }
 
     #[test]
     fn unreadable_object_is_skipped_and_counted() {
         #[derive(Default)]
-        struct Sizes(std::collections::BTreeMap<Box<str>, usize>);
+        struct Sizes(std::collections::BTreeMap<ObjectKey, usize>);
         impl Summarize for Sizes {
             type Summarized = usize;
-            fn read(object: &str) -> Option<usize> {
-                (!object.contains("odd")).then_some(object.len())
+            fn read(object: &ApiObject<'_>) -> Option<usize> {
+                (!object.text.contains("odd")).then_some(object.text.len())
             }
-            fn put(&mut self, id: &NamespacedName<'_>, fact: usize) {
-                self.0.insert(id.key(), fact);
+            fn put(&mut self, key: &ObjectKey, fact: usize) {
+                self.0.insert(key.clone(), fact);
             }
-            fn remove(&mut self, id: &NamespacedName<'_>) {
-                self.0.remove(&id.key());
+            fn remove(&mut self, key: &ObjectKey) {
+                self.0.remove(key);
             }
             fn count(&self) -> usize {
                 self.0.len()
             }
         }
         let metrics = crate::telemetry::Metrics::default();
-        let cache = Cache::<Sizes>::new("Thing", "/things".to_owned(), "", &metrics.caches);
+        let cache = Cache::<Sizes>::new("Thing", ApiPath::all(ApiResource::NODES), &metrics.caches);
         let (mut kept, mut logged) = (Sizes::default(), LoggedObjects::default());
         let named = |name: &str, rest: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":"{rest}"}}"#);
         for object in [named("a", ""), named("b", "odd"), "5".to_owned(), "{}".to_owned(), named("c", "")] {
-            cache.keep(&mut kept, &object, &mut logged);
+            cache.keep(&mut kept, ApiObject::read(&object).as_ref(), &mut logged);
         }
-        assert_eq!(kept.0.keys().map(|key| &**key).collect::<Vec<_>>(), ["/a", "/c"]);
+        assert_eq!(kept.0.keys().map(ObjectKey::name).collect::<Vec<_>>(), ["a", "c"]);
         // Its previous summary is removed.
-        cache.keep(&mut kept, &named("a", "odd"), &mut logged);
-        cache.keep(&mut kept, &named("b", "odd"), &mut logged);
-        assert_eq!(kept.0.keys().map(|key| &**key).collect::<Vec<_>>(), ["/c"]);
+        for name in ["a", "b"] {
+            cache.keep(&mut kept, ApiObject::read(&named(name, "odd")).as_ref(), &mut logged);
+        }
+        assert_eq!(kept.0.keys().map(ObjectKey::name).collect::<Vec<_>>(), ["c"]);
         let text = metrics.text();
         assert!(text.contains("nadmit_cache_skipped_total{kind=\"Thing\"} 5\n"), "{text}");
         // Each is logged once; those without a name once together.

@@ -1,10 +1,12 @@
 //! Lists and watch events, split without parsing the objects, so that one object cannot break the others.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use crate::cluster::client::ApiError;
 use crate::json::JsonReader;
 use crate::resources::raw::RawFields;
+use crate::resources::{Object, ObjectKey};
 
 /// One page of a list.
 #[derive(Debug)]
@@ -35,89 +37,100 @@ impl<'a> ListPage<'a> {
     }
 }
 
-/// One line of a watch.
-#[derive(Debug, PartialEq)]
+/// An object as the API server sent it, parsed once for everyone who reads it.
+#[derive(Debug)]
+pub struct ApiObject<'a> {
+    /// Its text.
+    pub text: &'a str,
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// Its members, and those of its metadata.
+    pub(in crate::cluster) fields: RawFields<'a>,
+    pub(in crate::cluster) meta: RawFields<'a>,
+    typed: OnceCell<Option<Object<'a>>>,
+}
+
+impl<'a> ApiObject<'a> {
+    /// `None` for an object without a name, or invalid JSON.
+    pub(in crate::cluster) fn read(text: &'a str) -> Option<Self> {
+        Self::of(text, RawFields::parse(text).ok()?)
+    }
+
+    fn of(text: &'a str, fields: RawFields<'a>) -> Option<Self> {
+        let meta = members(&fields, "metadata")?;
+        let name = meta.text("name").value()?;
+        let key = ObjectKey::new(&meta.text("namespace").value().unwrap_or_default(), &name);
+        Some(Self { text, key, fields, meta, typed: OnceCell::new() })
+    }
+
+    /// The object, if it is of a kind that nadmit judges.
+    pub(in crate::cluster) fn typed(&self) -> Option<&Object<'a>> {
+        self.typed.get_or_init(|| Object::read(self.text).ok().flatten()).as_ref()
+    }
+
+    /// Its resourceVersion.
+    pub(in crate::cluster) fn version(&self) -> Option<Cow<'a, str>> {
+        self.meta.text("resourceVersion").value()
+    }
+}
+
+/// One line of a watch. The object of a change is `None` if it has no name.
+#[derive(Debug)]
 pub(in crate::cluster) enum WatchEvent<'a> {
-    /// The text of an added or modified object.
-    Applied(&'a str),
-    /// The last text of a deleted object.
-    Deleted(&'a str),
-    /// A bookmark.
-    Bookmark(&'a str),
+    /// An added or modified object.
+    Applied(Option<ApiObject<'a>>),
+    /// A deleted object, as it was last.
+    Deleted(Option<ApiObject<'a>>),
+    /// A bookmark, with its resourceVersion.
+    Bookmark(Option<Cow<'a, str>>),
     /// An error; usually the resourceVersion has expired (410).
     Ended(i64),
 }
 
 impl<'a> WatchEvent<'a> {
     pub(in crate::cluster) fn read(line: &'a str) -> Result<Self, ApiError> {
-        let event = RawFields::parse(line).map_err(|_| ApiError::Unexpected)?;
-        let object = event.raw("object").ok_or(ApiError::Unexpected)?;
-        let kind = event.text("type").value().unwrap_or_default();
+        let (mut kind, mut object) = (Cow::default(), None);
+        let read = JsonReader::whole(line, |reader| {
+            reader.members(|reader, key, _| {
+                match key.as_ref() {
+                    "type" => kind = reader.text()?.unwrap_or_default(),
+                    "object" => {
+                        let start = reader.at();
+                        let fields = RawFields::read_object(reader)?;
+                        object = Some((reader.text_from(start), fields));
+                    }
+                    _ => drop(reader.skip()?),
+                }
+                Ok(())
+            })
+        });
+        read.map_err(|_| ApiError::Unexpected)?;
+        let (text, fields) = object.ok_or(ApiError::Unexpected)?;
+        let fields = fields.unwrap_or_default();
         match kind.as_ref() {
-            "ADDED" | "MODIFIED" => Ok(Self::Applied(object)),
-            "DELETED" => Ok(Self::Deleted(object)),
-            "BOOKMARK" => Ok(Self::Bookmark(object)),
-            "ERROR" => {
-                let status = RawFields::parse(object).unwrap_or_default();
-                Ok(Self::Ended(status.integer("code").value().unwrap_or_default()))
+            "ADDED" | "MODIFIED" => Ok(Self::Applied(ApiObject::of(text, fields))),
+            "DELETED" => Ok(Self::Deleted(ApiObject::of(text, fields))),
+            "BOOKMARK" => {
+                Ok(Self::Bookmark(members(&fields, "metadata").and_then(|meta| meta.text("resourceVersion").value())))
             }
+            "ERROR" => Ok(Self::Ended(fields.integer("code").value().unwrap_or_default())),
             _ => Err(ApiError::Unexpected),
         }
     }
-}
 
-/// Namespace and name of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cluster) struct NamespacedName<'a> {
-    /// Empty for cluster-scoped objects.
-    pub(in crate::cluster) namespace: Cow<'a, str>,
-    pub(in crate::cluster) name: Cow<'a, str>,
-}
-
-impl<'a> NamespacedName<'a> {
-    /// `None` for an object without a name, or invalid JSON.
-    pub(in crate::cluster) fn of(object: &'a str) -> Option<Self> {
-        let meta = members(&RawFields::parse(object).ok()?, "metadata")?;
-        let name = meta.text("name").value()?;
-        Some(Self { namespace: meta.text("namespace").value().unwrap_or_default(), name })
+    /// Which object it is about.
+    pub(in crate::cluster) fn key(&self) -> Option<&ObjectKey> {
+        match self {
+            Self::Applied(object) | Self::Deleted(object) => object.as_ref().map(|object| &object.key),
+            Self::Bookmark(_) | Self::Ended(_) => None,
+        }
     }
-
-    /// The same for the object in a watch event.
-    pub(in crate::cluster) fn of_event(line: &'a str) -> Option<Self> {
-        Self::of(RawFields::parse(line).ok()?.raw("object")?)
-    }
-
-    /// `namespace/name`, as a map key.
-    pub(in crate::cluster) fn key(&self) -> Box<str> {
-        key(&self.namespace, &self.name)
-    }
-}
-
-/// `namespace/name`. Neither can contain a slash.
-pub(in crate::cluster) fn key(namespace: &str, name: &str) -> Box<str> {
-    format!("{namespace}/{name}").into_boxed_str()
-}
-
-/// The resourceVersion of an object.
-pub(in crate::cluster) fn version(object: &str) -> Option<String> {
-    let meta = members(&RawFields::parse(object).ok()?, "metadata")?;
-    meta.text("resourceVersion").value().map(Cow::into_owned)
 }
 
 /// The members of the object that a field holds.
 pub(in crate::cluster) fn members<'a>(of: &RawFields<'a>, field: &str) -> Option<RawFields<'a>> {
     RawFields::parse(of.raw(field)?).ok()
 }
-
-/// A name as a path segment, if valid: an owner reference is untrusted text.
-pub(in crate::cluster) fn segment(name: &str) -> Option<&str> {
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
-    let is_plain = !name.is_empty() && name.len() <= 253 && name.bytes().all(is_name) && !name.starts_with('.');
-    is_plain.then_some(name)
-}
-
-/// Namespace and name of a NAD, existing or expected.
-pub(in crate::cluster) type ObjectKey = (Box<str>, Box<str>);
 
 #[cfg(test)]
 mod tests {
@@ -130,7 +143,7 @@ mod tests {
         let page = ListPage::read(text).unwrap();
         assert_eq!((page.objects.len(), page.next.as_ref(), page.version.as_ref()), (5, "next", "7"));
         let ids: Vec<_> =
-            page.objects.iter().map(|object| NamespacedName::of(object).map(|id| id.key().into_string())).collect();
+            page.objects.iter().map(|object| ApiObject::read(object).map(|object| object.key.to_string())).collect();
         assert_eq!(ids, [Some("/a".to_owned()), None, None, None, Some("s/b".to_owned())]);
         for empty in [r#"{"metadata":{"resourceVersion":"7"},"items":null}"#, r#"{"metadata":{"resourceVersion":"7"}}"#]
         {
@@ -146,31 +159,31 @@ mod tests {
     fn parses_each_watch_event_type() {
         let object = r#"{"metadata":{"name":"a","resourceVersion":"8"}}"#;
         let line = |kind: &str| format!(r#"{{"type":"{kind}","object":{object}}}"#);
-        for (kind, want) in [
-            ("ADDED", WatchEvent::Applied(object)),
-            ("MODIFIED", WatchEvent::Applied(object)),
-            ("DELETED", WatchEvent::Deleted(object)),
-            ("BOOKMARK", WatchEvent::Bookmark(object)),
-        ] {
-            assert_eq!(WatchEvent::read(&line(kind)).unwrap(), want);
+        let about = |object: Option<ApiObject<'_>>| {
+            let object = object.unwrap();
+            (object.text.to_owned(), object.key.to_string(), object.version().unwrap().into_owned())
+        };
+        let want = (object.to_owned(), "/a".to_owned(), "8".to_owned());
+        for kind in ["ADDED", "MODIFIED"] {
+            let line = line(kind);
+            let Ok(WatchEvent::Applied(found)) = WatchEvent::read(&line) else { panic!("{kind}") };
+            assert_eq!(about(found), want);
         }
-        assert_eq!(version(object).as_deref(), Some("8"));
-        assert_eq!(version("{}"), None);
+        let deleted = line("DELETED");
+        let Ok(WatchEvent::Deleted(found)) = WatchEvent::read(&deleted) else { panic!("DELETED") };
+        assert_eq!(about(found), want);
+        let bookmark = line("BOOKMARK");
+        assert!(matches!(WatchEvent::read(&bookmark), Ok(WatchEvent::Bookmark(Some(version))) if version == "8"));
+        // One odd object does not end a watch.
+        for odd in ["5", "{}", "[1]", r#"{"metadata":{}}"#] {
+            let line = format!(r#"{{"object":{odd},"type":"ADDED"}}"#);
+            assert!(matches!(WatchEvent::read(&line), Ok(WatchEvent::Applied(None))), "{odd}");
+        }
         let ended = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
-        assert_eq!(WatchEvent::read(ended).unwrap(), WatchEvent::Ended(410));
-        assert_eq!(WatchEvent::read(r#"{"type":"ERROR","object":{}}"#).unwrap(), WatchEvent::Ended(0));
+        assert!(matches!(WatchEvent::read(ended), Ok(WatchEvent::Ended(410))));
+        assert!(matches!(WatchEvent::read(r#"{"type":"ERROR","object":{}}"#), Ok(WatchEvent::Ended(0))));
         for bad in ["", r#"{"type":"ADDED"}"#, r#"{"type":"NEWS","object":{}}"#, r#"{"type":"ADDED","object":{"#] {
             assert!(WatchEvent::read(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn rejects_names_that_escape_the_path() {
-        for good in ["a", "net-1", "a.b"] {
-            assert!(segment(good).is_some(), "{good}");
-        }
-        for bad in ["", "..", "a/b", "a?b", "a%2fb", "a b", "é", &"a".repeat(300)] {
-            assert!(segment(bad).is_none(), "{bad}");
         }
     }
 }

@@ -3,6 +3,7 @@
 pub(in crate::cluster) mod backoff;
 pub(in crate::cluster) mod collection;
 pub(in crate::cluster) mod pager;
+pub(in crate::cluster) mod path;
 pub(in crate::cluster) mod permissions;
 
 use std::path::Path;
@@ -16,6 +17,8 @@ use http::{Request, StatusCode};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 use tokio::sync::Semaphore;
+
+pub(in crate::cluster) use self::path::{ApiPath, ApiResource};
 
 pub use crate::deploy::ServiceRef;
 
@@ -50,9 +53,12 @@ pub enum ApiError {
     /// A required permission is missing.
     #[error("{0}")]
     Forbidden(String),
-    /// The path is invalid.
-    #[error("invalid API path: {0}")]
-    Address(#[from] http::Error),
+    /// A text is not the name of an object.
+    #[error("{0:?} cannot be the name of an object")]
+    Name(String),
+    /// The request cannot be made.
+    #[error("invalid request: {0}")]
+    Invalid(#[from] http::Error),
     /// Unexpected response.
     #[error("unexpected response from the API server")]
     Unexpected,
@@ -144,8 +150,8 @@ impl Cluster {
     }
 
     /// The text of an object or a list; `None` if it or its kind does not exist.
-    pub(in crate::cluster) async fn get(&self, path: &str) -> Result<Option<String>, ApiError> {
-        match self.send(Request::get(path).body(Vec::new())?).await? {
+    pub(in crate::cluster) async fn get(&self, path: &ApiPath) -> Result<Option<String>, ApiError> {
+        match self.send(Request::get(path.to_string()).body(Vec::new())?).await? {
             ApiResponse::Yes(text) => Ok(Some(text)),
             ApiResponse::Not(StatusCode::NOT_FOUND, _) => Ok(None),
             ApiResponse::Not(_, error) => Err(ApiError::Request(error)),
@@ -153,26 +159,26 @@ impl Cluster {
     }
 
     /// The object at a path; `None` if it does not exist.
-    pub(crate) async fn read(&self, path: &str) -> Result<Option<Value>, ApiError> {
+    pub(in crate::cluster) async fn read(&self, path: &ApiPath) -> Result<Option<Value>, ApiError> {
         self.get(path).await?.map(|text| object(&text)).transpose()
     }
 
     /// Creates an object in a collection. It may already exist.
-    pub(crate) async fn create(&self, path: &str, object: &Value) -> Result<WriteResult, ApiError> {
-        self.write(Request::post(path), object).await
+    pub(in crate::cluster) async fn create(&self, path: &ApiPath, object: &Value) -> Result<WriteResult, ApiError> {
+        self.write(Request::post(path.to_string()), object).await
     }
 
     /// Replaces an object. It must carry the resourceVersion that was read: nothing is overwritten blindly.
-    pub(crate) async fn replace(&self, path: &str, object: &Value) -> Result<WriteResult, ApiError> {
+    pub(in crate::cluster) async fn replace(&self, path: &ApiPath, object: &Value) -> Result<WriteResult, ApiError> {
         if object.pointer("/metadata/resourceVersion").and_then(Value::as_str).is_none_or(str::is_empty) {
             return Err(ApiError::Blind);
         }
-        self.write(Request::put(path), object).await
+        self.write(Request::put(path.to_string()), object).await
     }
 
     /// Deletes an object, if it exists.
-    pub(crate) async fn delete(&self, path: &str) -> Result<(), ApiError> {
-        match self.send(Request::delete(path).body(Vec::new())?).await? {
+    pub(in crate::cluster) async fn delete(&self, path: &ApiPath) -> Result<(), ApiError> {
+        match self.send(Request::delete(path.to_string()).body(Vec::new())?).await? {
             ApiResponse::Yes(_) | ApiResponse::Not(StatusCode::NOT_FOUND, _) => Ok(()),
             ApiResponse::Not(_, error) => Err(ApiError::Request(error)),
         }
@@ -180,8 +186,9 @@ impl Cluster {
 
     /// The message with which a dry run is denied, if it is: by an admission webhook (also an unreachable one), a policy, a quota
     /// or the schema. A missing permission does not count, nor a webhook that does not support dry runs.
-    pub(in crate::cluster) async fn dry_run_error(&self, path: &str, object: String) -> Option<String> {
-        let request = Request::post(path).header(CONTENT_TYPE, "application/json").body(object.into_bytes()).ok()?;
+    pub(in crate::cluster) async fn dry_run_error(&self, path: &ApiPath, object: String) -> Option<String> {
+        let request =
+            Request::post(path.to_string()).header(CONTENT_TYPE, "application/json").body(object.into_bytes()).ok()?;
         let ApiResponse::Not(code, error) = self.send(request).await.ok()? else { return None };
         let kube::Error::Api(status) = *error else { return None };
         let may_not = code == StatusCode::FORBIDDEN && status.message.contains(" cannot create resource ");
@@ -199,13 +206,13 @@ impl Cluster {
     }
 
     /// Deletes an object if its resourceVersion is unchanged; returns whether it is deleted.
-    pub(crate) async fn delete_unchanged(&self, path: &str, version: &str) -> Result<bool, ApiError> {
+    pub(in crate::cluster) async fn delete_unchanged(&self, path: &ApiPath, version: &str) -> Result<bool, ApiError> {
         let options = serde_json::json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": { "resourceVersion": version },
         });
-        let request = Request::delete(path).header(CONTENT_TYPE, "application/json");
+        let request = Request::delete(path.to_string()).header(CONTENT_TYPE, "application/json");
         match self.send(request.body(options.to_string().into_bytes())?).await? {
             ApiResponse::Yes(_) | ApiResponse::Not(StatusCode::NOT_FOUND, _) => Ok(true),
             ApiResponse::Not(StatusCode::CONFLICT, _) => Ok(false),
@@ -267,9 +274,4 @@ pub(in crate::cluster) fn object(text: &str) -> Result<Value, ApiError> {
 /// A metadata field as text; empty if absent.
 pub(in crate::cluster) fn meta_text<'v>(stored: &'v Value, key: &str) -> &'v str {
     stored.get("metadata").and_then(|meta| meta.get(key)).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The API path of an object. Names from the API server are safe; others must go through `segment` first.
-pub(in crate::cluster) fn address(group: &str, plural: &str, namespace: &str, name: &str) -> String {
-    format!("/apis/{group}/v1/namespaces/{namespace}/{plural}/{name}")
 }

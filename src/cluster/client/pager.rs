@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tracing::warn;
 
-use crate::cluster::client::collection::{ListPage, NamespacedName, segment};
-use crate::cluster::client::{ApiError, Cluster};
+use crate::cluster::client::collection::{ApiObject, ListPage};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::supervise::contained;
 
 /// Objects per page of a list, unless they are large.
@@ -18,16 +18,15 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The position in a paged list.
 pub(in crate::cluster) struct ListPager<'a> {
-    /// The API path of the collection, and an optional selector.
-    address: &'a str,
-    selector: &'a str,
+    /// The collection.
+    path: &'a ApiPath,
     limit: usize,
     next: Option<String>,
 }
 
 impl<'a> ListPager<'a> {
-    pub(in crate::cluster) fn of(address: &'a str, selector: &'a str) -> Self {
-        Self { address, selector, limit: PAGE_SIZE, next: Some(String::new()) }
+    pub(in crate::cluster) fn of(path: &'a ApiPath) -> Self {
+        Self { path, limit: PAGE_SIZE, next: Some(String::new()) }
     }
 
     /// Sets the page size.
@@ -40,10 +39,7 @@ impl<'a> ListPager<'a> {
     pub(in crate::cluster) async fn next(&mut self, cluster: &Cluster) -> Result<Option<String>, ApiError> {
         let Some(next) = self.next.take() else { return Ok(None) };
         loop {
-            let mut path = format!("{}?limit={}{}", self.address, self.limit, self.selector);
-            if !next.is_empty() {
-                path += &format!("&continue={next}");
-            }
+            let path = self.path.page(self.limit, &next);
             match timeout(RESPONSE_TIMEOUT, cluster.get(&path)).await.map_err(|_| ApiError::Silent)? {
                 Err(ApiError::TooLarge) if self.limit > 1 => self.limit = (self.limit / 8).max(1),
                 answer => return answer,
@@ -61,21 +57,18 @@ impl Cluster {
     /// Deletes all objects of a namespaced resource with these labels; how many.
     pub(in crate::cluster) async fn delete_labelled(
         &self,
-        api_version: &str,
-        plural: &str,
-        labels: &str,
+        resource: ApiResource,
+        labels: &[(&str, &str)],
     ) -> Result<usize, ApiError> {
-        let (address, selector) = (format!("/apis/{api_version}/{plural}"), format!("&labelSelector={labels}"));
-        let mut pages = ListPager::of(&address, &selector).by(DELETED_PER_PAGE);
+        let path = ApiPath::all(resource).labelled(labels);
+        let mut pages = ListPager::of(&path).by(DELETED_PER_PAGE);
         let mut deleted = 0;
         while let Some(text) = pages.next(self).await? {
             let page = ListPage::read(&text)?;
             pages.after(&page);
-            for id in page.objects.iter().filter_map(|stored| NamespacedName::of(stored)) {
-                if let (Some(namespace), Some(name)) = (segment(&id.namespace), segment(&id.name)) {
-                    self.delete(&format!("/apis/{api_version}/namespaces/{namespace}/{plural}/{name}")).await?;
-                    deleted += 1;
-                }
+            for ApiObject { key, .. } in page.objects.iter().filter_map(|stored| ApiObject::read(stored)) {
+                self.delete(&ApiPath::object(resource, &key)?).await?;
+                deleted += 1;
             }
         }
         Ok(deleted)
@@ -84,22 +77,20 @@ impl Cluster {
     /// Each object of a collection, as text. False where there is no such kind.
     pub(in crate::cluster) async fn for_each_object(
         &self,
-        address: &str,
-        selector: &str,
+        path: &ApiPath,
         visit: impl FnMut(&str) + Send,
     ) -> Result<bool, ApiError> {
-        self.first(usize::MAX, address, selector, visit).await
+        self.first(usize::MAX, path, visit).await
     }
 
     /// The same for that many of them.
     pub(in crate::cluster) async fn first(
         &self,
         most: usize,
-        address: &str,
-        selector: &str,
+        path: &ApiPath,
         mut visit: impl FnMut(&str) + Send,
     ) -> Result<bool, ApiError> {
-        let mut pages = ListPager::of(address, selector).by(most.min(PAGE_SIZE));
+        let mut pages = ListPager::of(path).by(most.min(PAGE_SIZE));
         let (mut is_there, mut left) = (false, most);
         while left > 0
             && let Some(text) = pages.next(self).await?
@@ -109,7 +100,7 @@ impl Cluster {
             for object in page.objects.iter().take(left) {
                 // One object must not break the others.
                 if let Err(panicked) = contained(|| visit(object)) {
-                    warn!(address, problem = %panicked, "failed to read an object, skipping it");
+                    warn!(%path, problem = %panicked, "failed to read an object, skipping it");
                 }
             }
             left = left.saturating_sub(page.objects.len());

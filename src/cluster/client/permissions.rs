@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::cluster::client::{ApiError, Cluster, WriteResult};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult};
 use crate::policy::Reference;
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP};
 
@@ -48,7 +48,7 @@ impl<'a> Permission<'a> {
                 name: &id.name,
             },
             Reference::NodePolicies => {
-                let resource = "sriovnetworknodepolicies";
+                let resource = ApiResource::NODE_POLICIES.plural();
                 Self { verb: "list", group: NETWORK_GROUP, resource, namespace: "", name: "" }
             }
         }
@@ -143,7 +143,7 @@ impl PermissionCache {
 impl Cluster {
     async fn is_allowed(&self, spec: Value) -> Result<bool, ApiError> {
         let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec });
-        match self.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).await? {
+        match self.create(&ApiPath::all(ApiResource::ACCESS_REVIEWS), &review).await? {
             WriteResult::Stored(answer) => {
                 answer.pointer("/status/allowed").and_then(Value::as_bool).ok_or(ApiError::Unexpected)
             }

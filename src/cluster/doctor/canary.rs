@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::cluster::client::backoff::random;
-use crate::cluster::client::{ApiError, Cluster, WriteResult};
-use crate::cluster::doctor::{in_namespace, network_path};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult};
 use crate::resources::{NETWORK_GROUP, NetworkId, NetworkKind};
 
 /// The polling interval while objects are deleted.
@@ -48,8 +47,8 @@ impl Canary {
             "metadata": { "name": self.id.name, "namespace": self.id.namespace, "labels": labels },
             "spec": { "resourceName": resource_name, "networkNamespace": self.namespace },
         });
-        let networks = in_namespace(&self.id.namespace, self.id.kind.plural());
-        let created = self.cluster.create("/api/v1/namespaces", &namespace).await;
+        let networks = ApiPath::in_namespace(ApiResource::network(self.id.kind), &self.id.namespace)?;
+        let created = self.cluster.create(&ApiPath::all(ApiResource::NAMESPACES), &namespace).await;
         self.has_namespace = !is_refused(&created);
         stored(created)?;
         let created = self.cluster.create(&networks, &network).await;
@@ -66,7 +65,7 @@ impl Canary {
             left.push(format!("{}: {why}", self.id));
         }
         if self.has_namespace
-            && let Err(why) = self.remove_at(&format!("/api/v1/namespaces/{}", self.namespace), NAMESPACE_TIMEOUT).await
+            && let Err(why) = self.remove_at(ApiPath::namespace(&self.namespace), NAMESPACE_TIMEOUT).await
         {
             left.push(format!("Namespace {}: {why}", self.namespace));
         }
@@ -75,26 +74,27 @@ impl Canary {
 
     /// The operator keeps a finalizer on its networks. If it does not remove it, the canary does: the object is ours.
     async fn remove_network(&self) -> Result<(), String> {
-        let path = network_path(&self.id);
-        if self.remove_at(&path, OPERATOR_GRACE).await.is_ok() {
+        if self.remove_at(ApiPath::network(&self.id), OPERATOR_GRACE).await.is_ok() {
             return Ok(());
         }
         let words = |failed: ApiError| failed.to_string();
+        let path = ApiPath::network(&self.id).map_err(words)?;
         if let Some(mut network) = self.cluster.read(&path).await.map_err(words)? {
             if let Some(metadata) = network.pointer_mut("/metadata").and_then(Value::as_object_mut) {
                 metadata.remove("finalizers");
             }
             self.cluster.replace(&path, &network).await.map_err(words)?;
         }
-        self.remove_at(&path, OPERATOR_GRACE).await
+        self.remove_at(Ok(path), OPERATOR_GRACE).await
     }
 
-    async fn remove_at(&self, path: &str, within: Duration) -> Result<(), String> {
+    async fn remove_at(&self, path: Result<ApiPath, ApiError>, within: Duration) -> Result<(), String> {
+        let path = path.map_err(|failed| failed.to_string())?;
         let until = Instant::now() + within;
         loop {
             let deleted = async {
-                self.cluster.delete(path).await?;
-                self.cluster.get(path).await
+                self.cluster.delete(&path).await?;
+                self.cluster.get(&path).await
             };
             let why = match deleted.await {
                 Ok(None) => return Ok(()),

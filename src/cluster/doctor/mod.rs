@@ -13,19 +13,19 @@ use http::header::ACCEPT_ENCODING;
 use serde_json::Value;
 
 use crate::audit::chain::{ClusterNode, NetworkSnapshot, NodePolicy, NodeState, OperatorDeployment, Read};
-use crate::cluster::cache::prefix::available;
 use crate::cluster::cache::stores::NamespaceStore;
 use crate::cluster::cache::watch::Summarize;
-use crate::cluster::client::collection::segment;
-use crate::cluster::client::{ApiError, Cluster, address};
+use crate::cluster::client::collection::ApiObject;
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::{DEFAULT_OPERATOR_NAMESPACES, Lookup, NamespaceState, NetworkFact, Operators, Policy};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
+use crate::resources::{NADS, Network, NetworkId, NetworkKind, Object, ObjectKey};
 
 impl Cluster {
     /// Takes the snapshot of a network. Only an unreachable cluster is an error.
     pub async fn network_snapshot(&self, id: &NetworkId, policy: &Policy) -> Result<NetworkSnapshot, ApiError> {
-        let network =
-            self.one(&network_path(id), &format!("get {} in namespace {}", id.kind.plural(), id.namespace)).await?;
+        let network = self
+            .one(&ApiPath::network(id)?, &format!("get {} in namespace {}", id.kind.plural(), id.namespace))
+            .await?;
         // Without the network nothing else matters.
         let network = network.map_err(ApiError::Forbidden)?;
         let read = match network.as_deref().map(Object::read) {
@@ -41,20 +41,24 @@ impl Cluster {
         };
         let home =
             operator.as_ref().ok().and_then(Option::as_ref).map_or(&*id.namespace, |operator| &operator.namespace);
-        let prefix = match self.prefix(policy, &operators.unwrap_or(Operators::Unknown), &id.namespace, None).await {
+        let operators = operators.unwrap_or(Operators::Unknown);
+        let prefix = match self.prefix(policy, &operators, &id.namespace, None).await {
             Err(failed) if failed.is_forbidden() => None,
             prefix => prefix?,
         };
         let policies = self.node_policies(home).await?;
-        let states = self.all(&in_namespace(home, "sriovnetworknodestates"), "list sriovnetworknodestates").await?;
+        let states = self.all_in(ApiResource::NODE_STATES, home).await?;
+        let nodes = self.all(&ApiPath::all(ApiResource::NODES), "list nodes").await?;
+        let nad = ObjectKey::new(&target, &id.name);
         Ok(NetworkSnapshot {
             namespace: self.namespace(&target).await?,
-            nad: self.nad_text(&target, &id.name).await?,
+            nad: self.nad_text(&nad).await?,
             last_nad: self.last_nad(read.as_ref()).await?,
             claims: self.claims(id, &target, home).await?,
             states: states.map(|all| all.iter().map(node_state).collect()),
-            nodes: self.all("/api/v1/nodes", "list nodes").await?.map(|all| all.iter().map(node).collect()),
+            nodes: nodes.map(|all| all.iter().map(node).collect()),
             network,
+            operators,
             operator,
             policies,
             prefix,
@@ -71,7 +75,7 @@ impl Cluster {
                 Err(failed) if failed.is_forbidden() => {
                     for namespace in DEFAULT_OPERATOR_NAMESPACES {
                         let id = NetworkId { kind, namespace: namespace.to_owned(), name: name.to_owned() };
-                        if let Ok(Some(_)) = self.get(&network_path(&id)).await {
+                        if let Ok(Some(_)) = self.get(&ApiPath::network(&id)?).await {
                             found.push(id);
                         }
                     }
@@ -92,7 +96,7 @@ impl Cluster {
         }
     }
 
-    /// The operator: the one in the network's namespace, if there are several.
+    /// The operator that is responsible for a namespace.
     pub async fn operator(&self, policy: &Policy, beside: &str) -> Result<Read<Option<OperatorDeployment>>, ApiError> {
         match self.operators_read(policy).await? {
             Ok(operators) => Ok(Ok(self.availability(&operators, beside).await?)),
@@ -101,22 +105,18 @@ impl Cluster {
     }
 
     async fn availability(&self, operators: &Operators, beside: &str) -> Result<Option<OperatorDeployment>, ApiError> {
-        let Some(operator) = operators.in_namespace(beside).or_else(|| operators.known().first()) else {
-            return Ok(None);
-        };
-        let Some(deployment) = operator.deployment.as_deref().and_then(segment) else { return Ok(None) };
-        let path = format!("/apis/apps/v1/namespaces/{}/deployments/{deployment}", operator.namespace);
-        let found = self.read(&path).await?;
+        let Some(operator) = operators.responsible_for(beside) else { return Ok(None) };
+        let found = self.operator_deployment(operator).await?;
         Ok(found.map(|found| OperatorDeployment {
             namespace: operator.namespace.clone(),
-            deployment: deployment.to_owned(),
-            available: available(&found),
+            deployment: found.name,
+            available: found.available,
         }))
     }
 
     /// The node policies in the operator's namespace, the only ones it reads.
     pub async fn node_policies(&self, home: &str) -> Result<Read<Vec<NodePolicy>>, ApiError> {
-        let all = self.all(&in_namespace(home, "sriovnetworknodepolicies"), "list sriovnetworknodepolicies").await?;
+        let all = self.all_in(ApiResource::NODE_POLICIES, home).await?;
         Ok(all.map(|all| {
             let policy = |one: &Value| NodePolicy {
                 name: text(one, "/metadata/name"),
@@ -128,17 +128,14 @@ impl Cluster {
 
     /// A stream of changes around a network; changes may be merged or spurious.
     pub async fn network_changes(&self, id: &NetworkId, target: &str) -> NetworkChanges {
-        let Some(target) = segment(target) else { return NetworkChanges(select_all([])) };
-        let named =
-            |collection: String, name: &str| format!("{collection}?watch=1&fieldSelector=metadata.name%3D{name}");
         let collections = [
-            named(in_namespace(&id.namespace, id.kind.plural()), &id.name),
-            named(format!("/apis/{NAD_GROUP}/v1/namespaces/{target}/{NADS}"), &id.name),
-            named("/api/v1/namespaces".to_owned(), target),
+            ApiPath::in_namespace(ApiResource::network(id.kind), &id.namespace).and_then(|path| path.named(&id.name)),
+            ApiPath::in_namespace(ApiResource::NADS, target).and_then(|path| path.named(&id.name)),
+            ApiPath::all(ApiResource::NAMESPACES).named(target),
         ];
         let mut streams = Vec::new();
-        for path in collections {
-            let request = Request::get(path).header(ACCEPT_ENCODING, "identity").body(Vec::new());
+        for path in collections.into_iter().flatten() {
+            let request = Request::get(path.watch().to_string()).header(ACCEPT_ENCODING, "identity").body(Vec::new());
             let Ok(request) = request else { continue };
             if let Ok(stream) = self.client.request_stream(request).await {
                 streams.push(Box::pin(stream).lines().map(drop).boxed());
@@ -148,24 +145,25 @@ impl Cluster {
     }
 
     async fn namespace(&self, name: &str) -> Result<Read<Option<NamespaceState>>, ApiError> {
-        let Some(name) = segment(name) else { return Ok(Ok(None)) };
-        let found = self.one(&format!("/api/v1/namespaces/{name}"), "get namespaces").await?;
+        let Ok(path) = ApiPath::namespace(name) else { return Ok(Ok(None)) };
+        let found = self.one(&path, "get namespaces").await?;
         // A namespace that cannot be parsed at least exists.
-        let state =
-            |text: String| NamespaceStore::read(&text).map_or(NamespaceState::Active, |namespace| namespace.state);
+        let state = |text: String| {
+            let read = ApiObject::read(&text).and_then(|object| NamespaceStore::read(&object));
+            read.map_or(NamespaceState::Active, |namespace| namespace.state)
+        };
         Ok(found.map(|found| found.map(state)))
     }
 
-    async fn nad_text(&self, namespace: &str, name: &str) -> Result<Read<Option<String>>, ApiError> {
-        let (Some(namespace), Some(name)) = (segment(namespace), segment(name)) else { return Ok(Ok(None)) };
-        let path = address(NAD_GROUP, NADS, namespace, name);
-        self.one(&path, &format!("get {NADS} in namespace {namespace}")).await
+    async fn nad_text(&self, key: &ObjectKey) -> Result<Read<Option<String>>, ApiError> {
+        let Ok(path) = ApiPath::nad(key) else { return Ok(Ok(None)) };
+        self.one(&path, &format!("get {NADS} in namespace {}", key.namespace())).await
     }
 
     async fn last_nad(&self, network: Option<&Network<'_>>) -> Result<Lookup<()>, ApiError> {
         let Some(network) = network else { return Ok(Lookup::Unknown) };
-        let Some(last) = network.previous_namespace() else { return Ok(Lookup::Unknown) };
-        Ok(match self.nad_text(&last, &network.meta.name).await? {
+        let Some(last) = network.previous_nad_key() else { return Ok(Lookup::Unknown) };
+        Ok(match self.nad_text(&last).await? {
             Ok(Some(_)) => Lookup::Found(()),
             Ok(None) => Lookup::Absent,
             Err(_) => Lookup::Unknown,
@@ -181,7 +179,8 @@ impl Cluster {
             for kind in NetworkKind::ALL {
                 let other = NetworkId { kind, namespace: namespace.to_owned(), name: id.name.clone() };
                 let right = format!("get {} in namespace {namespace}", kind.plural());
-                match self.one(&network_path(&other), &right).await? {
+                let Ok(path) = ApiPath::network(&other) else { continue };
+                match self.one(&path, &right).await? {
                     Err(missing) => return Ok(Err(missing)),
                     Ok(None) => {}
                     Ok(Some(text)) => {
@@ -197,17 +196,22 @@ impl Cluster {
     }
 
     /// One object, or the missing permission.
-    async fn one(&self, path: &str, right: &str) -> Result<Read<Option<String>>, ApiError> {
+    async fn one(&self, path: &ApiPath, right: &str) -> Result<Read<Option<String>>, ApiError> {
         match self.get(path).await {
             Err(failed) if failed.is_forbidden() => Ok(Err(missing(right))),
             answer => answer.map(Ok),
         }
     }
 
+    /// All objects of a resource in a namespace, or the missing permission.
+    async fn all_in(&self, resource: ApiResource, namespace: &str) -> Result<Read<Vec<Value>>, ApiError> {
+        self.all(&ApiPath::in_namespace(resource, namespace)?, &format!("list {}", resource.plural())).await
+    }
+
     /// All objects of a collection, or the missing permission.
-    async fn all(&self, path: &str, right: &str) -> Result<Read<Vec<Value>>, ApiError> {
+    async fn all(&self, path: &ApiPath, right: &str) -> Result<Read<Vec<Value>>, ApiError> {
         let mut all = Vec::new();
-        match self.for_each_object(path, "", |object| all.extend(serde_json::from_str::<Value>(object).ok())).await {
+        match self.for_each_object(path, |object| all.extend(serde_json::from_str::<Value>(object).ok())).await {
             Err(failed) if failed.is_forbidden() => Ok(Err(missing(right))),
             listed => listed.map(|_| Ok(all)),
         }
@@ -233,16 +237,6 @@ impl NetworkChanges {
         };
         let _ = tokio::time::timeout(within, stir).await;
     }
-}
-
-/// The API path of an operator kind in a namespace.
-pub(in crate::cluster) fn in_namespace(namespace: &str, plural: &str) -> String {
-    format!("/apis/{NETWORK_GROUP}/v1/namespaces/{namespace}/{plural}")
-}
-
-/// The API path of a network.
-pub(in crate::cluster) fn network_path(id: &NetworkId) -> String {
-    address(NETWORK_GROUP, id.kind.plural(), &id.namespace, &id.name)
 }
 
 fn text(object: &Value, pointer: &str) -> String {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::cluster::client::{ApiError, Cluster, WriteResult};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult};
 
 /// The times of a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Candidate {
 
     /// Acquires or renews the Lease if possible, and returns the claim; `None` if it is held by another.
     async fn try_acquire_or_renew(&self, seen: &mut LeaseObservation) -> Result<Option<Claim>, ApiError> {
-        let found = self.cluster.read(&self.address()).await?;
+        let found = self.cluster.read(&self.lease()?).await?;
         let record = found.as_ref().map(record);
         if record != seen.record {
             *seen = LeaseObservation { record, since: Instant::now() };
@@ -154,9 +154,9 @@ impl Candidate {
                     "kind": "Lease",
                     "metadata": { "name": self.name, "namespace": self.namespace },
                 });
-                self.cluster.create(&self.collection(), &self.with_holder(new, step)).await?
+                self.cluster.create(&self.leases()?, &self.with_holder(new, step)).await?
             }
-            (_, Some(found)) => self.cluster.replace(&self.address(), &self.with_holder(found, step)).await?,
+            (_, Some(found)) => self.cluster.replace(&self.lease()?, &self.with_holder(found, step)).await?,
         };
         Ok(match written {
             WriteResult::Stored(_) => Some(Claim { until: Some(sent + self.timing.renew_within) }),
@@ -184,7 +184,7 @@ impl Candidate {
 
     /// Releases the Lease, if this replica holds it.
     async fn release(&self) -> Result<(), ApiError> {
-        let Some(mut lease) = self.cluster.read(&self.address()).await? else { return Ok(()) };
+        let Some(mut lease) = self.cluster.read(&self.lease()?).await? else { return Ok(()) };
         if record(&lease).holder != self.identity {
             return Ok(());
         }
@@ -194,15 +194,15 @@ impl Candidate {
             spec.insert("leaseDurationSeconds".to_owned(), 1.into());
             spec.insert("renewTime".to_owned(), now().into());
         }
-        self.cluster.replace(&self.address(), &lease).await.map(drop)
+        self.cluster.replace(&self.lease()?, &lease).await.map(drop)
     }
 
-    fn collection(&self) -> String {
-        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", self.namespace)
+    fn leases(&self) -> Result<ApiPath, ApiError> {
+        ApiPath::in_namespace(ApiResource::LEASES, &self.namespace)
     }
 
-    fn address(&self) -> String {
-        format!("{}/{}", self.collection(), self.name)
+    fn lease(&self) -> Result<ApiPath, ApiError> {
+        self.leases()?.child(&self.name)
     }
 }
 

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 
 use crate::cluster::cache::Caches;
 use crate::cluster::cache::facts::today;
-use crate::cluster::client::{ApiError, Cluster, WriteResult};
+use crate::cluster::client::{ApiError, ApiPath, Cluster, WriteResult};
 use crate::cluster::identity::ca_bundle;
 pub use crate::cluster::identity::ca_bundle::follow;
 use crate::cluster::identity::probe::{ProbeError, probe};
@@ -168,7 +168,7 @@ impl RegistrationState {
         for _ in 0..5 {
             let mut stored = Vec::new();
             for phase in Phase::ALL {
-                let found = to.cluster.read(&format!("{}/{NAME}", phase.collection())).await?;
+                let found = to.cluster.read(&ApiPath::webhook(phase)).await?;
                 to.metric.configuration(phase.kind(), found.is_some());
                 stored.push(found);
             }
@@ -258,8 +258,8 @@ async fn fix(cluster: &Cluster, phase: Phase, stored: Value, wanted: &Value) -> 
     if is_as_wanted(&stored, wanted) {
         return Ok(true);
     }
-    let path = format!("{}/{NAME}", phase.collection());
-    let is_stored = matches!(cluster.replace(&path, &fixed(stored, wanted)).await?, WriteResult::Stored(_));
+    let is_stored =
+        matches!(cluster.replace(&ApiPath::webhook(phase), &fixed(stored, wanted)).await?, WriteResult::Stored(_));
     if is_stored {
         info!(kind = phase.kind(), "registered");
     }

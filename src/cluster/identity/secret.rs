@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use crate::cluster::client::{ApiError, Cluster, WriteResult};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult};
 use crate::tls::TlsError;
 
 /// The timeout of one reconcile.
@@ -41,7 +41,7 @@ pub(super) struct SharedSecret<'a> {
 
 impl SharedSecret<'_> {
     pub(super) async fn read(&self) -> Result<Option<Value>, ApiError> {
-        self.cluster.read(&self.path()).await
+        self.cluster.read(&self.path()?).await
     }
 
     /// Sets these keys, or removes those without a text. Other keys are kept.
@@ -66,18 +66,18 @@ impl SharedSecret<'_> {
             object.insert("data".to_owned(), data.into());
         }
         if is_new {
-            self.cluster.create(&self.collection(), &object).await
+            self.cluster.create(&self.collection()?, &object).await
         } else {
-            self.cluster.replace(&self.path(), &object).await
+            self.cluster.replace(&self.path()?, &object).await
         }
     }
 
-    fn path(&self) -> String {
-        format!("{}/{}", self.collection(), self.name)
+    fn path(&self) -> Result<ApiPath, ApiError> {
+        self.collection()?.child(self.name)
     }
 
-    fn collection(&self) -> String {
-        format!("/api/v1/namespaces/{}/secrets", self.namespace)
+    fn collection(&self) -> Result<ApiPath, ApiError> {
+        ApiPath::in_namespace(ApiResource::SECRETS, self.namespace)
     }
 }
 

@@ -11,11 +11,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
 
-use crate::cluster::client::{ApiError, Cluster, WriteResult};
+use crate::cluster::client::{ApiError, ApiPath, Cluster, WriteResult};
 use crate::cluster::identity::secret::{MAX_ATTEMPTS, RECONCILE_TIMEOUT, SecretError, SharedSecret, text};
 use crate::cluster::identity::webhook_paths::RegisteredPaths;
+use crate::deploy::TOKEN;
 use crate::deploy::webhooks::Phase;
-use crate::deploy::{NAME, TOKEN};
+
 use crate::tls::token::{AcceptedTokens, Schedule, StoredTokens, Token, TokenState, Tokens};
 
 /// What is to be registered.
@@ -196,7 +197,7 @@ impl TokenSecret<'_> {
     async fn registered_paths(&self) -> Result<RegisteredPaths, ApiError> {
         let mut stored = Vec::new();
         for phase in Phase::ALL {
-            stored.push(self.cluster.read(&format!("{}/{NAME}", phase.collection())).await?);
+            stored.push(self.cluster.read(&ApiPath::webhook(phase)).await?);
         }
         Ok(RegisteredPaths::of(&stored))
     }

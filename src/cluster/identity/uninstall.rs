@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cluster::client::{ApiError, Cluster};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::deploy::clients::Clients;
 use crate::deploy::webhooks::Phase;
 use crate::deploy::{CertificateSource, NAME, Options, ServiceRef, objects};
@@ -21,15 +21,16 @@ impl Cluster {
     /// Deletes the webhook configurations, then everything else that was installed, then the reports. Missing objects are no
     /// error.
     pub async fn uninstall(&self, home: ServiceRef) -> Result<(), UninstallError> {
-        let namespace = format!("/api/v1/namespaces/{}", home.namespace);
-        for path in paths(&home) {
+        let failed = |path: &str, cause| UninstallError { path: path.to_owned(), cause };
+        let namespace = ApiPath::namespace(&home.namespace).map_err(|cause| failed(&home.namespace, cause))?;
+        for path in paths(&home).map_err(|cause| failed("an object of nadmit", cause))? {
             let gone = if path == namespace { self.delete_if_ours(&path).await } else { self.delete(&path).await };
-            gone.map_err(|cause| UninstallError { path, cause })?;
+            gone.map_err(|cause| failed(&path.to_string(), cause))?;
         }
         // Without nadmit, reports would become stale.
         for kind in ReportKind::ALL {
-            let cleared = self.delete_labelled(kind.api_version, kind.plural, OURS).await;
-            cleared.map_err(|cause| UninstallError { path: kind.plural.to_owned(), cause })?;
+            let cleared = self.delete_labelled(ApiResource::report(kind), &[OURS]).await;
+            cleared.map_err(|cause| failed(kind.plural, cause))?;
         }
         Ok(())
     }
@@ -37,13 +38,13 @@ impl Cluster {
     /// Deletes the webhook configurations. No replica may create them again.
     pub async fn unregister(&self) -> Result<(), UninstallError> {
         for path in configurations() {
-            self.delete(&path).await.map_err(|cause| UninstallError { path, cause })?;
+            self.delete(&path).await.map_err(|cause| UninstallError { path: path.to_string(), cause })?;
         }
         Ok(())
     }
 
     /// A namespace created by somebody else may contain more than nadmit.
-    async fn delete_if_ours(&self, path: &str) -> Result<(), ApiError> {
+    async fn delete_if_ours(&self, path: &ApiPath) -> Result<(), ApiError> {
         let label = self.read(path).await?;
         let label = label.as_ref().and_then(|found| found.pointer("/metadata/labels/app.kubernetes.io~1name"));
         if label.and_then(Value::as_str) == Some(NAME) { self.delete(path).await } else { Ok(()) }
@@ -52,8 +53,8 @@ impl Cluster {
 
 /// The objects to delete, in order: webhook configurations first, so that no write waits for a stopped server. A replica of
 /// version 0.1.0 recreates them while it may, so they are deleted again at the end.
-fn paths(home: &ServiceRef) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
+fn paths(home: &ServiceRef) -> Result<Vec<ApiPath>, ApiError> {
+    let mut all = Vec::new();
     let clients = Clients { ca: String::new(), name: None };
     for certificates in CertificateSource::ALL {
         let options = Options {
@@ -65,34 +66,22 @@ fn paths(home: &ServiceRef) -> Vec<String> {
             clients: Some(clients.clone()),
             ..Options::default()
         };
-        for path in objects(&options).iter().filter_map(path) {
+        for object in objects(&options) {
+            let path = ApiPath::of_manifest(&object)?;
             if !all.contains(&path) {
                 all.push(path);
             }
         }
     }
     all.retain(|path| !configurations().any(|known| known == *path));
-    let (permissions, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|path| path.contains("/clusterrole"));
-    configurations().chain(permissions).chain(configurations()).chain(rest.into_iter().rev()).collect()
+    let (permissions, rest): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|path| path.to_string().contains("/clusterrole"));
+    Ok(configurations().chain(permissions).chain(configurations()).chain(rest.into_iter().rev()).collect())
 }
 
 /// The API paths of the webhook configurations.
-fn configurations() -> impl Iterator<Item = String> {
-    Phase::ALL.into_iter().map(|phase| format!("{}/{NAME}", phase.collection()))
-}
-
-/// The API path of an object.
-fn path(object: &Value) -> Option<String> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-    let version = text("/apiVersion")?;
-    let root = if version.contains('/') { "/apis" } else { "/api" };
-    let namespace = text("/metadata/namespace").map(|name| format!("/namespaces/{name}")).unwrap_or_default();
-    let kind = text("/kind")?.to_lowercase();
-    let plural = match kind.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None => format!("{kind}s"),
-    };
-    Some(format!("{root}/{version}{namespace}/{plural}/{}", text("/metadata/name")?))
+fn configurations() -> impl Iterator<Item = ApiPath> {
+    Phase::ALL.into_iter().map(ApiPath::webhook)
 }
 
 #[cfg(test)]
@@ -101,7 +90,8 @@ mod tests {
 
     #[test]
     fn uninstall_deletes_webhooks_first_and_namespace_last() {
-        let paths = paths(&ServiceRef { namespace: "here".to_owned(), service: "hooks".to_owned() });
+        let paths = paths(&ServiceRef { namespace: "here".to_owned(), service: "hooks".to_owned() }).unwrap();
+        let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
         let at = |end: &str| paths.iter().position(|path| path.ends_with(end)).unwrap();
         assert_eq!(at("mutatingwebhookconfigurations/nadmit"), 0);
         assert!(paths[1].ends_with("/validatingwebhookconfigurations/nadmit"));

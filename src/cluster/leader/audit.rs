@@ -11,23 +11,26 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{error, info, warn};
 
-use crate::audit::context::{AuditContext, NetworkContext};
+use crate::audit::context::AuditContext;
 use crate::audit::finding_index::FindingIndex;
 use crate::audit::stored_object::StoredObject;
-use crate::cluster::cache::CachedCluster;
-use crate::cluster::client::collection::ObjectKey;
-use crate::cluster::client::{ApiError, Cluster, address};
+use crate::cluster::cache::{CachedCluster, Caches};
+use crate::cluster::client::{ApiError, ApiPath, Cluster};
 use crate::cluster::identity::lease::Claim;
 use crate::cluster::leader::changes::{ChangeTracker, FULL_SCAN_THRESHOLD, WINDOW};
+use crate::cluster::leader::completion::IncompleteObjects;
 use crate::cluster::leader::deferred::Later;
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::events::EventRecorder;
-use crate::cluster::leader::full_scan::{FullScan, ScanSink, Scanned, renderers_at};
+use crate::cluster::leader::full_scan::FullScan;
+use crate::cluster::leader::object_audit::{
+    AuditLookup, NadSlot, ObjectAudit, ScanSink, Scanned, Waiting, renderers_at,
+};
 use crate::cluster::leader::reports::Reporter;
 use crate::output::report::ObjectReference;
 use crate::policy::rules::audit::{HOT_OBJECT, NAD_ABSENT};
-use crate::policy::{Lookup, NameVisibility, Operators, Policy, Rewrites};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, Object};
+use crate::policy::{Lookup, NameVisibility, NamespaceState, NetworkFact, Operators, Policy, Rewrites};
+use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkId, Object, ObjectKey};
 use crate::supervise::{Panicked, Supervisor, contained_async};
 use crate::telemetry::metrics::AuditMetrics;
 
@@ -55,6 +58,8 @@ pub struct Auditor {
     pub identity: String,
     /// Counts skipped objects.
     pub supervisor: Supervisor,
+    /// Where incomplete objects are recorded.
+    pub incomplete: Arc<IncompleteObjects>,
 }
 
 impl Auditor {
@@ -74,7 +79,8 @@ impl Auditor {
                 due: HashMap::new(),
                 refusals: DryRunDenials::default(),
                 seen: 0,
-                context: AuditContext::default(),
+                now: Timestamp::now(),
+                context: Arc::default(),
                 policy: self.policy.load_full(),
             };
             tokio::select! {
@@ -85,12 +91,13 @@ impl Auditor {
     }
 }
 
-/// Clears the audit metrics when the audit ends, however it ends.
+/// Clears the audit metrics and the incomplete objects when the audit ends, however it ends.
 struct ClearOnDrop<'a>(&'a Auditor);
 
 impl Drop for ClearOnDrop<'_> {
     fn drop(&mut self) {
         self.0.cached.caches.set_observer(None);
+        self.0.incomplete.clear();
         self.0.metrics.clear();
     }
 }
@@ -109,8 +116,10 @@ struct LeaderAudit<'a> {
     refusals: DryRunDenials,
     /// How many objects were audited.
     seen: usize,
-    /// The context of the last full scan.
-    context: AuditContext,
+    /// The time of the last audit.
+    now: Timestamp,
+    /// The context of the last full scan, and what changed since.
+    context: Arc<AuditContext>,
     policy: Arc<Policy>,
 }
 
@@ -146,15 +155,15 @@ impl LeaderAudit<'_> {
         let cluster = &auditor.cached.cluster;
         // Reports and Events are readable by everybody who may read the object's namespace.
         let scan = FullScan { cluster, policy: &policy, names: NameVisibility::Own(Vec::new()) };
-        self.context.now = Timestamp::now();
+        self.now = Timestamp::now();
         let mut refusals = std::mem::take(&mut self.refusals);
-        let scan_result = scan.run(self.context.now, &mut refusals, self).await;
+        let scan_result = scan.run(self.now, &mut refusals, self).await;
         self.refusals = refusals;
         let scan_result = scan_result?;
         for unread in &scan_result.unread {
             warn!("{unread}");
         }
-        self.context = scan_result.context;
+        self.context = Arc::new(scan_result.context);
         self.index.finish();
         if may_report.is_ok()
             && let Err(error) = self.reporter.delete_stale().await
@@ -199,10 +208,10 @@ impl LeaderAudit<'_> {
                 match contained_async(self.audit_key(&key)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(failed)) => {
-                        warn!(namespace = &*key.0, name = &*key.1, error = %failed, "failed to audit NAD and networks, retrying");
+                        warn!(namespace = key.namespace(), name = key.name(), error = %failed, "failed to audit NAD and networks, retrying");
                         self.schedule(key, RETRY_INTERVAL);
                     }
-                    Err(panicked) => self.skipped(&format!("{}/{}", key.0, key.1), &panicked),
+                    Err(panicked) => self.skipped(&key.to_string(), &panicked),
                 }
                 self.show();
                 sleep(SCAN_INTERVAL).await;
@@ -223,84 +232,58 @@ impl LeaderAudit<'_> {
 
     /// Audits one key: the NAD and the networks that render it, read live.
     async fn audit_key(&mut self, key: &ObjectKey) -> Result<(), ApiError> {
-        let (namespace, name) = (&*key.0, &*key.1);
         let caches = Arc::clone(&self.auditor.cached.caches);
         let cluster = &self.auditor.cached.cluster;
-        let nad = cluster.stored_object(&address(NAD_GROUP, NADS, namespace, name)).await?;
+        let nad = cluster.stored_object(&ApiPath::nad(key)?).await?;
         let mut networks = Vec::new();
-        for id in caches.networks_at(namespace, name) {
-            let path = address(NETWORK_GROUP, id.kind.plural(), &id.namespace, &id.name);
-            networks.extend(cluster.stored_object(&path).await?);
+        for id in caches.networks_at(key) {
+            networks.extend(cluster.stored_object(&ApiPath::network(&id)?).await?);
         }
-        let mut context = self.context.clone();
-        context.now = Timestamp::now();
-        context.namespaces =
-            caches.namespace(namespace).map(|state| state.map(|state| (namespace.into(), state)).into_iter().collect());
+        self.now = Timestamp::now();
+        let policy = Arc::clone(&self.policy);
+        // Nobody else holds it here, so it is changed in place.
+        let context = Arc::make_mut(&mut self.context);
+        context.now = self.now;
         context.offered = caches.offered();
         // A prefix from the policy does not change by itself.
-        if self.policy.operator.namespace.is_none() && caches.operators() != Operators::Unknown {
+        if policy.operator.namespace.is_none() && caches.operators() != Operators::Unknown {
             context.operators = caches.operators();
         }
-        let here = renderers_at(&networks, &context, &self.policy);
-        if let Some(nad) = &nad
-            && !here.is_empty()
-        {
-            self.context.writers.record_nad(&nad.object_meta);
-            context.writers.record_nad(&nad.object_meta);
-        } else {
-            context.is_operator_running =
-                cluster.is_operator_running(context.operators.known()).await?.or(context.is_operator_running);
+        let renderers = renderers_at(&networks, context, &policy);
+        match &nad {
+            Some(nad) if !renderers.is_empty() => context.writers.record_nad(&nad.object_meta),
+            _ => {
+                let runs = cluster.is_operator_running(context.operators.known()).await?;
+                context.is_operator_running = runs.or(context.is_operator_running);
+            }
         }
-        self.context.now = context.now;
-        self.index.leave(namespace, name);
-        if let Some(kept) = &nad
-            && let Ok(Some(object)) = Object::read(&kept.text)
-        {
-            let named = object.meta().owner().map_or(Lookup::Unknown, |owner: NetworkId| caches.network(&owner));
-            let rewrites = self.changes.rewrites(object.kind(), namespace, name);
-            let verdict = context.nad((&object, &kept.object_meta), &here, named, rewrites, &self.policy);
-            let is_rendered = !here.is_empty();
-            self.scanned(Scanned {
-                text: &kept.text,
-                object: &object,
-                object_meta: &kept.object_meta,
-                is_rendered,
-                verdict,
-            })
-            .await;
-        }
-        for kept in &networks {
-            let Ok(Some(object)) = Object::read(&kept.text) else { continue };
-            let Object::Network(network) = &object else { continue };
+        let context = Arc::clone(&self.context);
+        let audit = ObjectAudit { context: &context, policy: &policy, lookup: &*caches };
+        let slot = NadSlot { nad: nad.as_ref(), renderers: &renderers };
+        self.index.leave(key);
+        audit.nad(slot, self).await;
+        for network in &networks {
             // Count this network, too, if it is waiting.
             let waited = self.index.objects_with(NAD_ABSENT.id);
-            context.waiting = waited + 1;
-            let waits = nad.is_none() && context.is_waiting(network, &kept.object_meta, &self.policy);
+            let uid = &network.object_meta.uid;
+            let waits = nad.is_none() && audit.is_waiting(network);
             if waits {
-                let network = Later::held(kept.clone());
-                self.refusals.ask(cluster, vec![(&network, kept.object_meta.uid.clone())], &context).await;
+                let network = Later::held(network.clone());
+                self.refusals.ask(cluster, vec![(&network, uid.clone())], &context).await;
             } else if nad.is_some() {
-                self.refusals.forget(&kept.object_meta.uid);
+                self.refusals.forget(uid);
             }
-            let refused = self.refusals.denial(&kept.object_meta.uid).filter(|_| waits);
-            let of = NetworkContext { nad: nad.as_ref(), last_nad: caches.last_nad(network), refused };
-            let rewrites = self.changes.rewrites(object.kind(), &network.meta.namespace, &network.meta.name);
-            let verdict = context.network((&object, network, &kept.object_meta), &here, of, rewrites, &self.policy);
-            self.scanned(Scanned {
-                text: &kept.text,
-                object: &object,
-                object_meta: &kept.object_meta,
-                is_rendered: false,
-                verdict,
-            })
-            .await;
+            let denied = self.refusals.denial(uid).filter(|_| waits).map(str::to_owned);
+            let waiting = Waiting { networks: waited + 1, denied: denied.as_deref() };
+            audit.network(network, slot, waiting, self).await;
             // A second waiting network means that the first is no longer the only one: audit it again.
             if waited == 1 && self.index.objects_with(NAD_ABSENT.id) == 2 {
-                let first: Vec<ObjectKey> = self.index.keys_with(NAD_ABSENT.id).filter(|other| other != key).collect();
+                let first: Vec<ObjectKey> =
+                    self.index.keys_with(NAD_ABSENT.id).filter(|other| *other != key).cloned().collect();
                 first.into_iter().for_each(|first| self.schedule(first, DEBOUNCE));
             }
         }
-        for uid in self.index.left(namespace, name) {
+        for uid in self.index.left(key) {
             self.reporter.forget(&uid);
             self.refusals.forget(&uid);
         }
@@ -315,8 +298,8 @@ impl LeaderAudit<'_> {
 impl ScanSink for LeaderAudit<'_> {
     fn expect(&mut self, _: usize) {}
 
-    fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
-        self.changes.rewrites(kind, namespace, name)
+    fn rewrites(&self, kind: &'static str, key: &ObjectKey) -> Option<Rewrites> {
+        self.changes.rewrites(kind, key)
     }
 
     fn skipped(&mut self, object: &str, panicked: &Panicked) {
@@ -326,11 +309,11 @@ impl ScanSink for LeaderAudit<'_> {
 
     async fn scanned(&mut self, scanned: Scanned<'_>) {
         let (meta, uid) = (scanned.object.meta(), &*scanned.object_meta.uid);
-        let (group, target) = match scanned.object {
-            Object::Nad(_) => (NAD_GROUP, meta.namespace.clone()),
-            Object::Network(network) => (NETWORK_GROUP, network.target_namespace()),
+        let group = match scanned.object {
+            Object::Nad(_) => NAD_GROUP,
+            Object::Network(_) => NETWORK_GROUP,
         };
-        let key: ObjectKey = (target.as_ref().into(), meta.name.as_ref().into());
+        let key = scanned.object.nad_key();
         let api_version = format!("{group}/v1");
         let about = ObjectReference {
             api_version: &api_version,
@@ -347,13 +330,14 @@ impl ScanSink for LeaderAudit<'_> {
         {
             warn!(kind = about.kind, namespace = about.namespace, name = about.name, %error, "failed to record Event");
         }
-        if let Some(rest) = self.context.next_check_in(scanned.object_meta, &self.policy) {
+        self.auditor.incomplete.record(scanned.object, &scanned.verdict);
+        if let Some(rest) = scanned.object_meta.recheck_in(self.now, self.policy.audit.grace()) {
             self.schedule(key.clone(), rest + DEBOUNCE);
         }
         if scanned.verdict.findings.iter().any(|finding| finding.rule == &HOT_OBJECT) {
             self.schedule(key.clone(), WINDOW);
         }
-        self.index.set_findings(uid, (&key.0, &key.1), &scanned.verdict);
+        self.index.set_findings(uid, &key, &scanned.verdict);
         self.seen = self.seen.wrapping_add(1);
         if self.seen.is_multiple_of(PUBLISH_EVERY) {
             self.show();
@@ -361,9 +345,27 @@ impl ScanSink for LeaderAudit<'_> {
     }
 }
 
+impl AuditLookup for Caches {
+    fn network(&self, id: &NetworkId) -> Lookup<NetworkFact> {
+        Self::network(self, id)
+    }
+
+    fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
+        Self::namespace(self, name)
+    }
+
+    fn nad(&self, key: &ObjectKey) -> Lookup<()> {
+        match Self::nad(self, key) {
+            Lookup::Found(_) => Lookup::Found(()),
+            Lookup::Absent => Lookup::Absent,
+            Lookup::Unknown => Lookup::Unknown,
+        }
+    }
+}
+
 impl Cluster {
     /// Reads the object at a path.
-    pub(in crate::cluster) async fn stored_object(&self, path: &str) -> Result<Option<StoredObject>, ApiError> {
+    pub(in crate::cluster) async fn stored_object(&self, path: &ApiPath) -> Result<Option<StoredObject>, ApiError> {
         Ok(self.get(path).await?.and_then(|text| StoredObject::of(&text)))
     }
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::audit::rewrites::{ObjectId, RewriteTracker};
+use crate::audit::rewrites::RewriteTracker;
 use crate::cluster::cache::observer::WatchObserver;
-use crate::cluster::client::collection::ObjectKey;
+use crate::cluster::client::collection::ApiObject;
 use crate::output::RewrittenObject;
-use crate::policy::{NetworkFact, Rewrites};
-use crate::resources::{NetworkKind, Object};
+use crate::policy::Rewrites;
+use crate::resources::{NetworkKind, Object, ObjectKey};
 
 /// How long writes count.
 pub(in crate::cluster) const WINDOW: Duration = Duration::from_secs(60);
@@ -70,14 +70,13 @@ impl ChangeTracker {
         let (watched, now) = (locked(&self.watched), self.now());
         let began = now.saturating_sub(self.window);
         let of_window = |at: Duration| at.saturating_sub(began).div_duration_f64(self.window).min(1.0);
-        let one = |(place, rewrites): (ObjectId<'_>, Rewrites)| RewrittenObject {
-            kind: place.kind.to_owned(),
-            namespace: place.namespace.to_owned(),
-            name: place.name.to_owned(),
+        let one = |(kind, key, rewrites): (&'static str, &ObjectKey, Rewrites)| RewrittenObject {
+            kind,
+            key: key.clone(),
             managers: rewrites.managers,
             fields: if rewrites.fields.is_empty() { rewrites.always } else { rewrites.fields },
             writes: watched
-                .timeline(place)
+                .timeline(kind, key)
                 .map(|write| (of_window(write.at), format!("{}: {}", write.writer.manager, write.fields.join(", "))))
                 .collect(),
         };
@@ -95,18 +94,18 @@ impl ChangeTracker {
     }
 
     /// How often an object was written lately.
-    pub(in crate::cluster) fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
-        locked(&self.watched).rewrites(ObjectId { kind, namespace, name }, self.now())
+    pub(in crate::cluster) fn rewrites(&self, kind: &'static str, key: &ObjectKey) -> Option<Rewrites> {
+        locked(&self.watched).rewrites(kind, key, self.now())
     }
 
-    fn record(&self, kind: &str, namespace: &str, name: &str, object: &str) {
+    fn record(&self, kind: &str, object: &ApiObject<'_>) {
         let mut news = locked(&self.news);
         match kind {
-            "NetworkAttachmentDefinition" => drop(news.nad_keys.insert((namespace.into(), name.into()))),
-            "Namespace" => drop(news.namespaces.insert(name.into())),
+            "NetworkAttachmentDefinition" => drop(news.nad_keys.insert(object.key.clone())),
+            "Namespace" => drop(news.namespaces.insert(object.key.name().into())),
             kind if NetworkKind::from_kind(kind).is_some() => {
-                if let Ok(Some(Object::Network(network))) = Object::read(object) {
-                    news.nad_keys.insert((NetworkFact::of(&network).target_namespace.into(), name.into()));
+                if let Some(Object::Network(network)) = object.typed() {
+                    news.nad_keys.insert(network.nad_key());
                 }
             }
             // Node policies affect every network.
@@ -121,15 +120,17 @@ impl ChangeTracker {
 }
 
 impl WatchObserver for ChangeTracker {
-    fn on_applied(&self, kind: &'static str, namespace: &str, name: &str, object: &str) {
-        if kind != "Namespace" {
-            locked(&self.watched).record(ObjectId { kind, namespace, name }, object, self.began.elapsed());
+    fn on_applied(&self, kind: &'static str, object: &ApiObject<'_>) {
+        if kind != "Namespace"
+            && let Some(version) = object.version()
+        {
+            locked(&self.watched).record(kind, &object.key, &version, object.text, self.began.elapsed());
         }
-        self.record(kind, namespace, name, object);
+        self.record(kind, object);
     }
 
-    fn on_deleted(&self, kind: &'static str, namespace: &str, name: &str, object: &str) {
-        self.record(kind, namespace, name, object);
+    fn on_deleted(&self, kind: &'static str, object: &ApiObject<'_>) {
+        self.record(kind, object);
     }
 }
 
@@ -148,21 +149,27 @@ mod tests {
         )
     }
 
+    fn named(namespace: &str, name: &str) -> String {
+        format!(r#"{{"metadata":{{"name":"{name}","namespace":"{namespace}"}}}}"#)
+    }
+
     #[tokio::test]
     async fn changes_are_taken_once_and_many_trigger_a_full_scan() {
         let changes = ChangeTracker::new();
-        changes.on_applied("SriovNetwork", "op", "net", &network("net", "apps"));
-        changes.on_applied("NetworkAttachmentDefinition", "apps", "net", "{}");
-        changes.on_deleted("Namespace", "", "gone", "{}");
+        let applied = |kind, text: String| changes.on_applied(kind, &ApiObject::read(&text).unwrap());
+        let deleted = |kind, text: String| changes.on_deleted(kind, &ApiObject::read(&text).unwrap());
+        applied("SriovNetwork", network("net", "apps"));
+        applied("NetworkAttachmentDefinition", named("apps", "net"));
+        deleted("Namespace", named("", "gone"));
         changes.changed().await;
         let news = changes.take();
-        assert_eq!(news.nad_keys, HashSet::from([("apps".into(), "net".into())]));
+        assert_eq!(news.nad_keys, HashSet::from([ObjectKey::new("apps", "net")]));
         assert_eq!((news.namespaces.len(), news.everything), (1, false));
         assert!(changes.take().nad_keys.is_empty());
-        changes.on_applied("SriovNetworkNodePolicy", "op", "p", "{}");
+        applied("SriovNetworkNodePolicy", named("op", "p"));
         assert!(changes.take().everything);
         for number in 0..=FULL_SCAN_THRESHOLD {
-            changes.on_deleted("NetworkAttachmentDefinition", "apps", &number.to_string(), "{}");
+            deleted("NetworkAttachmentDefinition", named("apps", &number.to_string()));
         }
         let news = changes.take();
         assert!(news.everything && news.nad_keys.is_empty());

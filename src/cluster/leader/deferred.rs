@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use crate::audit::stored_object::StoredObject;
-use crate::cluster::client::collection::NamespacedName;
-use crate::cluster::client::{ApiError, Cluster, address};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId};
+use crate::cluster::client::collection::ApiObject;
+use crate::cluster::client::{ApiError, ApiPath, Cluster};
+use crate::resources::NetworkId;
 
 /// How much text is held, in bytes.
 const MOST_HELD: usize = 16 << 20;
@@ -33,8 +33,8 @@ impl Memory {
 /// An object that is needed later.
 #[derive(Debug)]
 pub(in crate::cluster) struct Later {
-    /// Its address.
-    pub(in crate::cluster) path: String,
+    /// Where to read it again.
+    pub(in crate::cluster) path: Option<ApiPath>,
     /// Which network it is, if it is one.
     pub(in crate::cluster) id: Option<NetworkId>,
     held: Option<StoredObject>,
@@ -43,29 +43,29 @@ pub(in crate::cluster) struct Later {
 impl Later {
     /// A network.
     pub(in crate::cluster) fn network(id: NetworkId, object: StoredObject, memory: &mut Memory) -> Self {
-        let path = address(NETWORK_GROUP, id.kind.plural(), &id.namespace, &id.name);
+        let path = ApiPath::network(&id).ok();
         let held = memory.takes(object.text.len()).then_some(object);
         Self { path, id: Some(id), held }
     }
 
     /// A NAD; `None` if it has no name.
     pub(in crate::cluster) fn nad(object: &StoredObject, memory: &mut Memory) -> Option<Self> {
-        let id = NamespacedName::of(&object.text)?;
-        let path = address(NAD_GROUP, NADS, &id.namespace, &id.name);
+        let key = ApiObject::read(&object.text)?.key;
+        let path = ApiPath::nad(&key).ok();
         let held = memory.takes(object.text.len()).then(|| object.clone());
         Some(Self { path, id: None, held })
     }
 
     /// An object that is held in any case.
     pub(in crate::cluster) fn held(object: StoredObject) -> Self {
-        Self { path: String::new(), id: None, held: Some(object) }
+        Self { path: None, id: None, held: Some(object) }
     }
 
     /// The object; `None` if it was deleted in the meantime.
     pub(in crate::cluster) async fn whole(&self, cluster: &Cluster) -> Result<Option<Cow<'_, StoredObject>>, ApiError> {
         match &self.held {
             Some(held) => Ok(Some(Cow::Borrowed(held))),
-            None => Ok(cluster.stored_object(&self.path).await?.map(Cow::Owned)),
+            None => Ok(self.read_again(cluster).await?.map(Cow::Owned)),
         }
     }
 
@@ -73,7 +73,14 @@ impl Later {
     pub(in crate::cluster) async fn into_whole(self, cluster: &Cluster) -> Result<Option<StoredObject>, ApiError> {
         match self.held {
             Some(held) => Ok(Some(held)),
-            None => cluster.stored_object(&self.path).await,
+            None => self.read_again(cluster).await,
+        }
+    }
+
+    async fn read_again(&self, cluster: &Cluster) -> Result<Option<StoredObject>, ApiError> {
+        match &self.path {
+            Some(path) => cluster.stored_object(path).await,
+            None => Ok(None),
         }
     }
 }

@@ -12,10 +12,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
 
-use crate::cluster::client::collection::segment;
-use crate::cluster::client::{ApiError, Cluster, meta_text};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, meta_text};
 use crate::cluster::identity::lease::Claim;
-use crate::cluster::leader::reports::{ReportWrite, collection, store_report};
+use crate::cluster::leader::reports::{ReportWrite, store_report};
 use crate::denials::{RETENTION_SECONDS, RecentDenials, denial_report, latest_denial};
 use crate::output::report::{ABOUT, OURS, ReportKind, digest};
 use crate::policy::{Policy, Reports};
@@ -86,7 +85,7 @@ impl DenialReporter {
         if let Some((before, _)) = &self.written
             && (wanted.is_none() || kind != Some(*before))
         {
-            self.cluster.delete(&self.address(*before)).await?;
+            self.cluster.delete(&self.collection(*before)?.child(&self.name)?).await?;
             self.writes.count("deleted");
             self.written = None;
         }
@@ -112,15 +111,15 @@ impl DenialReporter {
     pub async fn sweep(&self, now: i64) -> Result<usize, ApiError> {
         let mut gone = 0;
         for kind in ReportKind::ALL {
-            let selector = format!("labelSelector={OURS}%2C{ABOUT}%3Ddenials");
-            let collection = collection(kind, &self.namespace);
-            let Some(list) = self.cluster.read(&format!("{collection}?{selector}")).await? else { continue };
+            let collection = self.collection(kind)?;
+            let of_denials = collection.clone().labelled(&[OURS, (ABOUT, "denials")]);
+            let Some(list) = self.cluster.read(&of_denials).await? else { continue };
             let stored = list.get("items").and_then(serde_json::Value::as_array).into_iter().flatten();
             for stored in stored.filter(|stored| latest_denial(stored).is_none_or(|at| now - at >= RETENTION_SECONDS)) {
-                let Some(name) = segment(meta_text(stored, "name")) else { continue };
+                let Ok(path) = collection.clone().child(meta_text(stored, "name")) else { continue };
                 // Its replica may still exist and have written something new.
                 let version = meta_text(stored, "resourceVersion");
-                if self.cluster.delete_unchanged(&format!("{collection}/{name}"), version).await? {
+                if self.cluster.delete_unchanged(&path, version).await? {
                     self.writes.count("deleted");
                     gone += 1;
                 }
@@ -129,8 +128,8 @@ impl DenialReporter {
         Ok(gone)
     }
 
-    fn address(&self, kind: ReportKind) -> String {
-        format!("{}/{}", collection(kind, &self.namespace), self.name)
+    fn collection(&self, kind: ReportKind) -> Result<ApiPath, ApiError> {
+        ApiPath::in_namespace(ApiResource::report(kind), &self.namespace)
     }
 }
 

@@ -9,10 +9,9 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use crate::audit::context::AuditContext;
-use crate::cluster::client::Cluster;
-use crate::cluster::client::collection::segment;
+use crate::cluster::client::{ApiPath, ApiResource, Cluster};
 use crate::cluster::leader::deferred::Later;
-use crate::resources::{NAD_GROUP, NADS, Object, render};
+use crate::resources::{Object, render};
 use crate::supervise::contained_async;
 use crate::visible::truncated;
 
@@ -90,9 +89,8 @@ impl Cluster {
     async fn dry_run_denial(&self, network: &str, context: &AuditContext) -> Option<String> {
         let Ok(Some(Object::Network(network))) = Object::read(network) else { return None };
         let nad = render(&network, &context.prefix.as_ref()?.value).nad_json()?;
-        let target = network.target_namespace();
-        let path = format!("/apis/{NAD_GROUP}/v1/namespaces/{}/{NADS}?dryRun=All", segment(&target)?);
-        stable_message(&self.dry_run_error(&path, nad).await?)
+        let path = ApiPath::in_namespace(ApiResource::NADS, &network.target_namespace()).ok()?;
+        stable_message(&self.dry_run_error(&path.dry_run(), nad).await?)
     }
 }
 

@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::cluster::client::collection::segment;
-use crate::cluster::client::{ApiError, Cluster, WriteResult};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult};
 use crate::output::fingerprint;
 use crate::output::report::ObjectReference;
 use crate::policy::{Action, Finding, Verdict};
@@ -50,12 +49,12 @@ impl EventRecorder {
     /// Records Events for the findings on a network; returns how many were written. NADs get none: the operator writes them, or
     /// `kubectl apply` has shown the warnings.
     pub async fn record(&mut self, about: &ObjectReference<'_>, verdict: &Verdict) -> Result<usize, ApiError> {
-        let Some(namespace) = segment(about.namespace).filter(|_| NetworkKind::from_kind(about.kind).is_some()) else {
+        if NetworkKind::from_kind(about.kind).is_none() {
             return Ok(0);
-        };
+        }
         let now = Instant::now();
         self.recorded.retain(|_, at| now.duration_since(*at) < REPEAT_AFTER);
-        let path = format!("/api/v1/namespaces/{namespace}/events");
+        let path = ApiPath::in_namespace(ApiResource::EVENTS, about.namespace)?;
         let mut written = 0;
         for finding in verdict.findings.iter().filter(|finding| concerns_author(finding)).take(MAX_PER_OBJECT) {
             let name = name(about, finding);

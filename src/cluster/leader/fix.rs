@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cluster::cache::live::UncachedCluster;
-use crate::cluster::client::{ApiError, Cluster, WriteResult, address};
+use crate::cluster::client::{ApiError, ApiPath, Cluster, WriteResult};
 use crate::cluster::leader::completion::CompletionContext;
-use crate::deploy::NAME;
+use crate::deploy::webhooks::Phase;
 use crate::policy::{Operators, Policy};
-use crate::resources::{NAD_GROUP, NADS};
+use crate::resources::ObjectKey;
 
 /// The interval between two writes: each triggers a reconcile of the operator.
 const WRITE_INTERVAL: Duration = Duration::from_millis(10);
@@ -17,10 +17,8 @@ const WRITE_INTERVAL: Duration = Duration::from_millis(10);
 /// A NAD that is to be completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncompleteNad {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
+    /// Its namespace and name.
+    pub key: ObjectKey,
     /// Whether a network renders it, so that the operator writes it too.
     pub is_rendered: bool,
 }
@@ -41,8 +39,7 @@ pub enum FixResult {
 impl Cluster {
     /// Whether nadmit's webhook is registered, so that the operator's writes stay complete.
     pub async fn is_registered(&self) -> Result<bool, ApiError> {
-        let path = format!("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}");
-        let found = self.read(&path).await?;
+        let found = self.read(&ApiPath::webhook(Phase::Mutating)).await?;
         // The manifests create it without entries; nadmit fills them in.
         let webhooks = found.as_ref().and_then(|found| found.get("webhooks")).and_then(Value::as_array);
         Ok(webhooks.is_some_and(|webhooks| !webhooks.is_empty()))
@@ -62,16 +59,14 @@ impl Cluster {
                 "the operator would revert it at once, because nadmit is not registered in this cluster",
             );
         }
-        let path = address(NAD_GROUP, NADS, &nad.namespace, &nad.name);
+        let path = match ApiPath::nad(&nad.key) {
+            Ok(path) => path,
+            Err(failed) => return FixResult::Failed(failed.to_string()),
+        };
         let source = UncachedCluster { cluster: self, operators };
         let completing = CompletionContext { source: &source, cluster: self, policy };
         for _ in 0..2 {
-            let stored = match self.read(&path).await {
-                Ok(Some(stored)) if !is_deleting(&stored) => stored,
-                Ok(_) => return FixResult::Settled,
-                Err(failed) => return FixResult::Failed(failed.to_string()),
-            };
-            match completing.complete(&stored, &path).await {
+            match completing.complete(&path, |stored| !stored.meta().deleting).await {
                 Ok(None) => return FixResult::Settled,
                 Ok(Some(WriteResult::Stored(_))) => {
                     tokio::time::sleep(WRITE_INTERVAL).await;
@@ -83,8 +78,4 @@ impl Cluster {
         }
         FixResult::Left("conflicting writes")
     }
-}
-
-fn is_deleting(stored: &Value) -> bool {
-    stored.pointer("/metadata/deletionTimestamp").is_some()
 }

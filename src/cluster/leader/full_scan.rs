@@ -2,52 +2,25 @@
 //! kept, then NADs with the networks that render them, and finally the networks without a NAD.
 
 use std::collections::{HashMap, HashSet};
-use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::audit::context::{AuditContext, NetworkContext};
-use crate::audit::stored_object::{ObjectMeta, StoredObject};
+use crate::audit::context::AuditContext;
+use crate::audit::stored_object::StoredObject;
 use crate::cluster::cache::audit_context::UnreadFacts;
-use crate::cluster::client::collection::{ListPage, NamespacedName, key};
+use crate::cluster::client::collection::{ApiObject, ListPage};
 use crate::cluster::client::pager::ListPager;
-use crate::cluster::client::{ApiError, Cluster};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::cluster::leader::deferred::{Later, Memory};
 use crate::cluster::leader::dry_run::DryRunDenials;
-use crate::policy::{Lookup, NameVisibility, NetworkFact, Policy, Rewrites, Verdict};
-use crate::resources::raw::RawFields;
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, Object};
-use crate::supervise::{Panicked, contained, contained_async};
-
-/// A scanned object.
-pub struct Scanned<'a> {
-    /// The object, as JSON, without its managedFields.
-    pub text: &'a str,
-    /// The parsed object.
-    pub object: &'a Object<'a>,
-    /// Its metadata.
-    pub object_meta: &'a ObjectMeta,
-    /// For a NAD: whether a network renders it.
-    pub is_rendered: bool,
-    /// The verdict.
-    pub verdict: Verdict,
-}
-
-/// Receives the results of a scan.
-pub trait ScanSink: Send {
-    /// More objects will be scanned.
-    fn expect(&mut self, objects: usize);
-
-    /// How often an object was written recently, if observed.
-    fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites>;
-
-    /// An object was scanned.
-    fn scanned(&mut self, scanned: Scanned<'_>) -> impl Future<Output = ()> + Send;
-
-    /// Judging an object panicked; it was skipped.
-    fn skipped(&mut self, object: &str, panicked: &Panicked);
-}
+use crate::cluster::leader::object_audit::{
+    AuditLookup, NadSlot, ObjectAudit, ScanSink, Waiting, describe_object, network_fact, renderers, renderers_at,
+};
+use crate::policy::{Lookup, NameVisibility, NamespaceState, NetworkFact, Policy};
+use crate::resources::{NetworkId, NetworkKind, Object, ObjectKey};
+use crate::supervise::contained;
 
 /// A full scan.
 pub struct FullScan<'a> {
@@ -70,13 +43,35 @@ pub struct FullScanResult {
     pub listing: Duration,
 }
 
-/// The networks that were listed.
+/// What was listed so far.
 #[derive(Default)]
-struct ListedNetworks {
-    /// By target.
-    at: HashMap<Box<str>, Vec<Later>>,
-    /// By id.
-    known: HashMap<NetworkId, NetworkFact>,
+struct ScanIndex {
+    /// The networks by the key of the NAD they render.
+    at: HashMap<ObjectKey, Vec<Later>>,
+    /// The networks by id.
+    networks: HashMap<NetworkId, NetworkFact>,
+    /// The namespaces; `None` if they could not be listed.
+    namespaces: Option<HashMap<Box<str>, NamespaceState>>,
+    /// The keys of the NADs.
+    nads: HashSet<ObjectKey>,
+}
+
+impl AuditLookup for ScanIndex {
+    fn network(&self, id: &NetworkId) -> Lookup<NetworkFact> {
+        self.networks.get(id).map_or(Lookup::Absent, |network| Lookup::Found(network.clone()))
+    }
+
+    fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
+        let find = |known: &HashMap<Box<str>, NamespaceState>| {
+            known.get(name).map_or(Lookup::Absent, |state| Lookup::Found(*state))
+        };
+        self.namespaces.as_ref().map_or(Lookup::Unknown, find)
+    }
+
+    /// Only after all of them were listed.
+    fn nad(&self, key: &ObjectKey) -> Lookup<()> {
+        if self.nads.contains(key) { Lookup::Found(()) } else { Lookup::Absent }
+    }
 }
 
 impl FullScan<'_> {
@@ -89,164 +84,121 @@ impl FullScan<'_> {
     ) -> Result<FullScanResult, ApiError> {
         let began = std::time::Instant::now();
         let mut unread = UnreadFacts::default();
-        let context = self.cluster.audit_context(self.policy, now, &mut unread).await;
+        let (context, namespaces) = self.cluster.audit_context(self.policy, now, &mut unread).await;
         let context = AuditContext { names: self.names.clone(), ..context };
-        let mut networks = self.networks(sink).await?;
+        let mut index = ScanIndex { namespaces, ..ScanIndex::default() };
+        self.networks(&mut index, sink).await?;
         let mut scan_result = FullScanResult { unread: unread.0, context, listing: began.elapsed() };
-        let rest = self.nads(&mut networks, &mut scan_result, sink).await?;
-        self.networks_without_nad(rest, &mut networks, &mut scan_result.context, refusals, sink).await?;
+        let deferred = self.nads(&mut index, &mut scan_result, sink).await?;
+        self.deferred(deferred, &mut index, &scan_result.context, refusals, sink).await?;
         Ok(scan_result)
     }
 
-    async fn networks(&self, sink: &mut impl ScanSink) -> Result<ListedNetworks, ApiError> {
-        let mut networks = ListedNetworks::default();
+    async fn networks(&self, index: &mut ScanIndex, sink: &mut impl ScanSink) -> Result<(), ApiError> {
         let mut memory = Memory::default();
         for kind in NetworkKind::ALL {
             let mut seen = 0;
-            let address = format!("/apis/{NETWORK_GROUP}/v1/{}", kind.plural());
+            let path = ApiPath::all(ApiResource::network(kind));
             let mut skipped = Vec::new();
             let add = |text: &str| {
                 seen += 1;
                 skipped.extend(
-                    contained(|| networks.add(text, &mut memory))
-                        .err()
-                        .map(|panicked| (describe_object(text), panicked)),
+                    contained(|| index.add(text, &mut memory)).err().map(|panicked| (describe_object(text), panicked)),
                 );
             };
-            self.cluster.for_each_object(&address, "", add).await?;
+            self.cluster.for_each_object(&path, add).await?;
             sink.expect(seen);
             skipped.iter().for_each(|(object, panicked)| sink.skipped(object, panicked));
         }
-        Ok(networks)
+        Ok(())
     }
 
-    /// Scans every NAD with its networks; returns what is left for the networks without a NAD.
+    /// Audits every NAD with its networks, except those that need all NADs to be known first.
     async fn nads(
         &self,
-        networks: &mut ListedNetworks,
+        index: &mut ScanIndex,
         scan_result: &mut FullScanResult,
         sink: &mut impl ScanSink,
-    ) -> Result<RemainingNetworks, ApiError> {
-        let mut rest = RemainingNetworks::default();
-        let address = format!("/apis/{NAD_GROUP}/v1/{NADS}");
-        let mut pages = ListPager::of(&address, "");
+    ) -> Result<DeferredNetworks, ApiError> {
+        let mut deferred = DeferredNetworks::default();
+        let path = ApiPath::all(ApiResource::NADS);
+        let mut pages = ListPager::of(&path);
         loop {
             let began = std::time::Instant::now();
-            let Some(text) = pages.next(self.cluster).await? else { return Ok(rest) };
+            let Some(text) = pages.next(self.cluster).await? else { return Ok(deferred) };
             scan_result.listing += began.elapsed();
             let page = ListPage::read(&text)?;
             pages.after(&page);
             sink.expect(page.objects.len());
             for text in &page.objects {
-                let read = contained(|| StoredObject::of(text).zip(NamespacedName::of(text)));
+                let read = contained(|| StoredObject::of(text).zip(ApiObject::read(text).map(|object| object.key)));
                 let read = read.unwrap_or_else(|panicked| {
                     sink.skipped(&describe_object(text), &panicked);
                     None
                 });
-                let Some((nad, id)) = read else { continue };
-                let place = id.key();
-                let at = self.whole(networks.at.remove(&place).unwrap_or_default()).await?;
-                if !renderers_at(&at, &scan_result.context, self.policy).is_empty() {
+                let Some((nad, key)) = read else { continue };
+                let at = self.whole(index.at.remove(&key).unwrap_or_default()).await?;
+                let renderers: Arc<[NetworkFact]> = renderers_at(&at, &scan_result.context, self.policy).into();
+                if !renderers.is_empty() {
                     scan_result.context.writers.record_nad(&nad.object_meta);
                 }
-                rest.places.insert(place);
-                self.place(Some(&nad), at, networks, &scan_result.context, &mut rest, sink).await;
+                index.nads.insert(key);
+                let slot = NadSlot { nad: Some(&nad), renderers: &renderers };
+                let audit = self.object_audit(&scan_result.context, index);
+                audit.nad(slot, sink).await;
+                for network in at {
+                    match moved_network(&network.text) {
+                        Some(id) => deferred.push(id, network, &nad, &renderers),
+                        None => audit.network(&network, slot, Waiting::default(), sink).await,
+                    }
+                }
             }
         }
     }
 
-    /// Scans a NAD and the networks that render it, except those that need all NADs to be known first.
-    async fn place(
+    /// Audits the remaining networks: those that moved, and those without a NAD.
+    async fn deferred(
         &self,
-        nad: Option<&StoredObject>,
-        at: Vec<StoredObject>,
-        networks: &ListedNetworks,
+        mut deferred: DeferredNetworks,
+        index: &mut ScanIndex,
         context: &AuditContext,
-        rest: &mut RemainingNetworks,
-        sink: &mut impl ScanSink,
-    ) {
-        let here = renderers_at(&at, context, self.policy);
-        if let Some(kept) = nad
-            && let Err(panicked) = contained_async(self.nad(kept, &here, networks, context, sink)).await
-        {
-            sink.skipped(&describe_object(&kept.text), &panicked);
-        }
-        for network in at {
-            if let Some(id) = previous_namespace(&network.text).and_then(|_| fact(&network.text)).map(|fact| fact.id) {
-                let nad = nad.and_then(|nad| Later::nad(nad, &mut rest.memory));
-                let network = Later::network(id, network, &mut rest.memory);
-                rest.moved.push(Moved { network, here: here.clone(), nad });
-            } else {
-                self.network(&network, &here, NetworkContext { nad, ..NetworkContext::default() }, context, sink).await;
-            }
-        }
-    }
-
-    async fn nad(
-        &self,
-        kept: &StoredObject,
-        here: &[NetworkFact],
-        networks: &ListedNetworks,
-        context: &AuditContext,
-        sink: &mut impl ScanSink,
-    ) {
-        let Ok(Some(object)) = Object::read(&kept.text) else { return };
-        let meta = object.meta();
-        let named = meta.owner().map_or(Lookup::Unknown, |owner| {
-            networks.known.get(&owner).map_or(Lookup::Absent, |network| Lookup::Found(network.clone()))
-        });
-        let rewrites = sink.rewrites(object.kind(), &meta.namespace, &meta.name);
-        let verdict = context.nad((&object, &kept.object_meta), here, named, rewrites, self.policy);
-        let is_rendered = !here.is_empty();
-        sink.scanned(Scanned {
-            text: &kept.text,
-            object: &object,
-            object_meta: &kept.object_meta,
-            is_rendered,
-            verdict,
-        })
-        .await;
-    }
-
-    /// Scans the remaining networks: those that moved, and those without a NAD.
-    async fn networks_without_nad(
-        &self,
-        mut rest: RemainingNetworks,
-        networks: &mut ListedNetworks,
-        context: &mut AuditContext,
         refusals: &mut DryRunDenials,
         sink: &mut impl ScanSink,
     ) -> Result<(), ApiError> {
-        for (_, at) in std::mem::take(&mut networks.at) {
-            let facts = at.iter().filter_map(|network| networks.known.get(network.id.as_ref()?).cloned()).collect();
-            let here = renderers(facts, context, self.policy);
-            rest.moved.extend(at.into_iter().map(|network| Moved { network, here: here.clone(), nad: None }));
+        for (_, at) in std::mem::take(&mut index.at) {
+            let facts = at.iter().filter_map(|network| index.networks.get(network.id.as_ref()?).cloned()).collect();
+            let renderers: Arc<[NetworkFact]> = renderers(facts, context, self.policy).into();
+            let without_nad = |network| DeferredNetwork { network, renderers: Arc::clone(&renderers), nad: None };
+            deferred.networks.extend(at.into_iter().map(without_nad));
         }
         // Sort, because the order of a map is random.
-        rest.moved.sort_by(|one, other| one.network.path.cmp(&other.network.path));
+        deferred.networks.sort_by(|one, other| one.network.path.cmp(&other.network.path));
+        let audit = self.object_audit(context, index);
         let mut waiting = Vec::new();
-        for moved in rest.moved.iter().filter(|moved| moved.nad.is_none()) {
-            let Some(network) = moved.network.whole(self.cluster).await? else { continue };
-            if self.is_waiting(&network, context) {
-                waiting.push((&moved.network, network.object_meta.uid.clone()));
+        for one in deferred.networks.iter().filter(|one| one.nad.is_none()) {
+            let Some(network) = one.network.whole(self.cluster).await? else { continue };
+            if audit.is_waiting(&network) {
+                waiting.push((&one.network, network.object_meta.uid.clone()));
             }
         }
-        context.waiting = waiting.len();
+        let networks = waiting.len();
         refusals.ask(self.cluster, waiting, context).await;
-        for Moved { network, here, nad } in &rest.moved {
+        for DeferredNetwork { network, renderers, nad } in &deferred.networks {
             let Some(network) = network.whole(self.cluster).await? else { continue };
             let nad = match nad {
                 Some(nad) => nad.whole(self.cluster).await?,
                 None => None,
             };
-            let last_nad =
-                previous_namespace(&network.text).map(|(last, name)| rest.places.contains(&key(&last, &name)));
-            let waits = nad.is_none() && self.is_waiting(&network, context);
-            let refused = refusals.denial(&network.object_meta.uid).filter(|_| waits);
-            let of = NetworkContext { nad: nad.as_deref(), last_nad, refused };
-            self.network(&network, here, of, context, sink).await;
+            let waits = nad.is_none() && audit.is_waiting(&network);
+            let denied = refusals.denial(&network.object_meta.uid).filter(|_| waits);
+            let slot = NadSlot { nad: nad.as_deref(), renderers };
+            audit.network(&network, slot, Waiting { networks, denied }, sink).await;
         }
         Ok(())
+    }
+
+    fn object_audit<'a>(&'a self, context: &'a AuditContext, lookup: &'a ScanIndex) -> ObjectAudit<'a, ScanIndex> {
+        ObjectAudit { context, policy: self.policy, lookup }
     }
 
     /// All of these, read again where they were too large to be held; those that are gone by now are left out.
@@ -257,106 +209,44 @@ impl FullScan<'_> {
         }
         Ok(whole)
     }
-
-    fn is_waiting(&self, kept: &StoredObject, context: &AuditContext) -> bool {
-        match Object::read(&kept.text) {
-            Ok(Some(Object::Network(network))) => context.is_waiting(&network, &kept.object_meta, self.policy),
-            _ => false,
-        }
-    }
-
-    async fn network(
-        &self,
-        kept: &StoredObject,
-        here: &[NetworkFact],
-        of: NetworkContext<'_>,
-        context: &AuditContext,
-        sink: &mut impl ScanSink,
-    ) {
-        if let Err(panicked) = contained_async(self.judge_network(kept, here, of, context, sink)).await {
-            sink.skipped(&describe_object(&kept.text), &panicked);
-        }
-    }
-
-    async fn judge_network(
-        &self,
-        kept: &StoredObject,
-        here: &[NetworkFact],
-        of: NetworkContext<'_>,
-        context: &AuditContext,
-        sink: &mut impl ScanSink,
-    ) {
-        let Ok(Some(object)) = Object::read(&kept.text) else { return };
-        let Object::Network(network) = &object else { return };
-        let rewrites = sink.rewrites(object.kind(), &network.meta.namespace, &network.meta.name);
-        let verdict = context.network((&object, network, &kept.object_meta), here, of, rewrites, self.policy);
-        let scanned =
-            Scanned { text: &kept.text, object: &object, object_meta: &kept.object_meta, is_rendered: false, verdict };
-        sink.scanned(scanned).await;
-    }
 }
 
-/// ListedNetworks that need all NADs to be known.
+/// Networks that need all NADs to be known.
 #[derive(Default)]
-struct RemainingNetworks {
-    /// The keys of all NADs.
-    places: HashSet<Box<str>>,
-    /// The networks that went elsewhere before, and those without a NAD.
-    moved: Vec<Moved>,
+struct DeferredNetworks {
+    networks: Vec<DeferredNetwork>,
     memory: Memory,
 }
 
-/// A network that is looked at when all NADs were seen.
-struct Moved {
+/// A network that is audited when all NADs were seen.
+struct DeferredNetwork {
     network: Later,
-    /// The networks that render to the same place.
-    here: Vec<NetworkFact>,
+    /// The networks that the operator renders to the same key.
+    renderers: Arc<[NetworkFact]>,
     /// The NAD there.
     nad: Option<Later>,
 }
 
-impl ListedNetworks {
+impl DeferredNetworks {
+    /// A network that moved to the key of a NAD.
+    fn push(&mut self, id: NetworkId, network: StoredObject, nad: &StoredObject, renderers: &Arc<[NetworkFact]>) {
+        let nad = Later::nad(nad, &mut self.memory);
+        let network = Later::network(id, network, &mut self.memory);
+        self.networks.push(DeferredNetwork { network, renderers: Arc::clone(renderers), nad });
+    }
+}
+
+impl ScanIndex {
     fn add(&mut self, text: &str, memory: &mut Memory) {
-        let (Some(kept), Some(fact)) = (StoredObject::of(text), fact(text)) else { return };
-        let network = Later::network(fact.id.clone(), kept, memory);
-        self.at.entry(key(&fact.target_namespace, &fact.id.name)).or_default().push(network);
-        self.known.insert(fact.id.clone(), fact);
+        let (Some(stored), Some(fact)) = (StoredObject::of(text), network_fact(text)) else { return };
+        let network = Later::network(fact.id.clone(), stored, memory);
+        self.at.entry(ObjectKey::new(&fact.target_namespace, &fact.id.name)).or_default().push(network);
+        self.networks.insert(fact.id.clone(), fact);
     }
 }
 
-/// Kind and name of an object that may be unreadable.
-pub(in crate::cluster) fn describe_object(text: &str) -> String {
-    let read = || {
-        let kind = RawFields::parse(text).ok()?.text("kind").value()?.into_owned();
-        Some(format!("{kind} {}", NamespacedName::of(text)?.key()))
-    };
-    contained(read).ok().flatten().unwrap_or_else(|| "an object without a name".to_owned())
-}
-
-/// The networks at one key that the operator renders there.
-pub(in crate::cluster) fn renderers_at(
-    at: &[StoredObject],
-    context: &AuditContext,
-    policy: &Policy,
-) -> Vec<NetworkFact> {
-    renderers(at.iter().filter_map(|network| fact(&network.text)).collect(), context, policy)
-}
-
-fn renderers(facts: Vec<NetworkFact>, context: &AuditContext, policy: &Policy) -> Vec<NetworkFact> {
-    let target = facts.first().map(|fact| fact.target_namespace.clone()).unwrap_or_default();
-    context.renderers(facts, &target, policy)
-}
-
-/// Summarizes a network.
-fn fact(text: &str) -> Option<NetworkFact> {
-    match Object::read(text) {
-        Ok(Some(Object::Network(network))) => Some(NetworkFact::of(&network)),
-        _ => None,
-    }
-}
-
-/// The previous target namespace of a network, if it moved, and its name.
-fn previous_namespace(text: &str) -> Option<(String, String)> {
+/// The id of a network that moved.
+fn moved_network(text: &str) -> Option<NetworkId> {
     let Ok(Some(Object::Network(network))) = Object::read(text) else { return None };
-    Some((network.previous_namespace()?.into_owned(), network.meta.name.into_owned()))
+    network.previous_nad_key().map(|_| network.id())
 }

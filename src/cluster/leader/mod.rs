@@ -9,5 +9,6 @@ pub mod dry_run;
 pub mod events;
 pub mod fix;
 pub mod full_scan;
+pub mod object_audit;
 pub mod observe;
 pub mod reports;

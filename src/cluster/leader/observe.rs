@@ -10,6 +10,7 @@ use crate::cluster::client::Cluster;
 use crate::cluster::leader::changes::ChangeTracker;
 use crate::output::RewrittenObject;
 use crate::policy::Rewrites;
+use crate::resources::ObjectKey;
 use crate::supervise::Supervisor;
 use crate::telemetry::metrics::CacheMetrics;
 
@@ -43,8 +44,8 @@ impl Cluster {
 
 impl Observation {
     /// How often an object was written.
-    pub fn rewrites(&self, kind: &str, namespace: &str, name: &str) -> Option<Rewrites> {
-        self.0.rewrites(kind, namespace, name)
+    pub fn rewrites(&self, kind: &'static str, key: &ObjectKey) -> Option<Rewrites> {
+        self.0.rewrites(kind, key)
     }
 
     /// The write times of objects that were written repeatedly.

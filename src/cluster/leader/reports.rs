@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 use tracing::{debug, warn};
 
-use crate::cluster::client::collection::{ListPage, segment};
+use crate::cluster::client::collection::ListPage;
 use crate::cluster::client::pager::ListPager;
-use crate::cluster::client::{ApiError, Cluster, WriteResult, meta_text, object};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult, meta_text, object};
 use crate::output::report::{ABOUT, MANAGED_BY, OURS, ObjectReference, ReportKind, digest, name, report};
 use crate::policy::{Reports, Verdict};
 use crate::telemetry::metrics::ReportWrites;
@@ -87,13 +87,13 @@ impl Reporter {
             self.known.clear();
         }
         for kind in ReportKind::ALL.into_iter().filter(|kind| ReportKind::of(reports) != Some(*kind)) {
-            for _ in 0..self.cluster.delete_labelled(kind.api_version, kind.plural, &object_label_selector()).await? {
+            for _ in 0..self.cluster.delete_labelled(ApiResource::report(kind), &OF_OBJECTS).await? {
                 self.writes.count("deleted");
             }
         }
         let Some(kind) = ReportKind::of(reports) else { return Ok(()) };
-        let (address, selector) = (all_namespaces_path(kind), labelled(&object_label_selector()));
-        let mut pages = ListPager::of(&address, &selector).by(PAGE_SIZE);
+        let path = ApiPath::all(ApiResource::report(kind)).labelled(&OF_OBJECTS);
+        let mut pages = ListPager::of(&path).by(PAGE_SIZE);
         let mut found = None;
         while let Some(text) = pages.next(&self.cluster).await? {
             let page = ListPage::read(&text)?;
@@ -175,12 +175,8 @@ impl Reporter {
                 return Ok(ReportWrite::Unchanged);
             }
         }
-        let (Some(namespace), Some(name)) = (segment(about.namespace), segment(&name(about.uid)).map(str::to_owned))
-        else {
-            return Ok(ReportWrite::Unchanged);
-        };
         let is_known = self.known.contains_key(about.uid);
-        match store_report(&self.cluster, (kind, namespace, &name), &wanted, is_known).await? {
+        match store_report(&self.cluster, (kind, about.namespace, &name(about.uid)), &wanted, is_known).await? {
             None => Ok(ReportWrite::Contended),
             Some((result, stored)) => {
                 if result != ReportWrite::Contended {
@@ -204,11 +200,9 @@ impl Reporter {
 
     async fn remove(&mut self, kind: ReportKind, uid: &str) -> Result<ReportWrite, ApiError> {
         let Some(known) = self.known.get(uid) else { return Ok(ReportWrite::Unchanged) };
-        if let (Some(namespace), Some(name)) = (segment(&known.namespace), segment(&name(uid))) {
-            let path = format!("{}/{name}", collection(kind, namespace));
-            if !self.cluster.delete_unchanged(&path, &known.version).await? {
-                return Ok(ReportWrite::Contended);
-            }
+        let path = ApiPath::in_namespace(ApiResource::report(kind), &known.namespace)?.child(&name(uid))?;
+        if !self.cluster.delete_unchanged(&path, &known.version).await? {
+            return Ok(ReportWrite::Contended);
         }
         self.known.remove(uid);
         Ok(ReportWrite::Deleted)
@@ -223,15 +217,15 @@ pub(super) async fn store_report(
     wanted: &Value,
     mut may_exist: bool,
 ) -> Result<Option<(ReportWrite, Value)>, ApiError> {
-    let collection = collection(kind, namespace);
-    let path = format!("{collection}/{name}");
+    let collection = ApiPath::in_namespace(ApiResource::report(kind), namespace)?;
+    let path = collection.clone().child(name)?;
     for _ in 0..MAX_ATTEMPTS {
         // If none is known, a create shows whether one exists.
         let found = if may_exist { cluster.read(&path).await? } else { None };
         let (written, result) = match found {
             None => (cluster.create(&collection, wanted).await?, ReportWrite::Created),
             Some(found) if !is_ours(&found) => {
-                warn!(path, "a report of this name belongs to somebody else");
+                warn!(%path, "a report of this name belongs to somebody else");
                 return Ok(Some((ReportWrite::Contended, found)));
             }
             Some(found) if digest(&found) == digest(wanted) => return Ok(Some((ReportWrite::Unchanged, found))),
@@ -243,15 +237,6 @@ pub(super) async fn store_report(
         may_exist = true;
     }
     Ok(None)
-}
-
-/// The API path of all reports of a kind in all namespaces.
-fn all_namespaces_path(kind: ReportKind) -> String {
-    format!("/apis/{}/{}", kind.api_version, kind.plural)
-}
-
-fn labelled(labels: &str) -> String {
-    format!("&labelSelector={labels}")
 }
 
 impl KnownReport {
@@ -269,14 +254,7 @@ impl KnownReport {
 }
 
 /// The labels of those about objects.
-fn object_label_selector() -> String {
-    format!("{OURS}%2C{ABOUT}%3Dobject")
-}
-
-/// The API path of reports in a namespace.
-pub(in crate::cluster) fn collection(kind: ReportKind, namespace: &str) -> String {
-    format!("/apis/{}/namespaces/{namespace}/{}", kind.api_version, kind.plural)
-}
+const OF_OBJECTS: [(&str, &str); 2] = [OURS, (ABOUT, "object")];
 
 /// Whether we made a report.
 fn is_ours(stored: &Value) -> bool {

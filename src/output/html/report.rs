@@ -147,9 +147,9 @@ fn objects(objects: BTreeMap<[String; 4], PageObject>) -> HtmlTable {
 fn timeline(rewritten: Vec<RewrittenObject>) -> HtmlTable {
     let row = |one: RewrittenObject| HtmlRow {
         cells: vec![
-            one.namespace.into(),
-            one.kind.into(),
-            one.name.into(),
+            one.key.namespace().to_owned().into(),
+            one.kind.to_owned().into(),
+            one.key.name().to_owned().into(),
             one.managers.join(", ").into(),
             Cell::Strip(one.writes),
         ],
@@ -168,6 +168,7 @@ fn timeline(rewritten: Vec<RewrittenObject>) -> HtmlTable {
 mod tests {
     use super::*;
     use crate::output::testing::{self, TestDocument};
+    use crate::resources::ObjectKey;
 
     #[test]
     fn page_lists_objects_and_namespaces_with_findings() {
@@ -176,9 +177,8 @@ mod tests {
         let page = Html::new("nadmit audit");
         page.note("one thing was not read".to_owned());
         page.rewritten(vec![RewrittenObject {
-            kind: "K".to_owned(),
-            namespace: "ns".to_owned(),
-            name: "hot".to_owned(),
+            kind: "K",
+            key: ObjectKey::new("ns", "hot"),
             managers: vec!["one".to_owned(), "two".to_owned()],
             fields: vec!["/spec/config#/vlan".to_owned()],
             writes: vec![(0.5, "one".to_owned())],

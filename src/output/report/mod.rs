@@ -38,7 +38,7 @@ pub struct ObjectReference<'a> {
 }
 
 /// The label selector of all reports that nadmit made.
-pub const OURS: &str = "app.kubernetes.io/managed-by%3Dnadmit";
+pub const OURS: (&str, &str) = (MANAGED_BY, SOURCE);
 
 /// A kind of reports, as the API server knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

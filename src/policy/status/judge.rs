@@ -175,7 +175,7 @@ pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> 
     let mode = scope.mode();
     apply_audit_mode(mode, &mut findings);
     let (patch, would_patch) = (Patch::default(), Patch::default());
-    let verdict = Verdict { mode, findings, patch, would_patch, wanted, is_operators };
+    let verdict = Verdict { mode, findings, patch, would_patch, wanted, is_operators, is_incomplete: false };
     Some(StatusVerdict { verdict, class, writer: StatusWriter { manager: evidence.manager } })
 }
 

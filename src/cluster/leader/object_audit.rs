@@ -1,0 +1,180 @@
+//! The audit of one stored object, with the facts around it. The full scan and the continuous audit differ only in where the facts
+//! come from.
+
+use std::future::Future;
+
+use crate::audit::context::{AuditContext, NetworkContext};
+use crate::audit::stored_object::{ObjectMeta, StoredObject};
+use crate::cluster::client::collection::ApiObject;
+use crate::policy::{Lookup, NamespaceState, NetworkFact, Policy, Rewrites, Verdict};
+use crate::resources::{Network, NetworkId, Object, ObjectKey};
+use crate::supervise::{Panicked, contained, contained_async};
+
+/// An audited object.
+pub struct Scanned<'a> {
+    /// The object, as JSON, without its managedFields.
+    pub text: &'a str,
+    /// The parsed object.
+    pub object: &'a Object<'a>,
+    /// Its metadata.
+    pub object_meta: &'a ObjectMeta,
+    /// For a NAD: whether a network renders it.
+    pub is_rendered: bool,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// Receives the results of an audit.
+pub trait ScanSink: Send {
+    /// More objects will be audited.
+    fn expect(&mut self, objects: usize);
+
+    /// How often an object was written recently, if observed.
+    fn rewrites(&self, kind: &'static str, key: &ObjectKey) -> Option<Rewrites>;
+
+    /// An object was audited.
+    fn scanned(&mut self, scanned: Scanned<'_>) -> impl Future<Output = ()> + Send;
+
+    /// Judging an object panicked; it was skipped.
+    fn skipped(&mut self, object: &str, panicked: &Panicked);
+}
+
+/// Facts about other objects than the audited one: from the lists of a full scan, or from the caches.
+pub(in crate::cluster) trait AuditLookup: Sync {
+    /// A network.
+    fn network(&self, id: &NetworkId) -> Lookup<NetworkFact>;
+
+    /// A namespace.
+    fn namespace(&self, name: &str) -> Lookup<NamespaceState>;
+
+    /// Whether there is a NAD.
+    fn nad(&self, key: &ObjectKey) -> Lookup<()>;
+}
+
+/// Audits objects, one by one.
+pub(in crate::cluster) struct ObjectAudit<'a, L> {
+    pub(in crate::cluster) context: &'a AuditContext,
+    pub(in crate::cluster) policy: &'a Policy,
+    pub(in crate::cluster) lookup: &'a L,
+}
+
+/// What is stored under the key of a NAD.
+#[derive(Clone, Copy)]
+pub(in crate::cluster) struct NadSlot<'a> {
+    /// The NAD, if it exists.
+    pub(in crate::cluster) nad: Option<&'a StoredObject>,
+    /// The networks that the operator renders there.
+    pub(in crate::cluster) renderers: &'a [NetworkFact],
+}
+
+/// How a network waits for its NAD.
+#[derive(Clone, Copy, Default)]
+pub(in crate::cluster) struct Waiting<'a> {
+    /// How many networks wait.
+    pub(in crate::cluster) networks: usize,
+    /// Who denies the NAD of this one.
+    pub(in crate::cluster) denied: Option<&'a str>,
+}
+
+impl<L: AuditLookup> ObjectAudit<'_, L> {
+    /// Audits the NAD of a slot, if there is one.
+    pub(in crate::cluster) async fn nad(&self, slot: NadSlot<'_>, sink: &mut impl ScanSink) {
+        let Some(nad) = slot.nad else { return };
+        let judged = async {
+            let Ok(Some(object)) = Object::read(&nad.text) else { return };
+            let named_owner = object.meta().owner().map_or(Lookup::Unknown, |owner| self.lookup.network(&owner));
+            let rewrites = sink.rewrites(object.kind(), &object.key());
+            let stored = (&object, &nad.object_meta);
+            let verdict = self.context.nad(stored, slot.renderers, named_owner, rewrites, self.policy);
+            let is_rendered = !slot.renderers.is_empty();
+            sink.scanned(Scanned {
+                text: &nad.text,
+                object: &object,
+                object_meta: &nad.object_meta,
+                is_rendered,
+                verdict,
+            })
+            .await;
+        };
+        if let Err(panicked) = contained_async(judged).await {
+            sink.skipped(&describe_object(&nad.text), &panicked);
+        }
+    }
+
+    /// Audits a network that renders to a slot.
+    pub(in crate::cluster) async fn network(
+        &self,
+        stored: &StoredObject,
+        slot: NadSlot<'_>,
+        waiting: Waiting<'_>,
+        sink: &mut impl ScanSink,
+    ) {
+        let judged = async {
+            let Ok(Some(object)) = Object::read(&stored.text) else { return };
+            let Object::Network(network) = &object else { return };
+            let of = NetworkContext {
+                nad: slot.nad.map_or(Lookup::Absent, Lookup::Found),
+                renderers: slot.renderers,
+                last_nad: network.previous_nad_key().map_or(Lookup::Unknown, |key| self.lookup.nad(&key)),
+                namespace: self.lookup.namespace(&network.target_namespace()),
+                waiting: waiting.networks,
+                refused: waiting.denied,
+                rewrites: sink.rewrites(object.kind(), &object.key()),
+            };
+            let verdict = self.context.network((&object, network, &stored.object_meta), of, self.policy);
+            let (text, object_meta) = (&stored.text, &stored.object_meta);
+            sink.scanned(Scanned { text, object: &object, object_meta, is_rendered: false, verdict }).await;
+        };
+        if let Err(panicked) = contained_async(judged).await {
+            sink.skipped(&describe_object(&stored.text), &panicked);
+        }
+    }
+
+    /// Whether a network without a NAD waits only for the operator, longer than the grace period.
+    pub(in crate::cluster) fn is_waiting(&self, stored: &StoredObject) -> bool {
+        let waits = |network: &Network<'_>| {
+            let namespace = self.lookup.namespace(&network.target_namespace());
+            self.context.is_waiting(network, &stored.object_meta, &namespace, self.policy)
+        };
+        match Object::read(&stored.text) {
+            Ok(Some(Object::Network(network))) => waits(&network),
+            _ => false,
+        }
+    }
+}
+
+/// Kind and name of an object that may be unreadable.
+pub(in crate::cluster) fn describe_object(text: &str) -> String {
+    let read = || {
+        let object = ApiObject::read(text)?;
+        Some(format!("{} {}", object.fields.text("kind").value()?, object.key))
+    };
+    contained(read).ok().flatten().unwrap_or_else(|| "an object without a name".to_owned())
+}
+
+/// The networks at one key that the operator renders there.
+pub(in crate::cluster) fn renderers_at(
+    at: &[StoredObject],
+    context: &AuditContext,
+    policy: &Policy,
+) -> Vec<NetworkFact> {
+    renderers(at.iter().filter_map(|network| network_fact(&network.text)).collect(), context, policy)
+}
+
+/// Those of some networks with the same target that the operator renders there.
+pub(in crate::cluster) fn renderers(
+    facts: Vec<NetworkFact>,
+    context: &AuditContext,
+    policy: &Policy,
+) -> Vec<NetworkFact> {
+    let target = facts.first().map(|fact| fact.target_namespace.clone()).unwrap_or_default();
+    context.renderers(facts, &target, policy)
+}
+
+/// Summarizes a network.
+pub(in crate::cluster) fn network_fact(text: &str) -> Option<NetworkFact> {
+    match Object::read(text) {
+        Ok(Some(Object::Network(network))) => Some(NetworkFact::of(&network)),
+        _ => None,
+    }
+}
