@@ -11,7 +11,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 STATIC = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(CARGO_HOME)=cargo
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help build image sbom test e2e readers lint deny doc bench fuzz generate
+.PHONY: help build image sbom test e2e readers lint deny doc bench fuzz renderings generate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ bench: ## benchmarks: time, instructions, check over thousands of files, audit-l
 	$(CARGO) bench --locked --bench check
 	$(CARGO) bench --locked --bench audit_log
 	$(CARGO) bench --locked --bench serve
+
+renderings: ## compare the two ways to render a network, directly and through YAML, for a million generated networks
+	PROPTEST_CASES=10000 $(CARGO) test --locked --lib resources::render -- --nocapture
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs cargo-fuzz if it is missing)
 	command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz@0.13.2

@@ -10,7 +10,7 @@ use nadmit::yaml::Documents;
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
-use crate::serve::harness::Server;
+use crate::serve::harness::TestServer;
 
 /// Clears a terminal, reverses what follows, and has no width.
 const NASTY: &str = "\u{1b}[2J\u{202e}\u{2066}\u{200b}\u{7f}\u{9b}x";
@@ -161,7 +161,7 @@ fn audit_log_tables_escape_untrusted_text() {
 
 #[test]
 fn server_responses_and_logs_escape_untrusted_text() {
-    let server = Server::start(&["--log-format", "text"]);
+    let server = TestServer::start(&["--log-format", "text"]);
     let mut review: Value = serde_json::from_str(&fs::read_to_string("examples/review-good.json").unwrap()).unwrap();
     let config = json!({"cniVersion": "1.0.0", "type": "sriov", "link_state": NASTY, "vlan": NASTY, NASTY: 1});
     let request = review["request"].as_object_mut().unwrap();

@@ -38,9 +38,9 @@ fn pure_modules_have_no_io() {
         "Instant::",
     ];
     let mut read = 0;
-    let rooms = ["audit", "audit_log", "cni", "deploy", "json", "output", "policy", "resources", "review", "yaml"];
-    for room in rooms {
-        let mut files = sources(&root().join("src").join(room));
+    let modules = ["audit", "audit_log", "cni", "deploy", "json", "output", "policy", "resources", "review", "yaml"];
+    for module in modules {
+        let mut files = sources(&root().join("src").join(module));
         files.push(root().join("src/visible.rs"));
         for file in &files {
             let text = fs::read_to_string(file).unwrap();

@@ -56,18 +56,32 @@ impl<'t> JsonReader<'t> {
         Error { offset: self.at, problem }
     }
 
-    #[inline]
     fn skip_blanks(&mut self) {
-        // An API server writes none.
-        if self.peek().is_some_and(|byte| byte <= b' ') {
-            self.skip_many_blanks();
+        self.token();
+    }
+
+    /// Skips blanks; the first byte behind them.
+    #[inline]
+    fn token(&mut self) -> Option<u8> {
+        // An API server writes no blanks.
+        match self.peek() {
+            Some(byte) if byte <= b' ' => self.token_behind_blanks(),
+            other => other,
         }
     }
 
-    fn skip_many_blanks(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-            self.at = behind_spaces(self.text.as_bytes(), self.at + 1);
-        }
+    fn token_behind_blanks(&mut self) -> Option<u8> {
+        let text = self.text.as_bytes();
+        let mut at = self.at;
+        let byte = loop {
+            match text.get(at) {
+                Some(b' ') => at = behind_spaces(text, at + 1),
+                Some(b'\n' | b'\r' | b'\t') => at += 1,
+                other => break other.copied(),
+            }
+        };
+        self.at = at;
+        byte
     }
 
     /// The current offset.
@@ -180,8 +194,7 @@ impl<'t> JsonReader<'t> {
     #[inline]
     fn opens(&mut self, bracket: u8) -> bool {
         self.at += 1;
-        self.skip_blanks();
-        let is_empty = self.peek() == Some(bracket);
+        let is_empty = self.token() == Some(bracket);
         self.at += usize::from(is_empty);
         !is_empty
     }
@@ -189,8 +202,7 @@ impl<'t> JsonReader<'t> {
     /// After an element: true where another one follows, false at the closing bracket, which is stepped over.
     #[inline]
     fn has_next(&mut self, bracket: u8) -> Result<bool, Error> {
-        self.skip_blanks();
-        match self.peek() {
+        match self.token() {
             Some(byte) if byte == bracket => {
                 self.at += 1;
                 return Ok(false);
@@ -199,8 +211,7 @@ impl<'t> JsonReader<'t> {
             None => return Err(self.error(Problem::Truncated)),
             Some(_) => return Err(self.error(Problem::CommaExpected)),
         }
-        self.skip_blanks();
-        if self.peek() == Some(bracket) { Err(self.error(Problem::TrailingComma)) } else { Ok(true) }
+        if self.token() == Some(bracket) { Err(self.error(Problem::TrailingComma)) } else { Ok(true) }
     }
 
     /// A key, up to its value.
@@ -213,12 +224,13 @@ impl<'t> JsonReader<'t> {
             Some(_) => return Err(self.error(Problem::KeyExpected)),
         };
         let span = self.span_from(start);
-        self.skip_blanks();
-        match self.peek() {
+        match self.token() {
             Some(b':') => self.at += 1,
             None => return Err(self.error(Problem::Truncated)),
             Some(_) => return Err(self.error(Problem::ColonExpected)),
         }
+        // People write one space here.
+        self.at += usize::from(self.peek() == Some(b' '));
         self.skip_blanks();
         Ok((key, span))
     }

@@ -25,21 +25,43 @@ impl<'t> JsonReader<'t> {
     }
 }
 
+/// What a byte outside of strings means to nesting.
+#[derive(Clone, Copy)]
+enum Nesting {
+    None,
+    Opens,
+    Closes,
+    String,
+    Space,
+}
+
+/// The same for every byte, looked up: comparing takes longer.
+static NESTING: [Nesting; 256] = {
+    let mut all = [Nesting::None; 256];
+    all[b'{' as usize] = Nesting::Opens;
+    all[b'[' as usize] = Nesting::Opens;
+    all[b'}' as usize] = Nesting::Closes;
+    all[b']' as usize] = Nesting::Closes;
+    all[b'"' as usize] = Nesting::String;
+    all[b' ' as usize] = Nesting::Space;
+    all
+};
+
 /// The end of the object, list or string that starts here.
 fn end(text: &[u8]) -> Option<usize> {
     let (mut at, mut open) = (0, 0_usize);
     loop {
         let byte = *text.get(at)?;
         at += 1;
-        match byte {
-            b'"' => at = string_end(text, at)?,
-            b'{' | b'[' => open += 1,
-            b'}' | b']' => open -= 1,
-            b' ' => {
+        match NESTING.get(usize::from(byte))? {
+            Nesting::None => continue,
+            Nesting::String => at = string_end(text, at)?,
+            Nesting::Opens => open += 1,
+            Nesting::Closes => open -= 1,
+            Nesting::Space => {
                 at = behind_spaces(text, at);
                 continue;
             }
-            _ => continue,
         }
         if open == 0 {
             return Some(at);

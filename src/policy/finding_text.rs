@@ -9,6 +9,8 @@ const MAX_NOTE_CHARS: usize = 240;
 const MAX_HELP_CHARS: usize = 400;
 /// The maximum length of a word in a headline. A longer one is a quoted value, of which both ends are shown.
 const MAX_WORD_CHARS: usize = 64;
+/// A headline of that length is readable whatever is in it.
+const READABLE_BYTES: usize = 100;
 /// How much of the end of such a word is shown.
 const WORD_END_CHARS: usize = 16;
 
@@ -51,7 +53,7 @@ impl Finding {
 
 /// A headline in which long values are shortened, so that the words after them stay readable.
 fn with_short_words(text: String) -> String {
-    if text.split(' ').all(|word| word.len() <= MAX_WORD_CHARS) {
+    if text.len() <= READABLE_BYTES || text.split(' ').all(|word| word.len() <= MAX_WORD_CHARS) {
         return text;
     }
     let shortened = |word: &str| -> String {

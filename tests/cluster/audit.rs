@@ -7,17 +7,17 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::nadmit;
-use crate::objects::{Kind, OPERATOR, annotated, configured, nad, nad_at, nads, network, version};
-use crate::operator::Template;
+use crate::objects::{OPERATOR, TestNetworkKind, annotated, configured, nad, nad_at, nads, network, version};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 /// How many NADs `--fix` completes at once.
 const INCOMPLETE: usize = 500;
 
 /// Audits as one of the users, with others given a second to do their part.
-pub fn audit(cluster: &Cluster, user: &str, more: &[&str]) -> Output {
+pub fn audit(cluster: &TestCluster, user: &str, more: &[&str]) -> Output {
     let policy = cluster.directory().join("audit-policy-of-nadmit.yaml");
     fs::write(&policy, "audit: {graceSeconds: 1}\n").unwrap();
     let mut command = nadmit(&["audit"]);
@@ -26,7 +26,7 @@ pub fn audit(cluster: &Cluster, user: &str, more: &[&str]) -> Output {
 }
 
 /// What an audit finds: `rule kind/namespace/name`, and the words.
-fn found(cluster: &Cluster, user: &str) -> Vec<(String, String)> {
+fn found(cluster: &TestCluster, user: &str) -> Vec<(String, String)> {
     let out = audit(cluster, user, &["--output=json"]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let report: Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -43,11 +43,11 @@ fn found(cluster: &Cluster, user: &str) -> Vec<(String, String)> {
 }
 
 /// The words of a finding, once an audit has it.
-fn words(cluster: &Cluster, user: &str, what: &str) -> String {
+fn words(cluster: &TestCluster, user: &str, what: &str) -> String {
     wait(what, || found(cluster, user).into_iter().find(|(found, _)| found == what).map(|(_, words)| words))
 }
 
-fn wait_clean(cluster: &Cluster, user: &str) {
+fn wait_clean(cluster: &TestCluster, user: &str) {
     let mut last = Vec::new();
     wait("a clean cluster", || {
         last = found(cluster, user);
@@ -59,8 +59,8 @@ fn network_named(name: &str) -> String {
     format!("SriovNetwork/{OPERATOR}/{name}")
 }
 
-pub fn make(cluster: &Cluster, name: &str, namespace: &str, fields: &Value) {
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, namespace, fields));
+pub fn make(cluster: &TestCluster, name: &str, namespace: &str, fields: &Value) {
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, name, namespace, fields));
 }
 
 /// A NAD whose network is gone. The operator's own word on whose it is was newer than this operator.
@@ -74,7 +74,7 @@ pub fn orphan() -> Value {
 }
 
 /// Somebody writes another vlan, 7 and not 5, into the NAD of a network.
-pub fn change_vlan(cluster: &Cluster, name: &str) {
+pub fn change_vlan(cluster: &TestCluster, name: &str) {
     let path = nad_at("apps", name);
     let config =
         cluster.jane.get(&path).unwrap()["spec"]["config"].as_str().unwrap().replace("\"vlan\": 5", "\"vlan\": 7");
@@ -82,7 +82,7 @@ pub fn change_vlan(cluster: &Cluster, name: &str) {
 }
 
 /// A policy that offers what the tests' networks ask for.
-pub fn offer(cluster: &Cluster) {
+pub fn offer(cluster: &TestCluster) {
     let policies =
         "/apis/sriovnetwork.openshift.io/v1/namespaces/openshift-sriov-network-operator/sriovnetworknodepolicies";
     let policy = json!({
@@ -95,7 +95,7 @@ pub fn offer(cluster: &Cluster) {
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// From now on the API server refuses NADs in a namespace.
-pub fn refuse_nads_in(cluster: &Cluster, namespace: &str) {
+pub fn refuse_nads_in(cluster: &TestCluster, namespace: &str) {
     let rule = json!({
         "apiGroups": ["k8s.cni.cncf.io"], "apiVersions": ["v1"], "operations": ["CREATE"],
         "resources": ["network-attachment-definitions"],
@@ -116,11 +116,11 @@ pub fn refuse_nads_in(cluster: &Cluster, namespace: &str) {
 }
 
 /// It takes them again.
-pub fn accept_nads(cluster: &Cluster) {
+pub fn accept_nads(cluster: &TestCluster) {
     cluster.admin.delete(&format!("{ADMISSION}/validatingadmissionpolicybindings/none"));
 }
 
-pub fn give_reader_its_rights(cluster: &Cluster) {
+pub fn give_reader_its_rights(cluster: &TestCluster) {
     let printed = nadmit(&["install", "--audit-only"]).output().unwrap();
     let printed = String::from_utf8(printed.stdout).unwrap();
     let out = cluster.kubectl("admin", &["apply", "--validate=strict", "-f", "-"], &printed);
@@ -129,7 +129,7 @@ pub fn give_reader_its_rights(cluster: &Cluster) {
 
 #[test]
 fn audit_findings_appear_and_clear() {
-    let mut cluster = Cluster::with_nadmit(Template::Upstream);
+    let mut cluster = TestCluster::with_nadmit(OperatorTemplate::Upstream);
     cluster.operator_is_available(1);
     give_reader_its_rights(&cluster);
     offer(&cluster);
@@ -179,7 +179,7 @@ fn audit_findings_appear_and_clear() {
     make(&cluster, "waits-too", "apps", &json!({}));
     let silent = format!("audit/operator-silent {}", network_named("waits-too"));
     assert!(words(&cluster, auditor, &silent).contains("stopped reconciling"));
-    cluster.jane.delete(&Kind::Sriov.at("two"));
+    cluster.jane.delete(&TestNetworkKind::Sriov.at("two"));
     let stuck = format!("audit/stuck-deletion {}", network_named("two"));
     assert!(words(&cluster, auditor, &stuck).contains("netattdef.finalizers.sriovnetwork.openshift.io"));
     change_vlan(&cluster, "one");
@@ -191,8 +191,8 @@ fn audit_findings_appear_and_clear() {
     assert_eq!(rules, want.map(str::to_owned).into());
 
     // It comes back, and all is well.
-    cluster.start_operator(Template::Upstream);
-    cluster.jane.wait_gone(&Kind::Sriov.at("two"));
+    cluster.start_operator(OperatorTemplate::Upstream);
+    cluster.jane.wait_gone(&TestNetworkKind::Sriov.at("two"));
     wait_clean(&cluster, auditor);
 
     // A NAD whose network is gone.
@@ -206,7 +206,7 @@ fn audit_findings_appear_and_clear() {
 
 #[test]
 fn fix_completes_only_incomplete_nads() {
-    let mut cluster = Cluster::without_nadmit(Template::Faulty);
+    let mut cluster = TestCluster::without_nadmit(OperatorTemplate::Faulty);
     cluster.namespace("apps");
     let name = |number: usize| format!("net-{number}");
     let watch = cluster.admin.watch(&nads("apps"));
@@ -249,24 +249,29 @@ fn fix_completes_only_incomplete_nads() {
         assert!(after.contains(&(name.clone(), version.clone())), "{name} was written");
     }
     let last = name(INCOMPLETE - 1);
-    let looked = cluster.reconciles(Kind::Sriov, &last);
+    let looked = cluster.reconciles(TestNetworkKind::Sriov, &last);
     for number in 0..INCOMPLETE {
-        cluster.jane.patch(&Kind::Sriov.at(&name(number)), &json!({ "metadata": { "labels": { "touched": "yes" } } }));
+        cluster.jane.patch(
+            &TestNetworkKind::Sriov.at(&name(number)),
+            &json!({ "metadata": { "labels": { "touched": "yes" } } }),
+        );
     }
-    wait("a look of the operator at the last", || (cluster.reconciles(Kind::Sriov, &last) > looked).then_some(()));
+    wait("a look of the operator at the last", || {
+        (cluster.reconciles(TestNetworkKind::Sriov, &last) > looked).then_some(())
+    });
     assert_eq!(versions(&cluster), after, "the operator and nadmit agree");
     let again = audit(&cluster, "admin", &["--fix", "--yes", "--output=json"]);
     assert!(String::from_utf8_lossy(&again.stderr).contains("nothing to complete"));
 }
 
-fn versions(cluster: &Cluster) -> BTreeSet<(String, String)> {
+fn versions(cluster: &TestCluster) -> BTreeSet<(String, String)> {
     let list = cluster.admin.get(&nads("apps")).unwrap();
     let one = |nad: &Value| (nad["metadata"]["name"].as_str().unwrap().to_owned(), version(nad).to_owned());
     list["items"].as_array().unwrap().iter().map(one).collect()
 }
 
 /// Every NAD of the rules' own cases, as far as the API server takes it.
-fn cases(cluster: &Cluster) -> usize {
+fn cases(cluster: &TestCluster) -> usize {
     let mut made = 0;
     for case in crate::case::all().iter().filter(|case| case.is_offline() && case.policy_text.is_none()) {
         for mut manifest in crate::install::read(&case.input) {
@@ -302,7 +307,7 @@ fn told(report: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
 /// The same judgement, through another door.
 #[test]
 fn audit_agrees_with_check() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     cluster.namespace("apps");
     let made = cases(&cluster);
     assert!(made > 200, "only {made} cases");

@@ -5,9 +5,9 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::audit_log::{MERGE, POLICY, logged, merge, report, states};
-use crate::certificates::Authority;
+use crate::certificates::TestAuthority;
 use crate::client::{Client, Http, Trust, block_on};
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::Server;
 use crate::objects::version;
 use crate::processes::wait;
@@ -20,7 +20,7 @@ fn documented() -> &'static str {
 
 #[test]
 fn audit_webhook_events_match_the_audit_log() {
-    let (ours, theirs) = (Authority::new("nadmit"), Authority::new("callers"));
+    let (ours, theirs) = (TestAuthority::new("nadmit"), TestAuthority::new("callers"));
     let server = Server::start_with(|directory| {
         let own = ours.issue("nadmit", &["127.0.0.1", "nadmit.nadmit.svc"]);
         let caller = theirs.issue("kube-apiserver", &[]);
@@ -44,7 +44,7 @@ fn audit_webhook_events_match_the_audit_log() {
     let kubeconfig = documented()
         .replace("10.96.0.50:443", &server.https.to_string())
         .replace("/etc/kubernetes/nadmit", server.directory.path().to_str().unwrap());
-    let cluster = Cluster::with_audit_webhook(POLICY, &kubeconfig);
+    let cluster = TestCluster::with_audit_webhook(POLICY, &kubeconfig);
     let admin = &cluster.admin;
     admin.create(&states(), &json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState", "metadata": {"name": "node"}, "spec": {} }));
     let node = format!("{}/node", states());

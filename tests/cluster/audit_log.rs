@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::{nadmit, run};
 use crate::objects::{OPERATOR, nad, nad_at, nads, version};
 use crate::processes::wait;
@@ -55,14 +55,14 @@ fn patch(op: &str, path: &str, value: &str, status: &str) -> Value {
 }
 
 /// The last finished line has that user agent in it: all before it are written too.
-pub fn logged(cluster: &Cluster, agent: &str) {
+pub fn logged(cluster: &TestCluster, agent: &str) {
     wait("the end of the audit log", || {
         let log = fs::read_to_string(cluster.audit_log()).unwrap_or_default();
         (log.ends_with('\n') && log.contains(agent)).then_some(())
     });
 }
 
-pub fn report(cluster: &Cluster, more: &[&str]) -> (Value, Option<i32>) {
+pub fn report(cluster: &TestCluster, more: &[&str]) -> (Value, Option<i32>) {
     let log = cluster.audit_log();
     let arguments = [&["audit-log", "-o", "json", log.to_str().unwrap()], more].concat();
     let out = run(nadmit(&arguments));
@@ -72,7 +72,7 @@ pub fn report(cluster: &Cluster, more: &[&str]) -> (Value, Option<i32>) {
 #[test]
 fn reports_exactly_the_blind_writes() {
     use WriteClass::*;
-    let cluster = Cluster::with_audit_log(POLICY);
+    let cluster = TestCluster::with_audit_log(POLICY);
     let admin = &cluster.admin;
     let node = format!("{}/node", states());
     let first = admin.create(&states(), &json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState", "metadata": {"name": "node"}, "spec": {} }));
@@ -179,7 +179,7 @@ fn reports_exactly_the_blind_writes() {
 /// Two that undo each other's work, and what the policy keeps out of the log.
 #[test]
 fn finds_write_loops_without_recording_secrets() {
-    let cluster = Cluster::with_audit_log(POLICY);
+    let cluster = TestCluster::with_audit_log(POLICY);
     let admin = &cluster.admin;
     let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": "do-not-tell"}});
     admin.create("/api/v1/namespaces/default/secrets", &secret);

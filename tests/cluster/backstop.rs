@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::api::{Api, Refused};
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::put;
-use crate::objects::{Kind, OPERATOR, RESOURCE_NAME, annotated, nad, nad_at, nads, network, version};
-use crate::operator::Template;
+use crate::objects::{OPERATOR, RESOURCE_NAME, TestNetworkKind, annotated, nad, nad_at, nads, network, version};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 const INCOMPLETE: &str = r#"{"cniVersion":"1.0.0","type":"sriov","vlan":5}"#;
@@ -20,7 +20,7 @@ fn denied(user: &Api, namespace: &str, nad: &Value) -> Option<Refused> {
     refused.filter(|refused| refused.message.contains("ValidatingAdmissionPolicy 'nadmit'"))
 }
 
-impl Cluster {
+impl TestCluster {
     /// Has nadmit put the policy into force, and kills it.
     pub fn leave_the_backstop(&mut self, policy: &str) {
         self.deploy_with(&format!("{OPEN}{policy}"));
@@ -43,7 +43,7 @@ fn named(mut nad: Value, name: &str) -> Value {
 
 #[test]
 fn backstop_denies_only_incomplete_nads() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     let old = nad_at("default", "old");
     cluster.jane.create(&nads("default"), &nad("old", INCOMPLETE));
     cluster.leave_the_backstop("leaveIncomplete: true\ndevicePlugins: [my-sriov]\n");
@@ -164,14 +164,14 @@ exceptions:
 - {rule: nad/resource-name-missing, namespace: apps, name: expired, reason: r, expires: 2020-01-01}
 - {rule: network/render-unsafe, kind: SriovNetwork, namespace: apps, name: legacy, reason: r, expires: 2999-01-01}
 ";
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     for namespace in ["apps", "lab", "lab-2", "lab-strict", "claims", "mild", "free"] {
         cluster.namespace(namespace);
     }
     cluster.leave_the_backstop(POLICY);
     let incomplete = nad("net", INCOMPLETE);
-    let networks = |namespace: &str, kind: Kind| kind.path().replace(OPERATOR, namespace) + "?dryRun=All";
-    let injected = |kind: Kind, name: &str| {
+    let networks = |namespace: &str, kind: TestNetworkKind| kind.path().replace(OPERATOR, namespace) + "?dryRun=All";
+    let injected = |kind: TestNetworkKind, name: &str| {
         let mut network = network(kind, name, "x", &json!({ "resourceName": "a\n    b: c" }));
         network["metadata"]["namespace"].take();
         network["spec"]["networkNamespace"].take();
@@ -187,7 +187,7 @@ exceptions:
         ("free", false, false),
     ] {
         assert_eq!(denied(&cluster.jane, namespace, &incomplete).is_some(), nads, "a NAD in {namespace}");
-        for kind in Kind::ALL {
+        for kind in TestNetworkKind::ALL {
             let made = cluster.jane.try_create(&networks(namespace, kind), &injected(kind, "net"));
             assert_eq!(made.is_err(), nets, "{kind:?} in {namespace}: {made:?}");
         }
@@ -196,9 +196,14 @@ exceptions:
     assert!(denied(&cluster.user("robot"), "apps", &incomplete).is_none());
     assert!(denied(&cluster.jane, "apps", &nad("legacy", INCOMPLETE)).is_none());
     assert!(denied(&cluster.jane, "apps", &nad("expired", INCOMPLETE)).is_some());
-    cluster.user("robot").create(&networks("apps", Kind::Sriov), &injected(Kind::Sriov, "net"));
-    cluster.jane.create(&networks("apps", Kind::Sriov), &injected(Kind::Sriov, "legacy"));
-    assert!(cluster.jane.try_create(&networks("apps", Kind::Ovs), &injected(Kind::Ovs, "legacy")).is_err());
+    cluster.user("robot").create(&networks("apps", TestNetworkKind::Sriov), &injected(TestNetworkKind::Sriov, "net"));
+    cluster.jane.create(&networks("apps", TestNetworkKind::Sriov), &injected(TestNetworkKind::Sriov, "legacy"));
+    assert!(
+        cluster
+            .jane
+            .try_create(&networks("apps", TestNetworkKind::Ovs), &injected(TestNetworkKind::Ovs, "legacy"))
+            .is_err()
+    );
 
     // Where pods may claim their devices it warns, and denies nothing.
     let (is_made, words) = cluster.words("claims", &incomplete);
@@ -234,7 +239,7 @@ exceptions:
 /// the same.
 #[test]
 fn backstop_denies_injection_while_nadmit_is_down() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     let refused = cluster.jane.try_create(&nads("default"), &nad("net", INCOMPLETE)).unwrap_err();
     assert!(refused.message.contains("the sriov plugin needs a device"), "{}", refused.message);
@@ -242,9 +247,9 @@ fn backstop_denies_injection_while_nadmit_is_down() {
     let refused = cluster.jane.try_create(&nads("default"), &nad("net", INCOMPLETE)).unwrap_err();
     assert!(refused.message.contains("failed calling webhook"), "{}", refused.message);
 
-    let stored = network(Kind::Sriov, "net", "apps", &json!({}));
-    cluster.jane.create(&Kind::Sriov.path(), &stored);
-    let path = Kind::Sriov.at("net");
+    let stored = network(TestNetworkKind::Sriov, "net", "apps", &json!({}));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &stored);
+    let path = TestNetworkKind::Sriov.at("net");
     for spec in [
         json!({ "resourceName": "cx7\nspec: {}" }),
         json!({ "networkNamespace": "kube-system\n  labels:\n    a: b" }),
@@ -256,8 +261,8 @@ fn backstop_denies_injection_while_nadmit_is_down() {
     ] {
         let refused = cluster.jane.try_patch(&path, &json!({ "spec": spec })).unwrap_err();
         assert!(refused.message.contains("nadmit-template-injection"), "{spec}: {}", refused.message);
-        let made = network(Kind::Sriov, "other", "apps", &spec);
-        let refused = cluster.jane.try_create(&Kind::Sriov.path(), &made).unwrap_err();
+        let made = network(TestNetworkKind::Sriov, "other", "apps", &spec);
+        let refused = cluster.jane.try_create(&TestNetworkKind::Sriov.path(), &made).unwrap_err();
         assert!(refused.message.contains("nadmit-template-injection"), "{spec}: {}", refused.message);
     }
     cluster.jane.patch(&path, &json!({ "spec": { "vlan": 7, "ipam": "{\"type\": \"static\",\n \"x\": \"it''s\"}" } }));
@@ -266,13 +271,14 @@ fn backstop_denies_injection_while_nadmit_is_down() {
 /// A network that was there before can be written as long as its unsafe text stays as it is.
 #[test]
 fn backstop_judges_only_changed_values() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     let unsafe_text = "cx7 # as it was";
-    cluster
-        .jane
-        .create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({ "resourceName": unsafe_text })));
+    cluster.jane.create(
+        &TestNetworkKind::Sriov.path(),
+        &network(TestNetworkKind::Sriov, "net", "apps", &json!({ "resourceName": unsafe_text })),
+    );
     cluster.leave_the_backstop("");
-    let path = Kind::Sriov.at("net");
+    let path = TestNetworkKind::Sriov.at("net");
     cluster.jane.patch(&path, &json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "vlan": 7 } }));
     cluster.jane.patch(&path, &json!({ "metadata": { "finalizers": ["example.com/wait"] } }));
     assert!(cluster.jane.try_patch(&path, &json!({ "spec": { "resourceName": "cx7 # as it is" } })).is_err());
@@ -284,18 +290,18 @@ fn backstop_judges_only_changed_values() {
 /// Repairs come before it is asked: while nadmit is there, nobody notices it.
 #[test]
 fn backstop_accepts_what_nadmit_repairs() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy_with(OPEN);
-    cluster.start_operator(Template::Faulty);
+    cluster.start_operator(OperatorTemplate::Faulty);
     cluster.namespace("apps");
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "apps", &json!({})));
     let is_complete = |nad: &Value| annotated(nad) == Some("openshift.io/cx7");
     cluster.admin.wait(&nad_at("apps", "net"), is_complete);
 
     // Down, with a webhook that fails open: the operator's faulty NAD does not get in, and comes when nadmit does.
     cluster.kill_nadmit();
     wait("the backstop alone", || denied(&cluster.jane, "apps", &nad("probe", INCOMPLETE)));
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "late", "apps", &json!({})));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "late", "apps", &json!({})));
     wait("the operator's attempt", || {
         let log = cluster.operator_log();
         log.iter().any(|line| line.to_string().contains("ValidatingAdmissionPolicy")).then_some(())

@@ -5,8 +5,8 @@ use nadmit::resources::Object;
 use serde_json::{Value, json};
 
 use crate::backstop::OPEN;
-use crate::cluster::Cluster;
-use crate::objects::{Kind, nad, nads, network};
+use crate::cluster::TestCluster;
+use crate::objects::{TestNetworkKind, nad, nads, network};
 use crate::registered::{odd, of_the_cases};
 
 /// The rules that deny an object, as far as the judge knows without a cluster.
@@ -37,7 +37,7 @@ fn is_beyond_patterns(config: &str) -> bool {
 
 #[test]
 fn backstop_and_judge_agree_on_incomplete_nads() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     let plugins = "devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n";
     cluster.leave_the_backstop(plugins);
     let policy = Policy::parse(&format!("{OPEN}{plugins}")).unwrap();
@@ -67,7 +67,7 @@ fn backstop_and_judge_agree_on_incomplete_nads() {
 
 #[test]
 fn backstop_and_judge_agree_on_injection() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.leave_the_backstop("");
     let policy = Policy::default();
     // Each value, and whether it changes the object that the operator creates: then it must not pass.
@@ -131,16 +131,16 @@ fn backstop_and_judge_agree_on_injection() {
         ("x'\nkind: Pod", true),
         ("x\n---\n", true),
     ];
-    let mut fields: Vec<(&str, &str, bool, &[Kind])> = Vec::new();
+    let mut fields: Vec<(&str, &str, bool, &[TestNetworkKind])> = Vec::new();
     for (field, tables, kinds) in [
-        ("resourceName", &[&bare[..]][..], &Kind::ALL[..]),
-        ("networkNamespace", &[&bare[..], &first], &Kind::ALL),
-        ("ipam", &[&quoted[..]], &Kind::ALL),
-        ("capabilities", &[&quoted[..], &dashes], &Kind::ALL),
-        ("metaPlugins", &[&quoted[..], &dashes], &Kind::ALL),
-        ("logFile", &[&text[..]], &[Kind::Sriov]),
-        ("bridge", &[&text[..]], &[Kind::Ovs]),
-        ("interfaceType", &[&text[..]], &[Kind::Ovs]),
+        ("resourceName", &[&bare[..]][..], &TestNetworkKind::ALL[..]),
+        ("networkNamespace", &[&bare[..], &first], &TestNetworkKind::ALL),
+        ("ipam", &[&quoted[..]], &TestNetworkKind::ALL),
+        ("capabilities", &[&quoted[..], &dashes], &TestNetworkKind::ALL),
+        ("metaPlugins", &[&quoted[..], &dashes], &TestNetworkKind::ALL),
+        ("logFile", &[&text[..]], &[TestNetworkKind::Sriov]),
+        ("bridge", &[&text[..]], &[TestNetworkKind::Ovs]),
+        ("interfaceType", &[&text[..]], &[TestNetworkKind::Ovs]),
     ] {
         let rows = tables.iter().flat_map(|table| table.iter());
         fields.extend(rows.map(|(value, is_unsafe)| (field, *value, *is_unsafe, kinds)));

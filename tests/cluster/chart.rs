@@ -8,7 +8,7 @@ use nadmit::deploy::CertificateSource;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::cluster::{Cluster, bin};
+use crate::cluster::{TestCluster, bin};
 use crate::harness::{nadmit, run};
 use crate::install::{printed, read, sorted};
 use crate::objects::{nad, nads};
@@ -44,7 +44,7 @@ fn chart_renders_what_install_prints() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("policy.yaml");
     let ca = home.path().join("ca.crt");
-    fs::write(&ca, crate::certificates::Authority::new("callers").pem()).unwrap();
+    fs::write(&ca, crate::certificates::TestAuthority::new("callers").pem()).unwrap();
     let ca = ca.to_str().unwrap();
     let policies = [
         "mode: audit\n\nrules:\n  nad/unknown-key: off\n",
@@ -121,7 +121,7 @@ fn chart_rejects_unknown_values() {
     }
 }
 
-impl Cluster {
+impl TestCluster {
     fn helm(&self, arguments: &[&str]) -> Command {
         let kubeconfig = self.kubeconfig("admin");
         let mut command = helm(self.directory(), arguments);
@@ -168,13 +168,13 @@ impl Cluster {
 
 #[test]
 fn chart_installs_upgrades_and_uninstalls_cleanly() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.know_others();
     cluster.empty();
     cluster.install_chart();
 
     let registered = [MUTATING, VALIDATING].map(|path| cluster.admin.get(path).unwrap());
-    let is_untouched = |cluster: &Cluster| {
+    let is_untouched = |cluster: &TestCluster| {
         for (path, before) in [MUTATING, VALIDATING].iter().zip(&registered) {
             let now = cluster.admin.get(path).unwrap();
             assert_eq!(now["webhooks"], before["webhooks"]);
@@ -198,7 +198,7 @@ fn chart_installs_upgrades_and_uninstalls_cleanly() {
     let arguments = ["--replicas", "3", "--monitoring", "--dry-runs", "--certificates", "cert-manager"];
     let objects = nadmit::yaml::emit::stream(&printed(&arguments));
     let names = ["get", "-f", "-", "--ignore-not-found", "-o", "name"];
-    let there = |cluster: &Cluster| {
+    let there = |cluster: &TestCluster| {
         String::from_utf8(cluster.kubectl("admin", &names, &objects).stdout).unwrap().lines().count()
     };
     assert_eq!(there(&cluster), read(&objects).len());
@@ -255,7 +255,7 @@ fn chart_installs_upgrades_and_uninstalls_cleanly() {
 /// cannot create them again.
 #[test]
 fn uninstall_without_hooks_removes_the_registration() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.empty();
     cluster.install_chart();
     cluster.run_helm(&["uninstall", "nadmit", "--no-hooks"]);
@@ -268,7 +268,7 @@ fn uninstall_without_hooks_removes_the_registration() {
 /// The chart of version 0.1.0 had no webhook configurations: nadmit created them, owned by its ClusterRole and without Helm's labels.
 #[test]
 fn configurations_that_version_0_1_0_created_are_adopted() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.empty();
     let old = cluster.directory().join("old");
     let mut copy = Command::new("cp");

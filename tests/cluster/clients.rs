@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use crate::certificates::Authority;
+use crate::certificates::TestAuthority;
 use crate::client::{Client, Http, Trust, block_on};
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::{nadmit, run};
 use crate::install::printed;
 use crate::objects::{nad, nads};
@@ -16,9 +16,9 @@ const UNKNOWN: &str = "nadmit_reviews_unanswered_total{reason=\"unknown_caller\"
 
 #[test]
 fn client_certificate_is_required() {
-    let callers = Authority::new("callers");
+    let callers = TestAuthority::new("callers");
     let own = callers.issue("kube-apiserver", &[]);
-    let mut cluster = Cluster::start_with(|dir, service| {
+    let mut cluster = TestCluster::start_with(|dir, service| {
         // What an administrator does, but that Services have port 443 elsewhere.
         let admission = dir.join("admission");
         let out = run(nadmit(&["install", "--admission-files", admission.to_str().unwrap()]));
@@ -62,7 +62,7 @@ fn client_certificate_is_required() {
     };
     assert_eq!(answer(trust()), Some(403));
     assert_eq!(answer(trust().showing(&callers.issue("kubelet", &[]))), Some(403));
-    assert_eq!(answer(trust().showing(&Authority::new("others").issue("kube-apiserver", &[]))), None);
+    assert_eq!(answer(trust().showing(&TestAuthority::new("others").issue("kube-apiserver", &[]))), None);
     assert_eq!(answer(trust().showing(&own)), Some(400), "it is read, and is no review");
 
     // An API server that has lost its certificate is nobody, and the webhook that fails closed says so.

@@ -13,11 +13,11 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::api::Api;
-use crate::certificates::{Authority, Identity};
+use crate::certificates::{Identity, TestAuthority};
 use crate::control_plane::{AUDIT_POLICY, AUDIT_WEBHOOK, api_server, etcd, is_ready, write_files};
 use crate::harness::{Server, run};
-use crate::objects::Kind;
-use crate::operator::Template;
+use crate::objects::TestNetworkKind;
+use crate::operator::OperatorTemplate;
 use crate::processes::{Process, free_port, used, wait};
 use crate::service::Service;
 use crate::times;
@@ -50,7 +50,7 @@ pub fn bin() -> PathBuf {
 }
 
 /// A cluster; it is gone when this is dropped.
-pub struct Cluster {
+pub struct TestCluster {
     // Dropped in this order: who asks goes before who is asked.
     pub(crate) operator: Option<Process>,
     pub(crate) nadmits: Vec<Server>,
@@ -59,7 +59,7 @@ pub struct Cluster {
     api_server: Option<Process>,
     etcd: Process,
     pub(crate) service: Service,
-    pub(crate) authority: Authority,
+    pub(crate) authority: TestAuthority,
     pub(crate) identity: Identity,
     pub(crate) bin: PathBuf,
     etcd_url: String,
@@ -73,7 +73,7 @@ pub struct Cluster {
     pub jane: Api,
 }
 
-impl Cluster {
+impl TestCluster {
     /// A control plane that knows the kinds; no operator, no nadmit.
     pub fn start() -> Self {
         Self::start_with(|_, _| ())
@@ -123,7 +123,7 @@ impl Cluster {
             "--use-service-account-credentials=false",
             "--controllers=garbage-collector-controller,namespace-controller",
         ]);
-        let authority = Authority::new("nadmit of the tests");
+        let authority = TestAuthority::new("nadmit of the tests");
         let cluster = Self {
             operator: None,
             nadmits: Vec::new(),
@@ -146,7 +146,7 @@ impl Cluster {
     }
 
     /// With the operator, and nadmit.
-    pub fn with_nadmit(template: Template) -> Self {
+    pub fn with_nadmit(template: OperatorTemplate) -> Self {
         let mut cluster = Self::start();
         cluster.deploy();
         cluster.start_operator(template);
@@ -154,7 +154,7 @@ impl Cluster {
     }
 
     /// With the operator alone.
-    pub fn without_nadmit(template: Template) -> Self {
+    pub fn without_nadmit(template: OperatorTemplate) -> Self {
         let mut cluster = Self::start();
         cluster.start_operator(template);
         cluster
@@ -170,7 +170,7 @@ impl Cluster {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let out = self.kubectl("admin", &["wait", "--for=condition=Established", "crd", "--all"], "");
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        for kind in Kind::ALL {
+        for kind in TestNetworkKind::ALL {
             wait(kind.name(), || self.admin.get(&kind.path()));
         }
         wait("NADs", || self.admin.get(&crate::objects::nads("default")));
@@ -238,7 +238,7 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for TestCluster {
     fn drop(&mut self) {
         if thread::panicking() {
             let end = |log: &str| {

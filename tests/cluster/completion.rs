@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::objects::{Kind, LAST_NAMESPACE, annotated, configured, nad, nad_at, nads, network, version};
-use crate::operator::Template;
+use crate::cluster::TestCluster;
+use crate::objects::{LAST_NAMESPACE, TestNetworkKind, annotated, configured, nad, nad_at, nads, network, version};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 const COMPLETE: &str = "openshift.io/cx7";
@@ -16,14 +16,17 @@ fn name(number: usize) -> String {
 
 #[test]
 fn incomplete_nads_are_completed_unless_disabled() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.remove_backstop();
     cluster.deploy_with("failurePolicy: {mutateNads: Ignore}");
     cluster.kill_nadmit();
-    cluster.start_operator(Template::Faulty);
+    cluster.start_operator(OperatorTemplate::Faulty);
     cluster.namespace("apps");
     for number in 0..NETWORKS {
-        cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, &name(number), "apps", &json!({})));
+        cluster.jane.create(
+            &TestNetworkKind::Sriov.path(),
+            &network(TestNetworkKind::Sriov, &name(number), "apps", &json!({})),
+        );
     }
     for number in 0..NETWORKS {
         assert_eq!(annotated(&cluster.jane.wait(&nad_at("apps", &name(number)), |_| true)), None);
@@ -38,13 +41,15 @@ fn incomplete_nads_are_completed_unless_disabled() {
     let other = r#"{"cniVersion":"1.0.0","type":"macvlan"}"#;
     let untouched = version(&cluster.jane.create(&nads("apps"), &nad("other", other))).to_owned();
     // The operator is stuck on a network that moved too early.
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "mover", "apps", &json!({})));
-    cluster.jane.wait(&Kind::Sriov.at("mover"), |network| network["metadata"]["annotations"][LAST_NAMESPACE] == "apps");
-    cluster.jane.patch(&Kind::Sriov.at("mover"), &json!({ "spec": { "networkNamespace": "later" } }));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "mover", "apps", &json!({})));
+    cluster.jane.wait(&TestNetworkKind::Sriov.at("mover"), |network| {
+        network["metadata"]["annotations"][LAST_NAMESPACE] == "apps"
+    });
+    cluster.jane.patch(&TestNetworkKind::Sriov.at("mover"), &json!({ "spec": { "networkNamespace": "later" } }));
     cluster.jane.wait_gone(&nad_at("apps", "mover"));
     cluster.namespace("later");
 
-    let looked = |cluster: &Cluster| {
+    let looked = |cluster: &TestCluster| {
         wait("a look", || cluster.nadmit().log_text().contains("checked objects stored without nadmit").then_some(()));
     };
     cluster.deploy_with("{failurePolicy: {mutateNads: Ignore}, leaveIncomplete: true}");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, Refused};
 use crate::audit_log::{POLICY, logged, report};
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::processes::wait;
 
 const ROUNDS: usize = 200;
@@ -209,7 +209,7 @@ fn each_for(
     });
 }
 
-impl Cluster {
+impl TestCluster {
     /// Adds a kind with a status, and who may do what to it.
     pub fn know_plans(&self) {
         let out = self.kubectl("admin", &["create", "-f", "-"], include_str!("plans.yaml"));
@@ -226,7 +226,7 @@ const ONE_EACH: RoundCounts = RoundCounts { lost: 0, planned: ROUNDS, conflicts:
 
 #[test]
 fn nadmit_prevents_lost_status_updates() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.know_plans();
     let putter = cluster.user("putter");
     {
@@ -269,7 +269,7 @@ fn nadmit_prevents_lost_status_updates() {
 fn the_audit_log_names_every_blind_write_and_no_other() {
     const FEW: usize = 25;
     let policy = POLICY.replace("group: sriovnetwork.openshift.io", "group: example.com");
-    let mut cluster = Cluster::with_audit_log(&policy);
+    let mut cluster = TestCluster::with_audit_log(&policy);
     cluster.know_plans();
     let putter = cluster.user("putter");
     let want = Mutex::new(BTreeMap::new());

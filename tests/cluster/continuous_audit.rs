@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::audit::{accept_nads, audit, change_vlan, give_reader_its_rights, make, offer, orphan, refuse_nads_in};
 use crate::browser::Browser;
-use crate::cluster::Cluster;
-use crate::objects::{Kind, OPERATOR, nad, nad_at, nads};
-use crate::operator::Template;
+use crate::cluster::TestCluster;
+use crate::objects::{OPERATOR, TestNetworkKind, nad, nad_at, nads};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 /// Others have two seconds to do their part.
 const POLICY: &str = "audit: {graceSeconds: 2}";
 
 /// The report of an object.
-fn report(cluster: &Cluster, namespace: &str, path: &str) -> Option<Value> {
+fn report(cluster: &TestCluster, namespace: &str, path: &str) -> Option<Value> {
     let uid = cluster.admin.get(path)?["metadata"]["uid"].as_str().unwrap().to_owned();
     let all = cluster.admin.get(&format!("/apis/openreports.io/v1alpha1/namespaces/{namespace}/reports"))?;
     let reports = all["items"].as_array().unwrap();
@@ -33,23 +33,23 @@ fn said(report: &Value, rule: &str) -> Option<String> {
 }
 
 /// The words about an object, as soon as they are kept.
-fn words(cluster: &Cluster, namespace: &str, path: &str, rule: &str) -> String {
+fn words(cluster: &TestCluster, namespace: &str, path: &str, rule: &str) -> String {
     wait(rule, || said(&report(cluster, namespace, path)?, rule))
 }
 
-fn wait_clean(cluster: &Cluster, namespace: &str, path: &str) {
+fn wait_clean(cluster: &TestCluster, namespace: &str, path: &str) {
     wait("a clean object", || report(cluster, namespace, path).is_none().then_some(()));
 }
 
-fn count(cluster: &Cluster, rule: &str) -> f64 {
+fn count(cluster: &TestCluster, rule: &str) -> f64 {
     let metrics = cluster.nadmit().metrics_text();
     let line = format!("nadmit_audit_findings{{rule=\"{rule}\",action=\"warn\"}} ");
     metrics.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or_default()
 }
 
 /// A cluster in which nadmit audits beside an operator with these templates.
-fn audited(template: Template) -> Cluster {
-    let mut cluster = Cluster::start();
+fn audited(template: OperatorTemplate) -> TestCluster {
+    let mut cluster = TestCluster::start();
     cluster.know_others();
     offer(&cluster);
     cluster.deploy_with(POLICY);
@@ -61,13 +61,13 @@ fn audited(template: Template) -> Cluster {
 
 #[test]
 fn reports_appear_and_disappear_with_findings() {
-    let mut cluster = audited(Template::Upstream);
-    let at = |name: &str| Kind::Sriov.at(name);
+    let mut cluster = audited(OperatorTemplate::Upstream);
+    let at = |name: &str| TestNetworkKind::Sriov.at(name);
     wait("a first look", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
 
     // No namespace: its author is told, and hears no more of it once it is there.
     make(&cluster, "early", "later", &json!({}));
-    let words_of = |cluster: &Cluster, name: &str, rule: &str| words(cluster, OPERATOR, &at(name), rule);
+    let words_of = |cluster: &TestCluster, name: &str, rule: &str| words(cluster, OPERATOR, &at(name), rule);
     assert!(words_of(&cluster, "early", "audit/nad-absent").contains("namespace `later` does not exist"));
     wait("the metric", || (count(&cluster, "audit/nad-absent") == 1.0).then_some(()));
     let events = format!("/api/v1/namespaces/{OPERATOR}/events");
@@ -122,7 +122,7 @@ fn reports_appear_and_disappear_with_findings() {
     assert!(String::from_utf8_lossy(&table.stdout).lines().count() > 5);
 
     // All is mended, and nothing is left of it.
-    cluster.start_operator(Template::Upstream);
+    cluster.start_operator(OperatorTemplate::Upstream);
     for name in ["waits", "waits-too", "one"] {
         wait_clean(&cluster, OPERATOR, &at(name));
     }
@@ -138,7 +138,7 @@ fn reports_appear_and_disappear_with_findings() {
 }
 
 /// What somebody finds who watches for a while: the sides of the fight, and on the page when each of them wrote.
-fn assert_observed(cluster: &Cluster) {
+fn assert_observed(cluster: &TestCluster) {
     let out = audit(cluster, "auditor", &["--observe=5s", "--output=html"]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let html = String::from_utf8(out.stdout).unwrap();
@@ -165,7 +165,7 @@ fn assert_observed(cluster: &Cluster) {
 /// Two writers undo each other; both are named, and when they stop, nothing is left of it.
 #[test]
 fn write_loop_names_both_writers() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.know_others();
     cluster.deploy_with(POLICY);
     cluster.namespace("apps");
@@ -202,7 +202,7 @@ fn write_loop_names_both_writers() {
 /// An operator whose template renders something else each time fights itself, until it gets another.
 #[test]
 fn restless_operator_is_reported() {
-    let mut cluster = audited(Template::Restless);
+    let mut cluster = audited(OperatorTemplate::Restless);
     make(&cluster, "restless", "apps", &json!({ "vlan": 5 }));
     let path = nad_at("apps", "restless");
     wait("the loop", || {
@@ -211,7 +211,7 @@ fn restless_operator_is_reported() {
     });
     wait("the metric", || (count(&cluster, "audit/hot-object") >= 1.0).then_some(()));
     cluster.stop_operator();
-    cluster.start_operator(Template::Upstream);
+    cluster.start_operator(OperatorTemplate::Upstream);
     cluster.operator_is_available(1);
     wait_clean(&cluster, "apps", &path);
     wait("the metric", || (count(&cluster, "audit/hot-object") == 0.0).then_some(()));
@@ -220,18 +220,18 @@ fn restless_operator_is_reported() {
 /// While nothing changes nothing is written, however often everything is looked at.
 #[test]
 fn new_leader_writes_nothing_twice() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.know_others();
     cluster.deploy_with(POLICY);
     cluster.namespace("apps");
     make(&cluster, "early", "later", &json!({}));
-    words(&cluster, OPERATOR, &Kind::Sriov.at("early"), "audit/nad-absent");
-    let before = report(&cluster, OPERATOR, &Kind::Sriov.at("early")).unwrap();
+    words(&cluster, OPERATOR, &TestNetworkKind::Sriov.at("early"), "audit/nad-absent");
+    let before = report(&cluster, OPERATOR, &TestNetworkKind::Sriov.at("early")).unwrap();
     cluster.kill_nadmit();
     cluster.deploy_with(POLICY);
     wait("another leader's look", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
     wait("the metric", || (count(&cluster, "audit/nad-absent") == 1.0).then_some(()));
-    assert_eq!(report(&cluster, OPERATOR, &Kind::Sriov.at("early")).unwrap(), before);
+    assert_eq!(report(&cluster, OPERATOR, &TestNetworkKind::Sriov.at("early")).unwrap(), before);
     let writes = cluster.nadmit().metrics_text();
     assert!(!writes.contains("nadmit_audit_report_writes_total{"), "{writes}");
 }

@@ -2,28 +2,28 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::objects::{Kind, annotated, configured, nad_at, nads, network, version};
-use crate::operator::Template;
+use crate::cluster::TestCluster;
+use crate::objects::{TestNetworkKind, annotated, configured, nad_at, nads, network, version};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 const TOUCHES: usize = 10;
 
 #[test]
 fn with_a_faulty_template() {
-    settles(&Cluster::with_nadmit(Template::Faulty), Template::Faulty);
+    settles(&TestCluster::with_nadmit(OperatorTemplate::Faulty), OperatorTemplate::Faulty);
 }
 
 #[test]
 fn with_the_upstream_template() {
-    settles(&Cluster::with_nadmit(Template::Upstream), Template::Upstream);
+    settles(&TestCluster::with_nadmit(OperatorTemplate::Upstream), OperatorTemplate::Upstream);
 }
 
-fn settles(cluster: &Cluster, template: Template) {
+fn settles(cluster: &TestCluster, template: OperatorTemplate) {
     cluster.namespace("apps");
     let watch = cluster.jane.watch(&nads("apps"));
     let chained = json!({ "metaPlugins": r#"{"type": "tuning", "sysctl": {"net.core.somaxconn": "500"}}"# });
-    for kind in Kind::ALL {
+    for kind in TestNetworkKind::ALL {
         for (form, fields) in [("conf", json!({})), ("conflist", chained.clone())] {
             let name = format!("{}-{form}", kind.name().to_lowercase());
             let at = nad_at("apps", &name);
@@ -83,18 +83,22 @@ fn settles(cluster: &Cluster, template: Template) {
 }
 
 /// An OVS network may do without a device, so nothing is added to it; the others have both names.
-fn check(kind: Kind, template: Template, nad: &Value) {
+fn check(kind: TestNetworkKind, template: OperatorTemplate, nad: &Value) {
     let complete = Some("openshift.io/cx7");
     match (kind, template) {
-        (Kind::Ovs, Template::Faulty) => assert_eq!((annotated(nad), configured(nad)), (None, None), "{nad:#}"),
-        (Kind::Ovs, Template::Upstream) => assert_eq!((annotated(nad), configured(nad)), (complete, None), "{nad:#}"),
+        (TestNetworkKind::Ovs, OperatorTemplate::Faulty) => {
+            assert_eq!((annotated(nad), configured(nad)), (None, None), "{nad:#}")
+        }
+        (TestNetworkKind::Ovs, OperatorTemplate::Upstream) => {
+            assert_eq!((annotated(nad), configured(nad)), (complete, None), "{nad:#}")
+        }
         _ => assert_eq!((annotated(nad), configured(nad).as_deref()), (complete, complete), "{nad:#}"),
     }
 }
 
 /// Waits until the operator has done whatever it had to: it takes one network after the other, so when a new one is done with
 /// three times over, all that was waiting is done.
-pub fn calm(cluster: &Cluster, kind: Kind, name: &str) {
+pub fn calm(cluster: &TestCluster, kind: TestNetworkKind, name: &str) {
     for round in 0..3 {
         let name = format!("{name}-{round}");
         cluster.jane.create(&kind.path(), &network(kind, &name, "apps", &json!({})));

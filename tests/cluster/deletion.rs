@@ -4,8 +4,8 @@ use nadmit::policy::Subject;
 use nadmit::resources::{MAX_OWNERS, Object};
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::objects::{Kind, LAST_NAMESPACE, RESOURCE_NAME, annotated, nad, nad_at, nads, network};
+use crate::cluster::TestCluster;
+use crate::objects::{LAST_NAMESPACE, RESOURCE_NAME, TestNetworkKind, annotated, nad, nad_at, nads, network};
 
 const GOOD: &str = r#"{"cniVersion":"1.0.0","type":"sriov","vlan":5}"#;
 const BAD: &str = r#"{"cniVersion":"1.0.0","type":"sriov","vlan":5000}"#;
@@ -32,7 +32,7 @@ fn remove_finalizer() -> Value {
 
 #[test]
 fn deleting_objects_are_judged_and_can_be_finalized() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     cluster.namespace("apps");
     let jane = &cluster.jane;
@@ -58,10 +58,10 @@ fn deleting_objects_are_judged_and_can_be_finalized() {
     jane.patch(&net, &remove_finalizer());
     jane.wait_gone(&net);
 
-    let mut sent = network(Kind::Sriov, "net", "apps", &json!({}));
+    let mut sent = network(TestNetworkKind::Sriov, "net", "apps", &json!({}));
     sent["metadata"]["finalizers"] = json!([FINALIZER]);
-    jane.create(&Kind::Sriov.path(), &sent);
-    let net = Kind::Sriov.at("net");
+    jane.create(&TestNetworkKind::Sriov.path(), &sent);
+    let net = TestNetworkKind::Sriov.at("net");
     jane.delete(&net);
     for spec in [
         json!({ "resourceName": "cx7\n  labels:\n    team: red" }),
@@ -81,7 +81,7 @@ fn deleting_objects_are_judged_and_can_be_finalized() {
 /// with 1.34), so that one that is stored proves little, too.
 #[test]
 fn deletion_timestamp_in_the_request_is_ignored() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     let apply = |name: &str, config: &str| {
         let mut object = nad(name, config);
@@ -105,7 +105,7 @@ fn deletion_timestamp_in_the_request_is_ignored() {
 /// asks about exactly those writes that the judge would not let go.
 #[test]
 fn only_deletion_progress_passes_while_nadmit_is_down() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     let owner = |uid: usize| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": uid.to_string() });
     let owners = |count: usize| json!({ "metadata": { "ownerReferences": (0..count).map(owner).collect::<Vec<_>>() } });

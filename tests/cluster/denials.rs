@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::objects::{Kind, nad, nad_at, nads, network};
-use crate::operator::Template;
+use crate::cluster::TestCluster;
+use crate::objects::{TestNetworkKind, nad, nad_at, nads, network};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 const FINALIZER: &str = "netattdef.finalizers.sriovnetwork.openshift.io";
@@ -19,18 +19,20 @@ fn bad() -> [(&'static str, Value, bool); 3] {
 }
 
 /// A cluster in which they were before nadmit.
-fn with_bad() -> Cluster {
-    let cluster = Cluster::start();
+fn with_bad() -> TestCluster {
+    let cluster = TestCluster::start();
     cluster.namespace("apps");
     for (name, fields, _) in &bad() {
-        cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, "apps", fields));
+        cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, name, "apps", fields));
     }
     cluster
 }
 
 /// Waits until the operator has put its finalizer on a network.
-fn await_finalizer(cluster: &Cluster, name: &str) {
-    cluster.jane.wait(&Kind::Sriov.at(name), |network| network["metadata"]["finalizers"] == json!([FINALIZER]));
+fn await_finalizer(cluster: &TestCluster, name: &str) {
+    cluster
+        .jane
+        .wait(&TestNetworkKind::Sriov.at(name), |network| network["metadata"]["finalizers"] == json!([FINALIZER]));
 }
 
 /// An operator that ends, or moves to another node, takes its finalizers off its SriovNetworks, by a plain update.
@@ -38,14 +40,14 @@ fn await_finalizer(cluster: &Cluster, name: &str) {
 fn operator_shutdown_removes_all_finalizers() {
     let mut cluster = with_bad();
     cluster.deploy();
-    cluster.start_operator(Template::Faulty);
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "good", "apps", &json!({})));
+    cluster.start_operator(OperatorTemplate::Faulty);
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "good", "apps", &json!({})));
     let names = || bad().into_iter().map(|(name, ..)| name).chain(["good"]);
     names().for_each(|name| await_finalizer(&cluster, name));
     let log = cluster.end_operator();
     assert!(log.contains("Done clearing finalizers") && !log.contains("Failed to remove finalizer"), "{log}");
     for name in names() {
-        let left = cluster.jane.get(&Kind::Sriov.at(name)).unwrap();
+        let left = cluster.jane.get(&TestNetworkKind::Sriov.at(name)).unwrap();
         assert_eq!(left["metadata"]["finalizers"], Value::Null, "{name}");
     }
 }
@@ -59,19 +61,19 @@ fn preexisting_mistakes_do_not_block_updates_or_deletion() {
         cluster.jane.create(&nads("apps"), &nad(name, config));
     }
     cluster.deploy();
-    cluster.start_operator(Template::Upstream);
+    cluster.start_operator(OperatorTemplate::Upstream);
 
     for (name, fields, is_rendered) in &bad {
         // The operator puts its finalizer on it, and its NAD is not refused.
-        let at = Kind::Sriov.at(name);
+        let at = TestNetworkKind::Sriov.at(name);
         await_finalizer(&cluster, name);
         if *is_rendered {
             cluster.jane.wait(&nad_at("apps", name), |_| true);
         }
         cluster.jane.patch(&at, &json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "vlan": 7 } }));
         // The same mistake is refused to a new one.
-        let again = network(Kind::Sriov, &format!("{name}-again"), "apps", fields);
-        let refused = cluster.jane.try_create(&Kind::Sriov.path(), &again).unwrap_err();
+        let again = network(TestNetworkKind::Sriov, &format!("{name}-again"), "apps", fields);
+        let refused = cluster.jane.try_create(&TestNetworkKind::Sriov.path(), &again).unwrap_err();
         assert!(refused.message.contains("denied the request"), "{}", refused.message);
     }
     for (name, _, is_rendered) in &bad {
@@ -80,8 +82,8 @@ fn preexisting_mistakes_do_not_block_updates_or_deletion() {
                 .jane
                 .wait(&nad_at("apps", name), |nad| nad["spec"]["config"].as_str().unwrap().contains("\"vlan\": 7"));
         }
-        cluster.jane.delete(&Kind::Sriov.at(name));
-        cluster.jane.wait_gone(&Kind::Sriov.at(name));
+        cluster.jane.delete(&TestNetworkKind::Sriov.at(name));
+        cluster.jane.wait_gone(&TestNetworkKind::Sriov.at(name));
         cluster.jane.wait_gone(&nad_at("apps", name));
     }
     for (name, config) in broken {
@@ -97,13 +99,16 @@ fn preexisting_mistakes_do_not_block_updates_or_deletion() {
 
 #[test]
 fn finalizers_can_be_removed_with_and_without_nadmit() {
-    let mut cluster = Cluster::with_nadmit(Template::Faulty);
+    let mut cluster = TestCluster::with_nadmit(OperatorTemplate::Faulty);
     cluster.namespace("apps");
     for name in ["up", "down"] {
         let mut held = nad(name, r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#);
         held["metadata"]["finalizers"] = json!(["example.com/held"]);
         cluster.jane.create(&nads("apps"), &held);
-        cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, &format!("net-{name}"), "apps", &json!({})));
+        cluster.jane.create(
+            &TestNetworkKind::Sriov.path(),
+            &network(TestNetworkKind::Sriov, &format!("net-{name}"), "apps", &json!({})),
+        );
         cluster.jane.wait(&nad_at("apps", &format!("net-{name}")), |_| true);
     }
     for name in ["up", "down"] {
@@ -114,8 +119,10 @@ fn finalizers_can_be_removed_with_and_without_nadmit() {
         assert!(cluster.jane.get(&nad_at("apps", name)).is_some());
         cluster.jane.patch(&nad_at("apps", name), &json!({ "metadata": { "finalizers": null } }));
         cluster.jane.wait_gone(&nad_at("apps", name));
-        cluster.jane.delete(&Kind::Sriov.at(&format!("net-{name}")));
-        wait("the finalizer", || cluster.jane.get(&Kind::Sriov.at(&format!("net-{name}"))).is_none().then_some(()));
+        cluster.jane.delete(&TestNetworkKind::Sriov.at(&format!("net-{name}")));
+        wait("the finalizer", || {
+            cluster.jane.get(&TestNetworkKind::Sriov.at(&format!("net-{name}"))).is_none().then_some(())
+        });
         cluster.jane.wait_gone(&nad_at("apps", &format!("net-{name}")));
     }
 }

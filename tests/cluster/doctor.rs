@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::{nadmit, run, signal};
-use crate::objects::{Kind, OPERATOR, annotated, nad, nad_at, nads, network};
-use crate::operator::Template;
+use crate::objects::{OPERATOR, TestNetworkKind, annotated, nad, nad_at, nads, network};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 /// What it found.
@@ -36,13 +36,13 @@ impl DoctorReport {
     }
 }
 
-fn command(cluster: &Cluster, user: &str, arguments: &[&str]) -> Command {
+fn command(cluster: &TestCluster, user: &str, arguments: &[&str]) -> Command {
     let mut command = nadmit(&["doctor", "--output", "json"]);
     command.args(arguments).env("KUBECONFIG", cluster.kubeconfig(user));
     command
 }
 
-fn doctor(cluster: &Cluster, user: &str, arguments: &[&str]) -> DoctorReport {
+fn doctor(cluster: &TestCluster, user: &str, arguments: &[&str]) -> DoctorReport {
     let out = run(command(cluster, user, arguments));
     let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     DoctorReport {
@@ -53,7 +53,7 @@ fn doctor(cluster: &Cluster, user: &str, arguments: &[&str]) -> DoctorReport {
 }
 
 /// What a person reads.
-fn human(cluster: &Cluster, name: &str) -> String {
+fn human(cluster: &TestCluster, name: &str) -> String {
     let mut command = nadmit(&["doctor", name, "--color", "never"]);
     command.env("KUBECONFIG", cluster.kubeconfig("admin"));
     let text = String::from_utf8_lossy(&run(command).stdout).into_owned();
@@ -62,7 +62,7 @@ fn human(cluster: &Cluster, name: &str) -> String {
 }
 
 /// A node that has devices, and the policy that they are there by.
-fn create_prerequisites(cluster: &Cluster) {
+fn create_prerequisites(cluster: &TestCluster) {
     cluster.namespace("apps");
     cluster.operator_is_available(1);
     cluster.admin.create("/api/v1/nodes", &json!({ "metadata": { "name": "node-1" } }));
@@ -78,13 +78,13 @@ fn create_prerequisites(cluster: &Cluster) {
     cluster.admin.create(&path, &policy);
 }
 
-fn create(cluster: &Cluster, name: &str, namespace: &str, fields: &Value) {
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, namespace, fields));
+fn create(cluster: &TestCluster, name: &str, namespace: &str, fields: &Value) {
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, name, namespace, fields));
 }
 
 #[test]
 fn doctor_reports_each_broken_link() {
-    let mut cluster = Cluster::without_nadmit(Template::Upstream);
+    let mut cluster = TestCluster::without_nadmit(OperatorTemplate::Upstream);
     create_prerequisites(&cluster);
     create(&cluster, "net", "apps", &json!({ "vlan": 5 }));
     cluster.jane.wait(&nad_at("apps", "net"), |_| true);
@@ -144,7 +144,7 @@ fn doctor_reports_each_broken_link() {
         "{}",
         found.text
     );
-    cluster.jane.patch(&Kind::Sriov.at("net"), &json!({ "spec": { "vlan": 6 } }));
+    cluster.jane.patch(&TestNetworkKind::Sriov.at("net"), &json!({ "spec": { "vlan": 6 } }));
     let found = doctor(&cluster, "admin", &["net"]);
     assert_eq!(found.others(), [("NAD", "waiting"), ("operator", "broken")], "{}", found.text);
     assert!(
@@ -163,7 +163,7 @@ fn doctor_reports_each_broken_link() {
     assert_eq!(found.step("resourceName")["findings"][0]["rule"], "nad/resource-name-missing");
 
     // An operator whose template lost the resourceName.
-    cluster.start_operator(Template::Faulty);
+    cluster.start_operator(OperatorTemplate::Faulty);
     cluster.operator_is_available(1);
     let found = wait("the incomplete NAD", || {
         let nad = cluster.jane.get(&nad_at("apps", "net")).filter(|nad| annotated(nad).is_none());
@@ -176,7 +176,7 @@ fn doctor_reports_each_broken_link() {
     assert!(text.contains("\n  ✗ resourceName  ") && text.contains("patch[nad/resource-name-missing]: "), "{text}");
 
     // Names that several have, and that nobody has.
-    cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "net", "apps", &json!({})));
+    cluster.jane.create(&TestNetworkKind::Ovs.path(), &network(TestNetworkKind::Ovs, "net", "apps", &json!({})));
     let found = doctor(&cluster, "admin", &["net"]);
     assert!(found.code == 2 && found.text.contains(&format!("OVSNetwork/{OPERATOR}/net")), "{}", found.text);
     let found = doctor(&cluster, "admin", &["nobody"]);
@@ -185,11 +185,11 @@ fn doctor_reports_each_broken_link() {
 
 #[test]
 fn doctor_waits_and_the_canary_cleans_up() {
-    let mut cluster = Cluster::without_nadmit(Template::Upstream);
+    let mut cluster = TestCluster::without_nadmit(OperatorTemplate::Upstream);
     create_prerequisites(&cluster);
     let waiting = command(&cluster, "admin", &["net", "--wait", "60s"]).stdout(Stdio::piped()).spawn().unwrap();
     create(&cluster, "net", "later", &json!({}));
-    wait("a reconcile", || (cluster.reconciles(Kind::Sriov, "net") >= 1).then_some(()));
+    wait("a reconcile", || (cluster.reconciles(TestNetworkKind::Sriov, "net") >= 1).then_some(()));
     cluster.namespace("later");
     let out = waiting.wait_with_output().unwrap();
     let report: Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -233,9 +233,9 @@ fn doctor_waits_and_the_canary_cleans_up() {
 }
 
 /// What there is of canaries.
-fn canaries(cluster: &Cluster) -> Vec<String> {
+fn canaries(cluster: &TestCluster) -> Vec<String> {
     let mut all = Vec::new();
-    for path in ["/api/v1/namespaces".to_owned(), Kind::Sriov.path()] {
+    for path in ["/api/v1/namespaces".to_owned(), TestNetworkKind::Sriov.path()] {
         let list = cluster.admin.get(&path).unwrap();
         let names = list["items"].as_array().unwrap().iter().filter_map(|item| item["metadata"]["name"].as_str());
         all.extend(names.filter(|name| name.starts_with("nadmit-canary-")).map(|name| format!("{path}/{name}")));
@@ -243,6 +243,6 @@ fn canaries(cluster: &Cluster) -> Vec<String> {
     all
 }
 
-fn nothing_is_left(cluster: &Cluster) {
+fn nothing_is_left(cluster: &TestCluster) {
     assert_eq!(canaries(cluster), [""; 0]);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::processes::wait;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -13,7 +13,7 @@ fn namespace(name: &str, exempt: Option<&str>) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } })
 }
 
-impl Cluster {
+impl TestCluster {
     /// Lets somebody do that in the whole cluster, or in a namespace.
     fn let_do(&self, user: &str, namespace: Option<&str>, name: &str, rule: &Value) {
         let (role, binding, base) = match namespace {
@@ -32,7 +32,7 @@ impl Cluster {
 
 #[test]
 fn exempt_label_requires_policy_permission() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     let all = ["namespaces", "namespaces/status", "namespaces/finalize"];
     for user in ["jane", "putter"] {
         let rule = json!({ "apiGroups": [""], "resources": all, "verbs": ["*"] });

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::Server;
-use crate::objects::{Kind, OPERATOR, nad, nad_at, nads, network};
+use crate::objects::{OPERATOR, TestNetworkKind, nad, nad_at, nads, network};
 use crate::processes::wait;
 
 const KINDS: [&str; 8] = [
@@ -21,8 +21,8 @@ const KINDS: [&str; 8] = [
 ];
 const POLICIES: &str = "sriovnetworknodepolicies.sriovnetwork.openshift.io";
 
-fn cluster() -> Cluster {
-    let mut cluster = Cluster::start();
+fn cluster() -> TestCluster {
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     knows_all(cluster.nadmit());
     cluster.namespace("apps");
@@ -42,7 +42,7 @@ pub fn knows_all(nadmit: &Server) {
 }
 
 /// What jane is warned of when she creates that, or changes it if it is there; nothing is stored.
-fn warnings(cluster: &Cluster, object: &Value) -> String {
+fn warnings(cluster: &TestCluster, object: &Value) -> String {
     let out = cluster.kubectl("jane", &["apply", "--dry-run=server", "-f", "-"], &object.to_string());
     let words = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.success(), "{words}");
@@ -51,12 +51,12 @@ fn warnings(cluster: &Cluster, object: &Value) -> String {
 }
 
 /// Waits until there is a warning with these words.
-fn warns(cluster: &Cluster, object: &Value, words: &str) {
+fn warns(cluster: &TestCluster, object: &Value, words: &str) {
     wait(words, || warnings(cluster, object).contains(words).then_some(()));
 }
 
 /// Waits until no warning has these words.
-fn has_no_warning(cluster: &Cluster, object: &Value, words: &str) {
+fn has_no_warning(cluster: &TestCluster, object: &Value, words: &str) {
     wait(&format!("no {words}"), || (!warnings(cluster, object).contains(words)).then_some(()));
 }
 
@@ -76,7 +76,7 @@ fn policy(name: &str, resource: &Value) -> Value {
 #[test]
 fn namespace_warnings_follow_the_cluster() {
     let cluster = cluster();
-    let net = network(Kind::Sriov, "net", "late", &json!({}));
+    let net = network(TestNetworkKind::Sriov, "net", "late", &json!({}));
     warns(&cluster, &net, "namespace `late` does not exist: the operator creates no NAD until the namespace exists");
     cluster.namespace("late");
     has_no_warning(&cluster, &net, "network/namespace-absent");
@@ -91,8 +91,8 @@ fn namespace_warnings_follow_the_cluster() {
     warns(&cluster, &net, "namespace `late` does not exist");
 
     // A network that is there moves.
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "mover", "apps", &json!({})));
-    let moved = network(Kind::Sriov, "mover", "next", &json!({}));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "mover", "apps", &json!({})));
+    let moved = network(TestNetworkKind::Sriov, "mover", "next", &json!({}));
     warns(&cluster, &moved, "the NAD moves from namespace `apps` to `next`, which does not exist");
     cluster.namespace("next");
     has_no_warning(&cluster, &moved, "network/moves-to-nowhere");
@@ -101,16 +101,16 @@ fn namespace_warnings_follow_the_cluster() {
 #[test]
 fn claim_warnings_follow_the_cluster() {
     let cluster = cluster();
-    let net = network(Kind::Sriov, "net", "apps", &json!({}));
+    let net = network(TestNetworkKind::Sriov, "net", "apps", &json!({}));
     assert!(!warnings(&cluster, &net).contains("network/claimed"));
 
-    cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "net", "apps", &json!({})));
+    cluster.jane.create(&TestNetworkKind::Ovs.path(), &network(TestNetworkKind::Ovs, "net", "apps", &json!({})));
     warns(&cluster, &net, &format!("OVSNetwork {OPERATOR}/net also renders the NAD apps/net"));
-    cluster.jane.patch(&Kind::Ovs.at("net"), &json!({ "spec": { "networkNamespace": "default" } }));
+    cluster.jane.patch(&TestNetworkKind::Ovs.at("net"), &json!({ "spec": { "networkNamespace": "default" } }));
     has_no_warning(&cluster, &net, "network/claimed");
-    cluster.jane.patch(&Kind::Ovs.at("net"), &json!({ "spec": { "networkNamespace": "apps" } }));
+    cluster.jane.patch(&TestNetworkKind::Ovs.at("net"), &json!({ "spec": { "networkNamespace": "apps" } }));
     warns(&cluster, &net, "network/claimed");
-    cluster.jane.delete(&Kind::Ovs.at("net"));
+    cluster.jane.delete(&TestNetworkKind::Ovs.at("net"));
     has_no_warning(&cluster, &net, "network/claimed");
 
     cluster.jane.create(&nads("apps"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
@@ -132,7 +132,7 @@ fn claim_warnings_follow_the_cluster() {
 #[test]
 fn node_policy_warnings_follow_the_cluster() {
     let cluster = cluster();
-    let net = network(Kind::Sriov, "net", "apps", &json!({ "resourceName": "connectx7" }));
+    let net = network(TestNetworkKind::Sriov, "net", "apps", &json!({ "resourceName": "connectx7" }));
     warns(&cluster, &net, "no SriovNetworkNodePolicy offers the resource `connectx7`");
     cluster.jane.create(&policies(), &policy("p", &json!("connectx6")));
     warns(&cluster, &net, "did you mean `connectx6`?");
@@ -174,19 +174,21 @@ fn node_policy_warnings_follow_the_cluster() {
 /// An object that stops other watches, and labels that only the API server's own rules bound.
 #[test]
 fn odd_objects_do_not_stop_a_watch() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.namespace("apps");
     let strange = json!({ "metadata": { "name": "strange", "labels": { "a.b/C_d": "" }, "annotations": { "x": "\u{0}\u{2028}\"\\ud800 é" } } });
     cluster.admin.create("/api/v1/namespaces", &strange);
     // The operator's own watch on all OVSNetworks would end here.
-    cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "net", "strange", &json!({ "mtu": -1 })));
+    cluster
+        .jane
+        .create(&TestNetworkKind::Ovs.path(), &network(TestNetworkKind::Ovs, "net", "strange", &json!({ "mtu": -1 })));
     cluster.deploy();
     knows_all(cluster.nadmit());
-    let net = network(Kind::Sriov, "net", "strange", &json!({}));
+    let net = network(TestNetworkKind::Sriov, "net", "strange", &json!({}));
     warns(&cluster, &net, &format!("OVSNetwork {OPERATOR}/net also renders the NAD strange/net"));
     assert!(!warnings(&cluster, &net).contains("network/namespace-absent"));
-    cluster.jane.create(&Kind::Ovs.path(), &network(Kind::Ovs, "next", "apps", &json!({})));
-    warns(&cluster, &network(Kind::Sriov, "next", "apps", &json!({})), "network/claimed");
+    cluster.jane.create(&TestNetworkKind::Ovs.path(), &network(TestNetworkKind::Ovs, "next", "apps", &json!({})));
+    warns(&cluster, &network(TestNetworkKind::Sriov, "next", "apps", &json!({})), "network/claimed");
     for kind in KINDS {
         assert_eq!(cluster.nadmit().metric(&format!("nadmit_cache_skipped_total{{kind=\"{kind}\"}}")), 0.0, "{kind}");
     }
@@ -195,7 +197,7 @@ fn odd_objects_do_not_stop_a_watch() {
 #[test]
 fn caches_recover_after_api_server_restart() {
     let mut cluster = cluster();
-    let net = network(Kind::Sriov, "net", "late", &json!({}));
+    let net = network(TestNetworkKind::Sriov, "net", "late", &json!({}));
     warns(&cluster, &net, "network/namespace-absent");
     cluster.without_api_server(|cluster| {
         cluster.nadmit().wait_for_line("list or watch failed, retrying");

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, alone};
-use crate::objects::{Kind, annotated, nad, nad_at, nads, network};
-use crate::operator::Template;
+use crate::cluster::{TestCluster, alone};
+use crate::objects::{TestNetworkKind, annotated, nad, nad_at, nads, network};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 use crate::replicas::await_effect;
 use crate::writers::Writers;
@@ -22,14 +22,14 @@ fn name(number: usize) -> String {
 }
 
 /// The process id is the end of the holder's name.
-fn holder(cluster: &Cluster) -> Option<u32> {
+fn holder(cluster: &TestCluster) -> Option<u32> {
     let lease = cluster.admin.get(LEASE)?;
     lease["spec"]["holderIdentity"].as_str()?.rsplit('_').next()?.parse().ok()
 }
 
 #[test]
 fn new_leader_finishes_the_completion() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.namespace("apps");
     for number in 0..NADS {
         let config = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#;
@@ -58,10 +58,10 @@ fn new_leader_finishes_the_completion() {
 #[test]
 fn api_server_restart_keeps_the_registration() {
     let _alone = alone();
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.start_nadmit();
     cluster.deploy();
-    cluster.start_operator(Template::Faulty);
+    cluster.start_operator(OperatorTemplate::Faulty);
     cluster.namespace("apps");
     let configuration = || {
         let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/nadmit";
@@ -76,7 +76,7 @@ fn api_server_restart_keeps_the_registration() {
     println!("judged {:.1?} after the API server was back", back.elapsed());
     assert!(back.elapsed() < Duration::from_secs(15), "{:?}", back.elapsed());
     let writers = Writers::start(&cluster.jane);
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "apps", &json!({})));
     let nad = cluster.jane.wait(&nad_at("apps", "net"), |_| true);
     assert_eq!(annotated(&nad), Some("openshift.io/cx7"));
     // It is led again, by one of those that were there.

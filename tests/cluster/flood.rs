@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tokio::net::TcpStream;
 
 use crate::client::{Client, Http, Trust, block_on};
-use crate::cluster::{Cluster, alone};
+use crate::cluster::{TestCluster, alone};
 use crate::processes::wait;
 use crate::stalled::{Stalled, Target};
 use crate::token::{bundle, registered_path};
@@ -18,7 +18,7 @@ const PROBE: Duration = Duration::from_secs(1);
 #[test]
 fn writes_and_probes_succeed_under_a_flood() {
     let _alone = alone();
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     let server = cluster.nadmit();
     let trust = Trust::in_ca(bundle(&cluster.admin).as_bytes()).named("nadmit.nadmit.svc");
@@ -56,7 +56,7 @@ fn writes_and_probes_succeed_under_a_flood() {
 /// A call of the webhook's path that nobody registered is no denial: the report of denials does not have it.
 #[test]
 fn forged_calls_change_nothing() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     let server = cluster.nadmit();
     let trust = Trust::in_ca(bundle(&cluster.admin).as_bytes()).named("nadmit.nadmit.svc");

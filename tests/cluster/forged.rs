@@ -2,22 +2,22 @@
 
 use serde_json::json;
 
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::lookalikes::grant;
-use crate::objects::{Kind, LAST_NAMESPACE, nad, nad_at, nads, network};
+use crate::objects::{LAST_NAMESPACE, TestNetworkKind, nad, nad_at, nads, network};
 
 const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/team-a/sriovnetworks";
 
 /// A tenant names a victim's namespace as the one where its network was last: the operator would delete the victim's NAD.
 #[test]
 fn only_the_operator_may_set_last_network_namespace() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     cluster.namespace("team-a");
     cluster.namespace("victim");
     cluster.admin.create(&nads("victim"), &nad("prod", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
     let of_tenant = |last: Option<&str>| {
-        let mut network = network(Kind::Sriov, "prod", "", &json!({}));
+        let mut network = network(TestNetworkKind::Sriov, "prod", "", &json!({}));
         network["metadata"]["namespace"] = "team-a".into();
         network["spec"]["networkNamespace"].take();
         if let Some(last) = last {
@@ -46,12 +46,12 @@ fn only_the_operator_may_set_last_network_namespace() {
 #[test]
 fn an_annotation_that_agrees_with_a_foreign_target_is_judged() {
     const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/tenant/sriovnetworks";
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.namespace("tenant");
     cluster.namespace("victim");
     let account = json!({ "kind": "ServiceAccount", "name": "sriov-network-operator", "namespace": "tenant" });
     grant(&cluster, &account, Some("tenant"));
-    let mut before = network(Kind::Sriov, "prod", "victim", &json!({}));
+    let mut before = network(TestNetworkKind::Sriov, "prod", "victim", &json!({}));
     before["metadata"]["namespace"] = "tenant".into();
     cluster.admin.create(NETWORKS, &before);
     cluster.deploy();

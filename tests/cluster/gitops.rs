@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nadmit::yaml::emit;
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::install::printed;
 use crate::objects::version;
 use crate::processes::wait;
@@ -29,7 +29,7 @@ fn content(configuration: &Value) -> (Value, Vec<(String, Value)>) {
     (configuration["webhooks"].clone(), ours)
 }
 
-impl Cluster {
+impl TestCluster {
     fn try_kubectl(&self, arguments: &[&str], objects: &[Value]) {
         let out = self.kubectl("admin", &[arguments, &["-f", "-"]].concat(), &emit::stream(objects));
         assert!(out.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
@@ -38,7 +38,7 @@ impl Cluster {
 
 #[test]
 fn applying_manifests_keeps_the_webhook_entries() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.start_nadmit();
     cluster.deploy();
     let good = BOTH.map(|path| cluster.admin.get(path).unwrap());
@@ -79,7 +79,7 @@ fn applying_manifests_keeps_the_webhook_entries() {
 
 #[test]
 fn deleted_configuration_is_not_recreated() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     let nadmit = "--as=system:serviceaccount:nadmit:nadmit";
     for (verb, what, may) in [

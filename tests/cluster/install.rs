@@ -9,7 +9,7 @@ use nadmit::yaml::Documents;
 use nadmit::yaml::emit;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, bin};
+use crate::cluster::{TestCluster, bin};
 use crate::harness::{nadmit, run};
 use crate::processes::wait;
 
@@ -24,7 +24,7 @@ pub fn read(text: &str) -> Vec<Value> {
     Documents::new(text).map(|document| serde_json::from_str(&document.node.unwrap().to_json()).unwrap()).collect()
 }
 
-impl Cluster {
+impl TestCluster {
     /// There is no network of Services: nadmit's own gets this machine's address.
     pub fn lead_the_service_here(&self) {
         let here = json!({ "spec": { "type": "ExternalName", "externalName": "127.0.0.1", "clusterIP": null,
@@ -92,7 +92,7 @@ impl Cluster {
 
 #[test]
 fn install_and_uninstall_every_object() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     cluster.namespace("elsewhere");
     cluster.know_others();
     cluster.empty();
@@ -153,7 +153,7 @@ fn kustomize_builds_what_install_prints() {
     );
     fs::write(root.join("all/kustomization.yaml"), all).unwrap();
     let file = root.join("all/ca.crt");
-    fs::write(&file, crate::certificates::Authority::new("callers").pem()).unwrap();
+    fs::write(&file, crate::certificates::TestAuthority::new("callers").pem()).unwrap();
     let file = file.to_str().unwrap();
     fs::create_dir(root.join("without")).unwrap();
     let without = "resources: [../base]\ncomponents: [../components/without-backstop]\n";

@@ -2,8 +2,8 @@
 
 use std::process::Output;
 
-use crate::cluster::Cluster;
-use crate::objects::{Kind, RESOURCE_NAME, annotated, nad_at, version};
+use crate::cluster::TestCluster;
+use crate::objects::{RESOURCE_NAME, TestNetworkKind, annotated, nad_at, version};
 
 const CONFIG_ONLY: &str = r#"apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
@@ -19,8 +19,8 @@ fn texts(output: &Output) -> (bool, String, String) {
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
-fn cluster() -> Cluster {
-    let mut cluster = Cluster::start();
+fn cluster() -> TestCluster {
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     cluster.namespace("apps");
     cluster
@@ -132,5 +132,5 @@ fn denial_message_names_field_problem_and_fix() {
         assert_eq!(denial.trim_end(), words.trim_end());
     }
     assert!(cluster.jane.get(&nad_at("apps", "bad")).is_none());
-    assert!(cluster.jane.get(&Kind::Sriov.at("bad")).is_none());
+    assert!(cluster.jane.get(&TestNetworkKind::Sriov.at("bad")).is_none());
 }

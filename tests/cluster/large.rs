@@ -5,8 +5,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::objects::{Kind, OPERATOR, nad, nads, network};
+use crate::cluster::TestCluster;
+use crate::objects::{OPERATOR, TestNetworkKind, nad, nads, network};
 
 /// How many there are of each sort; a hundred of them would be more than the pod's limit.
 const EACH: usize = 40;
@@ -16,19 +16,19 @@ const PEAK: usize = 80;
 /// The objects, of which the API server takes at most 1.5 MiB each.
 fn largest(number: usize) -> [(String, Value); 3] {
     let large = "x".repeat(1_200_000);
-    let named = network(Kind::Sriov, &format!("named-{number}"), "apps", &json!({ "resourceName": large }));
+    let named = network(TestNetworkKind::Sriov, &format!("named-{number}"), "apps", &json!({ "resourceName": large }));
     let ipam = format!(r#"{{"type":"static","x":"{large}"}}"#);
-    let filled = network(Kind::Sriov, &format!("filled-{number}"), "apps", &json!({ "ipam": ipam }));
+    let filled = network(TestNetworkKind::Sriov, &format!("filled-{number}"), "apps", &json!({ "ipam": ipam }));
     let config = format!(r#"{{"cniVersion":"1.0.0","type":"sriov","x":"{}"}}"#, "x".repeat(900_000));
     let mut owned = nad(&format!("owned-{number}"), &config);
     let owner = format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/{}", "n".repeat(200_000));
     owned["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
-    [(Kind::Sriov.path(), named), (Kind::Sriov.path(), filled), (nads("apps"), owned)]
+    [(TestNetworkKind::Sriov.path(), named), (TestNetworkKind::Sriov.path(), filled), (nads("apps"), owned)]
 }
 
 #[test]
 fn the_largest_objects_do_not_fill_memory() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.namespace("apps");
     for number in 0..EACH {
         for (path, object) in largest(number) {

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::facts::{count, knows_all};
 use crate::lookalikes::grant;
-use crate::objects::{Kind, OPERATOR, nad, nads, network};
+use crate::objects::{OPERATOR, TestNetworkKind, nad, nads, network};
 use crate::processes::wait;
 
 const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/tenant/sriovnetworks";
 
 /// A tenant with a namespace of their own, beside a victim and the operator.
-fn cluster() -> Cluster {
-    let mut cluster = Cluster::start();
+fn cluster() -> TestCluster {
+    let mut cluster = TestCluster::start();
     cluster.know_others();
     for namespace in ["tenant", "victim"] {
         cluster.namespace(namespace);
@@ -24,7 +24,9 @@ fn cluster() -> Cluster {
     theirs["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
     cluster.admin.create(&nads("victim"), &theirs);
     for (name, target) in [("mine", "tenant"), ("mine-too", "tenant"), ("taken", "victim")] {
-        cluster.admin.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, target, &json!({})));
+        cluster
+            .admin
+            .create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, name, target, &json!({})));
     }
     let policy = json!({
         "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodePolicy", "metadata": { "name": "p" },
@@ -39,7 +41,7 @@ fn cluster() -> Cluster {
 }
 
 /// What somebody is told when they write that; nothing is stored.
-fn told(cluster: &Cluster, user: &str, object: &Value) -> String {
+fn told(cluster: &TestCluster, user: &str, object: &Value) -> String {
     let out = cluster.kubectl(user, &["create", "--dry-run=server", "-f", "-"], &object.to_string());
     String::from_utf8(out.stderr).unwrap()
 }

@@ -12,7 +12,7 @@ use nadmit::cluster::identity::lease::{Candidate, Timing};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{Cluster, alone};
+use crate::cluster::{TestCluster, alone};
 use crate::harness;
 use crate::processes::{Process, wait};
 
@@ -63,7 +63,7 @@ struct Runner {
 }
 
 impl Runner {
-    fn start(cluster: &Cluster, name: &str) -> Self {
+    fn start(cluster: &TestCluster, name: &str) -> Self {
         let directory = cluster.directory().to_owned();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["lease::candidate", "--exact", "--ignored", "--nocapture"]);
@@ -126,7 +126,7 @@ fn assert_never_two(directory: &Path, names: &[&str]) {
 #[test]
 fn leadership_is_handed_over_without_overlap() {
     let _alone = alone();
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     let mut one = Runner::start(&cluster, "one");
     one.wait_leads("the first to lead");
     let mut two = Runner::start(&cluster, "two");
@@ -171,7 +171,7 @@ fn leadership_is_handed_over_without_overlap() {
 #[test]
 fn one_of_many_candidates_leads() {
     let _alone = alone();
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     let names = ["one", "two", "three", "four"];
     let mut standing: Vec<_> = names.iter().map(|name| Runner::start(&cluster, name)).collect();
     let mut ended = Vec::new();

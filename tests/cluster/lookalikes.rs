@@ -4,8 +4,8 @@ use nadmit::resources::{Object, render};
 use serde_json::{Value, json};
 
 use crate::api::Refused;
-use crate::cluster::{Cluster, PREFIX};
-use crate::objects::{Kind, OPERATOR, annotated, nad, nad_at, nads, network};
+use crate::cluster::{PREFIX, TestCluster};
+use crate::objects::{OPERATOR, TestNetworkKind, annotated, nad, nad_at, nads, network};
 use crate::processes::wait;
 
 /// No rule lets it pass.
@@ -19,13 +19,13 @@ fn networks(namespace: &str) -> String {
 
 /// A network of that namespace whose NAD goes to `apps`.
 fn network_in(namespace: &str, name: &str) -> Value {
-    let mut network = network(Kind::Sriov, name, "apps", &json!({}));
+    let mut network = network(TestNetworkKind::Sriov, name, "apps", &json!({}));
     network["metadata"]["namespace"] = namespace.into();
     network
 }
 
 /// The operator's configuration, which anybody may create who may create objects of its kind.
-fn config(cluster: &Cluster, namespace: &str) {
+fn config(cluster: &TestCluster, namespace: &str) {
     let path = format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{namespace}/sriovoperatorconfigs");
     let config = json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovOperatorConfig",
         "metadata": { "name": "default" }, "spec": {} });
@@ -33,7 +33,7 @@ fn config(cluster: &Cluster, namespace: &str) {
 }
 
 /// A Deployment that states a prefix, and the account that it runs with.
-fn deployment(cluster: &Cluster, namespace: &str, name: &str, account: &str, prefix: &str) {
+fn deployment(cluster: &TestCluster, namespace: &str, name: &str, account: &str, prefix: &str) {
     let labels = json!({ "app": name });
     let env = json!([{ "name": "RESOURCE_PREFIX", "value": prefix }]);
     let pod = json!({ "serviceAccountName": account, "containers": [{ "name": "x", "image": "x", "env": env }] });
@@ -46,7 +46,7 @@ fn deployment(cluster: &Cluster, namespace: &str, name: &str, account: &str, pre
 }
 
 /// Lets an account write NADs and networks: in its own namespace, as tenants can, or in all.
-pub fn grant(cluster: &Cluster, subject: &Value, namespace: Option<&str>) {
+pub fn grant(cluster: &TestCluster, subject: &Value, namespace: Option<&str>) {
     let kind = if namespace.is_some() { "rolebindings" } else { "clusterrolebindings" };
     let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
     let name = format!("networks-of-{}", subject["name"].as_str().unwrap());
@@ -60,7 +60,7 @@ fn account(namespace: &str, name: &str) -> Value {
 }
 
 /// Everything of a tenant's that looks like the operator.
-fn lookalike(cluster: &Cluster) {
+fn lookalike(cluster: &TestCluster) {
     cluster.namespace("tenant");
     config(cluster, "tenant");
     deployment(cluster, "tenant", "sriov-network-operator", "sriov-network-operator", "evil.io");
@@ -68,7 +68,7 @@ fn lookalike(cluster: &Cluster) {
 }
 
 /// Takes away what shows that there is an operator.
-fn no_operator(cluster: &Cluster) {
+fn no_operator(cluster: &TestCluster) {
     cluster.admin.delete(&format!("/apis/apps/v1/namespaces/{OPERATOR}/deployments/sriov-network-operator"));
 }
 
@@ -84,7 +84,7 @@ fn is_denied(answer: Result<Value, Refused>, rule: &str) -> bool {
 
 #[test]
 fn lookalike_is_not_the_operator() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.namespace("apps");
     lookalike(&cluster);
     cluster.deploy();
@@ -115,7 +115,7 @@ fn lookalike_is_not_the_operator() {
 /// Two namespaces with a real operator each: both count.
 #[test]
 fn several_operators_are_recognized() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.namespace("apps");
     cluster.namespace("network-operator");
     lookalike(&cluster);
@@ -144,7 +144,7 @@ fn several_operators_are_recognized() {
 /// Helm names the Deployment and the account after the release.
 #[test]
 fn renamed_operator_is_recognized() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     no_operator(&cluster);
     cluster.namespace("apps");
     cluster.namespace("network-operator");
@@ -182,7 +182,7 @@ fn rendered(network: &Value) -> Value {
 /// Nothing shows where the operator is. Whoever has its right may write what a live network renders to, and nothing else.
 #[test]
 fn rendered_nad_is_not_denied_without_known_operator() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     no_operator(&cluster);
     cluster.namespace("apps");
     cluster.namespace("elsewhere");
@@ -214,7 +214,7 @@ fn rendered_nad_is_not_denied_without_known_operator() {
 /// Anybody may write an owner-ref and a resource name beside it. Only NADs that a network really renders show the operator's prefix.
 #[test]
 fn forged_owner_ref_does_not_set_the_prefix() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     no_operator(&cluster);
     cluster.namespace("apps");
     cluster.namespace("tenant");

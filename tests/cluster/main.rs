@@ -1,6 +1,6 @@
 //! nadmit beside a real API server and the real operator. Nothing is mocked; README.md says what runs.
 //!
-//! Each test has a [`cluster::Cluster`] of its own, which takes about five seconds to come: no test can disturb another, and what
+//! Each test has a [`cluster::TestCluster`] of its own, which takes about five seconds to come: no test can disturb another, and what
 //! the operator does in it is the test's doing. `make e2e` runs them.
 #![allow(
     clippy::unwrap_used,

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::objects::{Kind, LAST_NAMESPACE, annotated, nad_at, network};
-use crate::operator::Template;
+use crate::cluster::TestCluster;
+use crate::objects::{LAST_NAMESPACE, TestNetworkKind, annotated, nad_at, network};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 const COMPLETE: Option<&str> = Some("openshift.io/cx7");
@@ -17,9 +17,9 @@ fn moved(namespace: &str) -> Value {
 
 #[test]
 fn namespace_is_created_late_and_recreated() {
-    let cluster = Cluster::with_nadmit(Template::Faulty);
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "late", &json!({})));
-    wait("a reconcile", || (cluster.reconciles(Kind::Sriov, "net") >= 1).then_some(()));
+    let cluster = TestCluster::with_nadmit(OperatorTemplate::Faulty);
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "late", &json!({})));
+    wait("a reconcile", || (cluster.reconciles(TestNetworkKind::Sriov, "net") >= 1).then_some(()));
     cluster.namespace("late");
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("late", "net"), |_| true)), COMPLETE);
 
@@ -30,38 +30,38 @@ fn namespace_is_created_late_and_recreated() {
 
     // To one that is there.
     cluster.namespace("next");
-    cluster.jane.patch(&Kind::Sriov.at("net"), &moved("next"));
+    cluster.jane.patch(&TestNetworkKind::Sriov.at("net"), &moved("next"));
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("next", "net"), |_| true)), COMPLETE);
     cluster.jane.wait_gone(&nad_at("late", "net"));
-    cluster.jane.delete(&Kind::Sriov.at("net"));
-    cluster.jane.wait_gone(&Kind::Sriov.at("net"));
+    cluster.jane.delete(&TestNetworkKind::Sriov.at("net"));
+    cluster.jane.wait_gone(&TestNetworkKind::Sriov.at("net"));
     cluster.jane.wait_gone(&nad_at("next", "net"));
 }
 
 /// Nobody has to write a network again that moved before its namespace was there.
 #[test]
 fn moved_network_gets_its_nad_once_the_namespace_exists() {
-    let cluster = Cluster::with_nadmit(Template::Faulty);
+    let cluster = TestCluster::with_nadmit(OperatorTemplate::Faulty);
     cluster.namespace("apps");
-    let name = |kind: Kind| kind.name().to_lowercase();
-    for kind in Kind::ALL {
+    let name = |kind: TestNetworkKind| kind.name().to_lowercase();
+    for kind in TestNetworkKind::ALL {
         cluster.jane.create(&kind.path(), &network(kind, &name(kind), "apps", &json!({})));
     }
-    for kind in Kind::ALL {
+    for kind in TestNetworkKind::ALL {
         let is_rendered = |network: &Value| network["metadata"]["annotations"][LAST_NAMESPACE] == "apps";
         cluster.jane.wait(&kind.at(&name(kind)), is_rendered);
         cluster.jane.patch(&kind.at(&name(kind)), &moved("later"));
     }
-    for kind in Kind::ALL {
+    for kind in TestNetworkKind::ALL {
         cluster.jane.wait_gone(&nad_at("apps", &name(kind)));
     }
     cluster.namespace("later");
     let came = Instant::now();
-    for kind in Kind::ALL {
+    for kind in TestNetworkKind::ALL {
         let nad = cluster.jane.wait(&nad_at("later", &name(kind)), |_| true);
         println!("{}: {:.1?} after its namespace", kind.name(), came.elapsed());
         // A bridge needs no device of its own.
-        assert!(kind == Kind::Ovs || annotated(&nad) == COMPLETE, "{nad:#}");
+        assert!(kind == TestNetworkKind::Ovs || annotated(&nad) == COMPLETE, "{nad:#}");
     }
     assert!(came.elapsed() < Duration::from_secs(10), "{:?}", came.elapsed());
 }
@@ -71,46 +71,52 @@ fn moved_network_gets_its_nad_once_the_namespace_exists() {
 /// the empty value here.
 #[test]
 fn next_write_unblocks_a_wedged_operator() {
-    let mut cluster = Cluster::without_nadmit(Template::Faulty);
+    let mut cluster = TestCluster::without_nadmit(OperatorTemplate::Faulty);
     cluster.namespace("apps");
     let empty = json!({ "metadata": { "annotations": { LAST_NAMESPACE: "" } } });
-    let mut sent = network(Kind::Sriov, "net", "apps", &json!({}));
+    let mut sent = network(TestNetworkKind::Sriov, "net", "apps", &json!({}));
     sent["metadata"]["annotations"] = empty["metadata"]["annotations"].clone();
-    cluster.jane.create(&Kind::Sriov.path(), &sent);
-    wait("the operator's attempts", || (cluster.reconciles(Kind::Sriov, "net") >= 5).then_some(()));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &sent);
+    wait("the operator's attempts", || (cluster.reconciles(TestNetworkKind::Sriov, "net") >= 5).then_some(()));
     assert!(cluster.jane.get(&nad_at("apps", "net")).is_none(), "it is wedged");
     // So is the one that moved.
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "mover", "apps", &json!({})));
-    cluster.jane.wait(&Kind::Sriov.at("mover"), |network| network["metadata"]["annotations"][LAST_NAMESPACE] == "apps");
-    cluster.jane.patch(&Kind::Sriov.at("mover"), &moved("later"));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "mover", "apps", &json!({})));
+    cluster.jane.wait(&TestNetworkKind::Sriov.at("mover"), |network| {
+        network["metadata"]["annotations"][LAST_NAMESPACE] == "apps"
+    });
+    cluster.jane.patch(&TestNetworkKind::Sriov.at("mover"), &moved("later"));
     cluster.jane.wait_gone(&nad_at("apps", "mover"));
     // An operator that finds the namespace at once creates the NAD, and never fails.
-    wait("an attempt without the namespace", || (cluster.waits_for_namespace(Kind::Sriov, "mover") > 0).then_some(()));
+    wait("an attempt without the namespace", || {
+        (cluster.waits_for_namespace(TestNetworkKind::Sriov, "mover") > 0).then_some(())
+    });
     cluster.namespace("later");
-    let before = cluster.failures(Kind::Sriov, "mover");
-    wait("an attempt that fails", || (cluster.failures(Kind::Sriov, "mover") > before).then_some(()));
+    let before = cluster.failures(TestNetworkKind::Sriov, "mover");
+    wait("an attempt that fails", || (cluster.failures(TestNetworkKind::Sriov, "mover") > before).then_some(()));
     assert!(cluster.jane.get(&nad_at("later", "mover")).is_none(), "it is wedged");
 
     // Freed by its next write, whatever that is, also where nadmit may not write by itself.
     cluster.deploy_with("leaveIncomplete: true");
-    let freed = cluster.jane.patch(&Kind::Sriov.at("net"), &json!({ "metadata": { "labels": { "a": "b" } } }));
+    let freed =
+        cluster.jane.patch(&TestNetworkKind::Sriov.at("net"), &json!({ "metadata": { "labels": { "a": "b" } } }));
     assert_eq!(freed["metadata"]["annotations"][LAST_NAMESPACE], Value::Null);
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("apps", "net"), |_| true)), COMPLETE);
-    let freed = cluster.jane.patch(&Kind::Sriov.at("mover"), &json!({ "metadata": { "labels": { "a": "b" } } }));
+    let freed =
+        cluster.jane.patch(&TestNetworkKind::Sriov.at("mover"), &json!({ "metadata": { "labels": { "a": "b" } } }));
     assert_eq!(freed["metadata"]["annotations"][LAST_NAMESPACE], Value::Null);
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("later", "mover"), |_| true)), COMPLETE);
 
     // One whose NAD went with its namespace, and which moves only then, never gets into it.
     cluster.admin.delete("/api/v1/namespaces/later");
     cluster.admin.wait_gone("/api/v1/namespaces/later");
-    cluster.jane.patch(&Kind::Sriov.at("mover"), &moved("apps"));
+    cluster.jane.patch(&TestNetworkKind::Sriov.at("mover"), &moved("apps"));
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("apps", "mover"), |_| true)), COMPLETE);
 
     // Written while nadmit is there, it does no harm.
-    cluster.jane.patch(&Kind::Sriov.at("net"), &empty);
-    let network = cluster.jane.get(&Kind::Sriov.at("net")).unwrap();
+    cluster.jane.patch(&TestNetworkKind::Sriov.at("net"), &empty);
+    let network = cluster.jane.get(&TestNetworkKind::Sriov.at("net")).unwrap();
     assert_ne!(network["metadata"]["annotations"][LAST_NAMESPACE], "");
     cluster.namespace("next");
-    cluster.jane.patch(&Kind::Sriov.at("net"), &moved("next"));
+    cluster.jane.patch(&TestNetworkKind::Sriov.at("net"), &moved("next"));
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("next", "net"), |_| true)), COMPLETE);
 }

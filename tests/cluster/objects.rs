@@ -9,13 +9,13 @@ pub const LAST_NAMESPACE: &str = "operator.sriovnetwork.openshift.io/last-networ
 
 /// The kinds of networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TestNetworkKind {
     Sriov,
     Ib,
     Ovs,
 }
 
-impl Kind {
+impl TestNetworkKind {
     pub const ALL: [Self; 3] = [Self::Sriov, Self::Ib, Self::Ovs];
 
     pub fn name(self) -> &'static str {
@@ -39,7 +39,7 @@ impl Kind {
 }
 
 /// A network whose NAD goes to that namespace, with these fields on top.
-pub fn network(kind: Kind, name: &str, namespace: &str, fields: &Value) -> Value {
+pub fn network(kind: TestNetworkKind, name: &str, namespace: &str, fields: &Value) -> Value {
     let mut spec = json!({ "networkNamespace": namespace, "resourceName": "cx7" });
     spec.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     json!({

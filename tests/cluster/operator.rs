@@ -6,13 +6,13 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, PREFIX};
-use crate::objects::{Kind, OPERATOR};
+use crate::cluster::{PREFIX, TestCluster};
+use crate::objects::{OPERATOR, TestNetworkKind};
 use crate::processes::{Process, wait};
 
 /// Which templates the operator renders NADs from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Template {
+pub enum OperatorTemplate {
     /// Those it comes with.
     Upstream,
     /// The same without the resourceName.
@@ -21,13 +21,13 @@ pub enum Template {
     Restless,
 }
 
-impl Cluster {
-    pub fn start_operator(&mut self, template: Template) {
+impl TestCluster {
+    pub fn start_operator(&mut self, template: OperatorTemplate) {
         let bindata = self.bin.join("bindata");
         let templates = match template {
-            Template::Upstream => bindata.join("upstream"),
-            Template::Faulty => bindata.join("faulty"),
-            Template::Restless => restless(&bindata.join("upstream"), self.directory.path()),
+            OperatorTemplate::Upstream => bindata.join("upstream"),
+            OperatorTemplate::Faulty => bindata.join("faulty"),
+            OperatorTemplate::Restless => restless(&bindata.join("upstream"), self.directory.path()),
         };
         let mut command = Command::new(self.bin.join("operator"));
         command.env("RESOURCE_PREFIX", PREFIX).arg(format!("--namespace={OPERATOR}"));
@@ -73,34 +73,34 @@ impl Cluster {
     }
 
     /// How often the operator looked at a network.
-    pub fn reconciles(&self, kind: Kind, name: &str) -> usize {
+    pub fn reconciles(&self, kind: TestNetworkKind, name: &str) -> usize {
         self.count(kind, name, "Reconciling")
     }
 
     /// How often the operator failed on a network.
-    pub fn failures(&self, kind: Kind, name: &str) -> usize {
+    pub fn failures(&self, kind: TestNetworkKind, name: &str) -> usize {
         self.count(kind, name, "Reconciler error")
     }
 
     /// How often the operator waited for the namespace of a network.
-    pub fn waits_for_namespace(&self, kind: Kind, name: &str) -> usize {
+    pub fn waits_for_namespace(&self, kind: TestNetworkKind, name: &str) -> usize {
         self.count(kind, name, "Target namespace doesn't exist")
     }
 
     /// How often the operator's write of a NAD came too late.
-    pub fn conflicts(&self, kind: Kind, name: &str) -> usize {
+    pub fn conflicts(&self, kind: TestNetworkKind, name: &str) -> usize {
         let is_conflict = |line: &&Value| line["error"].as_str().unwrap_or_default().contains("has been modified");
         let log = self.operator_log();
         of(&log, kind, name, "Couldn't update NetworkAttachmentDefinition").filter(is_conflict).count()
     }
 
-    fn count(&self, kind: Kind, name: &str, words: &str) -> usize {
+    fn count(&self, kind: TestNetworkKind, name: &str, words: &str) -> usize {
         of(&self.operator_log(), kind, name, words).count()
     }
 }
 
 /// The operator's lines about a network that begin with those words.
-fn of<'l>(log: &'l [Value], kind: Kind, name: &'l str, words: &'l str) -> impl Iterator<Item = &'l Value> {
+fn of<'l>(log: &'l [Value], kind: TestNetworkKind, name: &'l str, words: &'l str) -> impl Iterator<Item = &'l Value> {
     log.iter().filter(move |line| {
         let text = line["msg"].as_str().unwrap_or_default();
         text.starts_with(words) && line["controllerKind"] == kind.name() && line["name"] == name

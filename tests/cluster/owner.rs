@@ -5,28 +5,31 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::api::Event;
-use crate::cluster::{Cluster, alone};
+use crate::cluster::{TestCluster, alone};
 use crate::convergence::calm;
-use crate::objects::{Kind, RESOURCE_NAME, annotated, configured, nad, nads, network};
-use crate::operator::Template;
+use crate::objects::{RESOURCE_NAME, TestNetworkKind, annotated, configured, nad, nads, network};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 const CHANGES: usize = 100;
 
 #[test]
 fn resource_name_changes_are_applied_and_never_reverted() {
-    for template in [Template::Faulty, Template::Upstream] {
-        let cluster = Cluster::with_nadmit(template);
+    for template in [OperatorTemplate::Faulty, OperatorTemplate::Upstream] {
+        let cluster = TestCluster::with_nadmit(template);
         cluster.namespace("apps");
         let watch = cluster.jane.watch(&nads("apps"));
-        cluster
-            .jane
-            .create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({ "resourceName": "r0" })));
+        cluster.jane.create(
+            &TestNetworkKind::Sriov.path(),
+            &network(TestNetworkKind::Sriov, "net", "apps", &json!({ "resourceName": "r0" })),
+        );
         watch.wait("net", |event| event.is_there);
-        calm(&cluster, Kind::Sriov, "made");
+        calm(&cluster, TestNetworkKind::Sriov, "made");
         let writes = watch.of("net").len();
         let follow = |change: usize| {
-            cluster.jane.patch(&Kind::Sriov.at("net"), &json!({ "spec": { "resourceName": format!("r{change}") } }));
+            cluster
+                .jane
+                .patch(&TestNetworkKind::Sriov.at("net"), &json!({ "spec": { "resourceName": format!("r{change}") } }));
         };
         let has = |event: &Event, change: usize| annotated(&event.object) == Some(&format!("openshift.io/r{change}"));
         // One after the other. A network's write wakes the operator once, and only a NAD that changes wakes it again: where each
@@ -35,7 +38,7 @@ fn resource_name_changes_are_applied_and_never_reverted() {
             follow(change);
             watch.wait("net", |event| has(event, change));
         }
-        calm(&cluster, Kind::Sriov, "followed");
+        calm(&cluster, TestNetworkKind::Sriov, "followed");
         let events = watch.of("net").split_off(writes);
         assert_eq!(events.len(), CHANGES, "{template:?}: {events:#?}");
         for (change, event) in (1..).zip(&events) {
@@ -65,12 +68,12 @@ fn resource_name_changes_are_applied_and_never_reverted() {
 fn cost_of_live_reads() {
     const TIMES: usize = 1000;
     let _alone = alone();
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     cluster.namespace("apps");
     let operator = cluster.user("operator");
-    let at = Kind::Sriov.at("net");
-    operator.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
+    let at = TestNetworkKind::Sriov.at("net");
+    operator.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "apps", &json!({})));
     let dry_run = format!("{}?dryRun=All", nads("apps"));
     let bare = nad("net", r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","vlan":0}"#);
     let mut said = nad("net", r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","resourceName":"a.io/b"}"#);

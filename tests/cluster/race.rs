@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::cluster::Cluster;
-use crate::objects::{Kind, RESOURCE_NAME, annotated, configured, nad_at, nads, network};
-use crate::operator::Template;
+use crate::cluster::TestCluster;
+use crate::objects::{RESOURCE_NAME, TestNetworkKind, annotated, configured, nad_at, nads, network};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 const COMPLETE: &str = "openshift.io/cx7";
@@ -12,10 +12,10 @@ const OTHER: &str = "openshift.io/other";
 
 #[test]
 fn without_nadmit_the_operator_overwrites_a_repair() {
-    let cluster = Cluster::without_nadmit(Template::Faulty);
+    let cluster = TestCluster::without_nadmit(OperatorTemplate::Faulty);
     cluster.namespace("apps");
     let watch = cluster.jane.watch(&nads("apps"));
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "apps", &json!({})));
     let made = watch.wait("net", |event| event.is_there);
     assert_eq!(annotated(&made.object), None);
 
@@ -36,10 +36,10 @@ fn without_nadmit_the_operator_overwrites_a_repair() {
 
 #[test]
 fn nad_is_complete_from_the_start_with_nadmit() {
-    let cluster = Cluster::with_nadmit(Template::Faulty);
+    let cluster = TestCluster::with_nadmit(OperatorTemplate::Faulty);
     cluster.namespace("apps");
     let watch = cluster.jane.watch(&nads("apps"));
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "net", "apps", &json!({})));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "apps", &json!({})));
     watch.wait("net", |event| event.is_there);
 
     // Somebody breaks it; the network's word comes back each time.

@@ -8,9 +8,9 @@ use nadmit::yaml::Documents;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::put;
-use crate::objects::{Kind, LAST_NAMESPACE, annotated, nad, nads, network, version};
+use crate::objects::{LAST_NAMESPACE, TestNetworkKind, annotated, nad, nads, network, version};
 use crate::processes::wait;
 use crate::replicas::await_effect;
 
@@ -26,7 +26,7 @@ fn at(collection: &str) -> String {
 
 #[test]
 fn registers_when_reachable_and_restores_changes() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     let first = cluster.start_supplied();
     // Nobody is behind the service: whoever registered now would stop every write.
     wait("the probe", || cluster.nadmit().log_text().contains("nadmit is not reachable yet").then_some(()));
@@ -94,7 +94,7 @@ fn patched(configuration: &Value, pointer: &str, value: Value) -> Value {
 }
 
 fn stranger() -> String {
-    crate::certificates::Authority::new("a stranger").pem()
+    crate::certificates::TestAuthority::new("a stranger").pem()
 }
 
 fn base64(text: &str) -> String {
@@ -105,7 +105,7 @@ fn base64(text: &str) -> String {
 /// While nadmit is down, a NAD is refused exactly where it has a device plugin, as the judge reads it.
 #[test]
 fn only_device_nads_require_nadmit() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy_with("devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n");
     cluster.kill_nadmit();
     let dry_run = format!("{}?dryRun=All", nads("default"));
@@ -136,7 +136,9 @@ fn only_device_nads_require_nadmit() {
     assert!(seen[0] > 100 && seen[1] > 50, "{seen:?}");
 
     // Networks pass, also those that would be repaired.
-    for (kind, last) in [(Kind::Sriov, None), (Kind::Ib, Some("")), (Kind::Ovs, Some("gone"))] {
+    for (kind, last) in
+        [(TestNetworkKind::Sriov, None), (TestNetworkKind::Ib, Some("")), (TestNetworkKind::Ovs, Some("gone"))]
+    {
         let mut network = network(kind, "net", "default", &json!({}));
         if let Some(last) = last {
             network["metadata"]["annotations"] = json!({ LAST_NAMESPACE: last });
@@ -167,7 +169,7 @@ fn await_cache(api: &Api, collection: &str) {
 /// Controllers write all the time. What they change of that which is judged is shown to nadmit, and nothing else; people are told each time.
 #[test]
 fn unchanged_controller_writes_skip_validation() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     cluster.namespace("apps");
     let robot = cluster.user("robot");
@@ -183,8 +185,8 @@ fn unchanged_controller_writes_skip_validation() {
     let config = |vlan: u32| format!(r#"{{"cniVersion":"1.0.0","type":"sriov","vlan":{vlan}}}"#);
     let mut made = nad("net", &config(5));
     made["metadata"]["annotations"] = json!({ "k8s.v1.cni.cncf.io/resourceName": "openshift.io/cx7" });
-    let network = network(Kind::Sriov, "net", "apps", &json!({ "vlan": 5 }));
-    let networks = Kind::Sriov.path();
+    let network = network(TestNetworkKind::Sriov, "net", "apps", &json!({ "vlan": 5 }));
+    let networks = TestNetworkKind::Sriov.path();
     // Where its NAD was, and is: nothing is to be fixed.
     cluster.namespace("before");
     cluster.admin.create(&nads("before"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::api::Api;
 use crate::client::{Client, Http, Trust, block_on};
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::{Server, nadmit};
 use crate::objects::{self, annotated};
 use crate::processes::wait;
@@ -18,7 +18,7 @@ const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/nadmit/deployments/nadmit";
 const CERTIFICATE: &str = "/api/v1/namespaces/nadmit/secrets/nadmit-tls";
 const POLICY: &str = "/api/v1/namespaces/nadmit/configmaps/nadmit-policy";
 
-impl Cluster {
+impl TestCluster {
     /// Starts a nadmit, and waits until the API server asks it.
     pub fn deploy(&mut self) {
         self.start_nadmit();

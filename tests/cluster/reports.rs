@@ -13,9 +13,9 @@ use nadmit::telemetry::metrics::ReportWrites;
 use serde_json::{Value, json};
 
 use crate::client::block_on;
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::install::read;
-use crate::objects::{Kind, OPERATOR, nad, nad_at, nads, network, version};
+use crate::objects::{OPERATOR, TestNetworkKind, nad, nad_at, nads, network, version};
 use crate::processes::wait;
 
 const KINDS: [Reports; 2] = [Reports::Openreports, Reports::Wgpolicyk8s];
@@ -42,13 +42,13 @@ fn about(stored: &Value) -> ObjectReference<'_> {
 }
 
 /// The cluster as nadmit sees it, with its rights.
-fn as_nadmit(cluster: &Cluster) -> nadmit::cluster::Cluster {
+fn as_nadmit(cluster: &TestCluster) -> nadmit::cluster::Cluster {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     block_on(nadmit::cluster::client::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit"))).unwrap()
 }
 
 /// A nadmit that has just been started.
-fn reporter(cluster: &Cluster, reports: Reports) -> Reporter {
+fn reporter(cluster: &TestCluster, reports: Reports) -> Reporter {
     let mut reporter = Reporter::new(as_nadmit(cluster), ReportWrites::default());
     block_on(reporter.load(reports)).unwrap();
     reporter
@@ -65,7 +65,7 @@ fn at(reports: Reports, stored: &Value) -> String {
     format!("/apis/{api_version}/namespaces/{namespace}/{plural}/{}", name(uid))
 }
 
-fn said(cluster: &Cluster, arguments: &[&str]) -> String {
+fn said(cluster: &TestCluster, arguments: &[&str]) -> String {
     let out = cluster.kubectl("admin", arguments, "");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap()
@@ -74,7 +74,7 @@ fn said(cluster: &Cluster, arguments: &[&str]) -> String {
 /// Whatever a rule can find is a report that the API server knows each field of.
 #[test]
 fn reports_of_every_rule_fit_their_kinds() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     cluster.know_others();
     for reports in KINDS {
         let mut made = Vec::new();
@@ -95,7 +95,7 @@ fn reports_of_every_rule_fit_their_kinds() {
 
 #[test]
 fn report_is_written_on_change_and_deleted_when_clean() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     cluster.namespace("apps");
     let mut stored = cluster.jane.create(&nads("apps"), &nad("net", BAD));
     // Without the kinds nothing is kept, and nothing fails.
@@ -159,13 +159,13 @@ fn report_is_written_on_change_and_deleted_when_clean() {
 
 #[test]
 fn stale_reports_are_deleted() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     cluster.know_others();
     cluster.namespace("apps");
     let first = cluster.jane.create(&nads("apps"), &nad("first", BAD));
     let second = cluster.jane.create(&nads("apps"), &nad("second", BAD));
-    let bad = network(Kind::Sriov, "third", "apps", &json!({ "ipam": "no JSON" }));
-    let third = cluster.jane.create(&Kind::Sriov.path(), &bad);
+    let bad = network(TestNetworkKind::Sriov, "third", "apps", &json!({ "ipam": "no JSON" }));
+    let third = cluster.jane.create(&TestNetworkKind::Sriov.path(), &bad);
     let [old, new] = KINDS;
     let mut it = reporter(&cluster, old);
     for stored in [&first, &second, &third] {
@@ -200,7 +200,7 @@ fn stale_reports_are_deleted() {
 /// Two who lead at once, for a moment, and are not of one opinion.
 #[test]
 fn concurrent_reporters_converge() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     cluster.know_others();
     cluster.namespace("apps");
     let stored = cluster.jane.create(&nads("apps"), &nad("net", BAD));
@@ -234,10 +234,10 @@ fn concurrent_reporters_converge() {
 
 #[test]
 fn event_is_recorded_once() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     cluster.namespace("apps");
-    let bad = network(Kind::Sriov, "net", "apps", &json!({ "ipam": "no JSON" }));
-    let stored = cluster.jane.create(&Kind::Sriov.path(), &bad);
+    let bad = network(TestNetworkKind::Sriov, "net", "apps", &json!({ "ipam": "no JSON" }));
+    let stored = cluster.jane.create(&TestNetworkKind::Sriov.path(), &bad);
     let tell =
         |events: &mut EventRecorder, stored: &Value| block_on(events.record(&about(stored), &judged(stored))).unwrap();
     let mut events = EventRecorder::new(as_nadmit(&cluster), "me".to_owned());
@@ -267,7 +267,7 @@ fn event_is_recorded_once() {
 #[test]
 fn denials_are_reported_for_an_hour() {
     const ALL: &str = "/apis/openreports.io/v1alpha1/namespaces/nadmit/reports";
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.know_others();
     cluster.namespace("apps");
     cluster.deploy();

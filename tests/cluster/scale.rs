@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::facts::{count, knows_all};
 use crate::harness::{Server, nadmit};
-use crate::objects::{Kind, OPERATOR, nad, nads, network};
+use crate::objects::{OPERATOR, TestNetworkKind, nad, nads, network};
 use crate::processes::{used, wait};
 
 /// How many of each kind.
 const EACH: usize = 10_000;
 
 /// Ten thousand networks and their NADs, which name a resource or not.
-fn fill(cluster: &Cluster, resource: Option<&str>) {
+fn fill(cluster: &TestCluster, resource: Option<&str>) {
     let config = r#"{"cniVersion":"1.0.0","name":"n","type":"sriov","vlan":100,"spoofchk":"on","trust":"off","vlanQoS":0,"link_state":"auto","ipam":{"type":"whereabouts","range":"10.56.217.0/24"}}"#;
     thread::scope(|scope| {
         for writer in 0..4 {
@@ -25,7 +25,10 @@ fn fill(cluster: &Cluster, resource: Option<&str>) {
                 for number in (writer..EACH).step_by(4) {
                     let name = format!("a-network-of-usual-length-{number}");
                     let fields = json!({ "ipam": r#"{"type":"whereabouts","range":"10.56.217.0/24"}"#, "vlan": 100 });
-                    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, &name, "apps", &fields));
+                    cluster.jane.create(
+                        &TestNetworkKind::Sriov.path(),
+                        &network(TestNetworkKind::Sriov, &name, "apps", &fields),
+                    );
                     let mut nad = nad(&name, config);
                     let owner = format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/{name}");
                     nad["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
@@ -57,7 +60,7 @@ fn try_rss(pid: u32, name: &str) -> Option<f64> {
 #[test]
 #[ignore = "it writes twenty thousand objects"]
 fn memory_with_many_objects() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.namespace("apps");
     cluster.start_nadmit();
     knows_all(cluster.nadmit());
@@ -101,7 +104,7 @@ fn memory_with_many_objects() {
 }
 
 /// Lists a collection page by page, and nothing else.
-fn list(cluster: &Cluster, path: &str) -> usize {
+fn list(cluster: &TestCluster, path: &str) -> usize {
     let (mut seen, mut next) = (0, String::new());
     loop {
         let page = cluster.admin.get(&format!("{path}?limit=500{next}")).unwrap();
@@ -118,13 +121,13 @@ fn list(cluster: &Cluster, path: &str) -> usize {
 #[test]
 #[ignore = "it writes twenty thousand objects"]
 fn an_audit_of_many_objects() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.namespace("apps");
     cluster.deploy();
     fill(&cluster, None);
     for round in 1..=3 {
         let began = Instant::now();
-        let seen = list(&cluster, &Kind::Sriov.path()) + list(&cluster, &nads("apps"));
+        let seen = list(&cluster, &TestNetworkKind::Sriov.path()) + list(&cluster, &nads("apps"));
         assert_eq!(seen, 2 * EACH);
         let listing = began.elapsed();
         let mut command = nadmit(&["audit", "--output=json"]);
@@ -151,14 +154,14 @@ fn an_audit_of_many_objects() {
 #[ignore = "it writes twenty thousand objects, and a report of each"]
 fn idle_leader_writes_nothing() {
     const QUIET: Duration = Duration::from_secs(60);
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.know_others();
     cluster.namespace("apps");
     // Nothing that the leader would complete: that is work.
     fill(&cluster, Some("openshift.io/cx7"));
     let began = Instant::now();
     cluster.deploy();
-    let audited = |cluster: &Cluster| cluster.nadmit().log_text().matches("audited the cluster").count();
+    let audited = |cluster: &TestCluster| cluster.nadmit().log_text().matches("audited the cluster").count();
     let until = Instant::now() + Duration::from_secs(900);
     while audited(&cluster) == 0 {
         assert!(Instant::now() < until, "no look at everything:\n{}", cluster.nadmit().log_text());
@@ -166,7 +169,7 @@ fn idle_leader_writes_nothing() {
     }
     let pid = cluster.nadmit().pid();
     println!("first look, with all reports written, after {:.1?}; computed {:.2?}", began.elapsed(), used(pid));
-    let writes = |cluster: &Cluster| {
+    let writes = |cluster: &TestCluster| {
         let metrics = cluster.nadmit().metrics_text();
         metrics
             .lines()

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::api::Api;
 use crate::client::{Client, Http, Trust, block_on};
 use crate::clock::Clock;
-use crate::cluster::{Cluster, alone};
+use crate::cluster::{TestCluster, alone};
 use crate::harness::{Server, nadmit};
 use crate::objects::version;
 use crate::processes::wait;
@@ -28,12 +28,12 @@ const SECRETS: &str = "/api/v1/namespaces/nadmit/secrets";
 const SECRET: &str = "/api/v1/namespaces/nadmit/secrets/nadmit-tls";
 const NAME: &str = "nadmit-tls";
 
-fn start(cluster: &Cluster, arguments: &[&str]) -> Server {
+fn start(cluster: &TestCluster, arguments: &[&str]) -> Server {
     start_prepared(cluster, arguments, |_| ())
 }
 
 /// The same, after something was done to the command.
-fn start_prepared(cluster: &Cluster, arguments: &[&str], prepare: impl Fn(&mut Command)) -> Server {
+fn start_prepared(cluster: &TestCluster, arguments: &[&str], prepare: impl Fn(&mut Command)) -> Server {
     let kubeconfig = cluster.kubeconfig("nadmit");
     let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
     command.args(["--tls-secret", NAME, "--kubeconfig", kubeconfig.to_str().unwrap()]).args(arguments);
@@ -126,7 +126,7 @@ impl Callers {
 #[test]
 fn replicas_that_start_at_once_agree_on_one_ca() {
     let _alone = alone();
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     let watch = cluster.admin.watch(SECRETS);
     let quick: &[&str] = &["--settle", "1200ms"];
     let (mut round, mut close) = (0, 0);
@@ -157,7 +157,7 @@ fn replicas_that_start_at_once_agree_on_one_ca() {
 #[test]
 fn six_rotations_reject_no_caller() {
     let _alone = alone();
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     let watch = cluster.admin.watch(SECRETS);
     // A CA each ten seconds, and between two of them a certificate of the same CA.
     for _ in 0..3 {
@@ -202,7 +202,7 @@ fn six_rotations_reject_no_caller() {
 #[test]
 fn deleted_or_damaged_secret_is_restored_without_rejections() {
     let _alone = alone();
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     let quick: &[&str] = &["--settle", "1800ms"];
     let (servers, _) = start_at_once::<2>(|_| start(&cluster, quick));
     let callers = Callers::start(&cluster.admin, &servers);
@@ -247,7 +247,7 @@ fn deleted_or_damaged_secret_is_restored_without_rejections() {
 #[test]
 fn replicas_with_clock_skew_converge() {
     let _alone = alone();
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     let watch = cluster.admin.watch(SECRETS);
     let clock = Clock::compile();
     for wrong in [3600, -3600] {
@@ -285,7 +285,7 @@ fn replicas_with_clock_skew_converge() {
 #[test]
 fn certificate_switches_after_all_webhooks_have_the_ca() {
     let _alone = alone();
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let settle = Duration::from_millis(600);
     let settings = Settings {
@@ -324,7 +324,7 @@ fn certificate_switches_after_all_webhooks_have_the_ca() {
 #[test]
 fn replica_waits_for_the_secret_and_logs_it() {
     let _alone = alone();
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     let kubeconfig = cluster.kubeconfig("jane");
     let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--tls-secret", NAME]);
     command.args(["--metrics-listen", "127.0.0.1:0", "--kubeconfig", kubeconfig.to_str().unwrap()]);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Refused};
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::put;
 use crate::objects::version;
 use crate::processes::wait;
@@ -24,7 +24,7 @@ const FORCED: &str = "?fieldManager=second&force=true";
 const SENT: &str = "2026-01-01T00:00:00Z";
 
 /// A write: the object's address, and the object as it was read.
-type Write = fn(&Cluster, &str, &Value) -> Result<Value, Refused>;
+type Write = fn(&TestCluster, &str, &Value) -> Result<Value, Refused>;
 
 /// A way to write a status, and what is to come of it.
 struct Row {
@@ -59,11 +59,11 @@ fn replace(api: &Api, path: &str, object: &Value) -> Result<Value, Refused> {
     api.send("PUT", &at(path, ""), "application/json", Some(object))
 }
 
-fn merge(cluster: &Cluster, path: &str, metadata: Value, status: Value) -> Result<Value, Refused> {
+fn merge(cluster: &TestCluster, path: &str, metadata: Value, status: Value) -> Result<Value, Refused> {
     send(&cluster.admin, MERGE, &at(path, ""), &json!({ "metadata": metadata, "status": status }))
 }
 
-fn apply(cluster: &Cluster, path: &str, query: &str, metadata: Value, status: Value) -> Result<Value, Refused> {
+fn apply(cluster: &TestCluster, path: &str, query: &str, metadata: Value, status: Value) -> Result<Value, Refused> {
     let mut body = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": metadata, "status": status });
     body["metadata"]["name"] = path.rsplit('/').next().unwrap().into();
     send(&cluster.admin, APPLY, &at(path, query), &body)
@@ -254,7 +254,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// A plan whose status was written by two managers, each of which stated what it read.
-fn plan(cluster: &Cluster, name: &str) -> Value {
+fn plan(cluster: &TestCluster, name: &str) -> Value {
     let path = format!("{PLANS}/{name}");
     let made = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": { "name": name } });
     let made = cluster.admin.create(PLANS, &made);
@@ -267,7 +267,7 @@ fn plan(cluster: &Cluster, name: &str) -> Value {
 /// How many writes it takes to make a plan.
 const WRITES: usize = 2;
 
-fn write_all(cluster: &Cluster, setup: &str, want: impl Fn(&Row) -> u16) {
+fn write_all(cluster: &TestCluster, setup: &str, want: impl Fn(&Row) -> u16) {
     let mut wrong = Vec::new();
     for row in ROWS {
         let name = format!("{setup}-{}", row.name);
@@ -286,7 +286,7 @@ fn write_all(cluster: &Cluster, setup: &str, want: impl Fn(&Row) -> u16) {
 }
 
 /// The classes that nadmit logged for each plan, after those of its making.
-fn classes(cluster: &Cluster, setup: &str) -> BTreeMap<String, Vec<String>> {
+fn classes(cluster: &TestCluster, setup: &str) -> BTreeMap<String, Vec<String>> {
     let marker = format!("{setup}-marker");
     plan(cluster, &marker);
     let lines =
@@ -304,7 +304,7 @@ fn classes(cluster: &Cluster, setup: &str) -> BTreeMap<String, Vec<String>> {
     classes
 }
 
-fn check_classes(cluster: &Cluster, setup: &str, which: usize) {
+fn check_classes(cluster: &TestCluster, setup: &str, which: usize) {
     let mut classes = classes(cluster, setup);
     for row in ROWS {
         let seen = classes.remove(&format!("{setup}-{}", row.name)).unwrap();
@@ -319,7 +319,7 @@ fn check_classes(cluster: &Cluster, setup: &str, which: usize) {
 
 #[test]
 fn classifies_every_kind_of_status_write() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.know_plans();
     write_all(&cluster, "alone", |row| row.alone);
 

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::api::{Api, Watch};
-use crate::cluster::{Cluster, PREFIX, alone};
-use crate::objects::{Kind, annotated, configured, nads, network};
-use crate::operator::Template;
+use crate::cluster::{PREFIX, TestCluster, alone};
+use crate::objects::{TestNetworkKind, annotated, configured, nads, network};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 const NETWORKS: usize = 200;
@@ -66,7 +66,7 @@ struct Storm {
 
 impl Storm {
     /// Begins; half of the networks are deleted and made again, once at least, and again and again until it may end.
-    fn begin(cluster: &Cluster) -> Self {
+    fn begin(cluster: &TestCluster) -> Self {
         cluster.namespace("apps");
         let nads = cluster.admin.watch(&nads("apps"));
         let may_end = Arc::new(AtomicBool::new(false));
@@ -103,10 +103,10 @@ impl Storm {
 /// Writes them all; when each was written last.
 fn write(api: &Api, may_end: &AtomicBool) -> Vec<Written> {
     let written = Mutex::new(vec![Written { at: Instant::now(), round: 0 }; NETWORKS]);
-    let networks = &api.watch(&Kind::Sriov.path());
+    let networks = &api.watch(&TestNetworkKind::Sriov.path());
     let make = |number: usize, round: usize| {
         let fields = json!({ "resourceName": resource(number, round) });
-        api.create(&Kind::Sriov.path(), &network(Kind::Sriov, &name(number), "apps", &fields));
+        api.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, &name(number), "apps", &fields));
         written.lock().unwrap()[number] = Written { at: Instant::now(), round };
     };
     thread::scope(|scope| {
@@ -116,7 +116,7 @@ fn write(api: &Api, may_end: &AtomicBool) -> Vec<Written> {
                 mine().for_each(|number| make(number, 0));
                 for round in 1.. {
                     for number in mine().filter(|number| is_made_again(*number)) {
-                        api.delete(&Kind::Sriov.at(&name(number)));
+                        api.delete(&TestNetworkKind::Sriov.at(&name(number)));
                         // It has its name until the operator has let go of it.
                         networks.wait_gone(&name(number));
                         make(number, round);
@@ -132,7 +132,7 @@ fn write(api: &Api, may_end: &AtomicBool) -> Vec<Written> {
 }
 
 /// Lets the storm end; the longest that a network was without its NAD.
-fn end(cluster: &Cluster, storm: Storm, since: Option<Instant>) -> Duration {
+fn end(cluster: &TestCluster, storm: Storm, since: Option<Instant>) -> Duration {
     let (longest, nads) = storm.end(since, has_both);
     println!("each complete within {longest:.1?} of its last write; processor time {:.1?}", cluster.used());
     assert!(longest < LONGEST, "a network was without its NAD for {longest:.1?}");
@@ -158,7 +158,7 @@ fn assert_soon(storm: impl Fn() -> Duration) {
 
 /// How long the operator alone takes.
 fn without_nadmit() -> Duration {
-    let cluster = Cluster::without_nadmit(Template::Upstream);
+    let cluster = TestCluster::without_nadmit(OperatorTemplate::Upstream);
     let (took, _) = Storm::begin(&cluster).end(None, is_annotated);
     println!("without nadmit: each within {took:.1?}; processor time {:.1?}", cluster.used());
     took
@@ -173,7 +173,7 @@ fn has_both(nad: &Value, want: &str) -> bool {
 }
 
 /// The operator's errors that nadmit is the cause of.
-fn errors(cluster: &Cluster) -> Vec<String> {
+fn errors(cluster: &TestCluster) -> Vec<String> {
     cluster.operator_errors("nadmit")
 }
 
@@ -191,7 +191,7 @@ fn assert_never_incomplete(watch: &Watch) {
 
 /// Nobody should notice nadmit: it asks the API server less than half as often as others write, and is asked about seven writes of ten
 /// at most. (Of each network and its NAD, which the audit looks at when they have settled, two requests do not count.)
-fn assert_unobtrusive(cluster: &Cluster) {
+fn assert_unobtrusive(cluster: &TestCluster) {
     let log = fs::read_to_string(cluster.audit_log()).unwrap();
     // It is still being written.
     let (log, _) = log.rsplit_once('\n').unwrap();
@@ -213,9 +213,9 @@ fn assert_unobtrusive(cluster: &Cluster) {
 #[test]
 fn storm_with_stable_replicas() {
     assert_soon(|| {
-        let mut cluster = Cluster::with_audit_log(AUDIT);
+        let mut cluster = TestCluster::with_audit_log(AUDIT);
         cluster.deploy();
-        cluster.start_operator(Template::Faulty);
+        cluster.start_operator(OperatorTemplate::Faulty);
         let longest = end(&cluster, Storm::begin(&cluster), None);
         assert_unobtrusive(&cluster);
         assert_eq!(errors(&cluster), [""; 0]);
@@ -227,7 +227,7 @@ fn storm_with_stable_replicas() {
 #[test]
 fn with_the_upstream_template() {
     assert_soon(|| {
-        let cluster = Cluster::with_nadmit(Template::Upstream);
+        let cluster = TestCluster::with_nadmit(OperatorTemplate::Upstream);
         let longest = end(&cluster, Storm::begin(&cluster), None);
         assert_eq!(errors(&cluster), [""; 0]);
         longest
@@ -237,7 +237,7 @@ fn with_the_upstream_template() {
 #[test]
 fn storm_during_rolling_restart() {
     assert_soon(|| {
-        let mut cluster = Cluster::with_nadmit(Template::Faulty);
+        let mut cluster = TestCluster::with_nadmit(OperatorTemplate::Faulty);
         cluster.start_nadmit();
         let storm = Storm::begin(&cluster);
         for _ in 0..RESTARTS {
@@ -255,10 +255,10 @@ fn storm_during_rolling_restart() {
 #[test]
 fn storm_while_nadmit_restarts() {
     assert_soon(|| {
-        let mut cluster = Cluster::with_nadmit(Template::Faulty);
+        let mut cluster = TestCluster::with_nadmit(OperatorTemplate::Faulty);
         let storm = Storm::begin(&cluster);
         for _ in 0..RESTARTS {
-            let reviewed = |cluster: &Cluster| {
+            let reviewed = |cluster: &TestCluster| {
                 cluster.nadmit().metric("nadmit_review_duration_seconds_count{endpoint=\"mutate\"}")
             };
             wait("work", || (reviewed(&cluster) > 20.0).then_some(()));

@@ -25,15 +25,15 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, Http, Trust, block_on};
-use crate::cluster::Cluster;
+use crate::cluster::TestCluster;
 use crate::harness::Server;
-use crate::objects::{Kind, annotated, nad, nad_at, nads, network};
+use crate::objects::{TestNetworkKind, annotated, nad, nad_at, nads, network};
 use crate::processes::wait;
 
 const POISON: &str = "poison";
 const INCOMPLETE: &str = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#;
 
-fn as_nadmit(cluster: &Cluster) -> nadmit::cluster::Cluster {
+fn as_nadmit(cluster: &TestCluster) -> nadmit::cluster::Cluster {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     block_on(nadmit::cluster::client::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit"))).unwrap()
 }
@@ -77,11 +77,13 @@ impl ScanSink for PanickingSink {
 
 #[test]
 fn audit_skips_objects_that_panic() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     cluster.namespace("apps");
     for name in ["a", POISON, "z"] {
         cluster.admin.create(&nads("apps"), &nad(name, INCOMPLETE));
-        cluster.admin.create(&Kind::Sriov.path(), &network(Kind::Sriov, name, "apps", &json!({})));
+        cluster
+            .admin
+            .create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, name, "apps", &json!({})));
     }
     let (policy, mut sink) = (Policy::default(), PanickingSink::default());
     let api = as_nadmit(&cluster);
@@ -115,7 +117,7 @@ impl WatchObserver for ObservedNames {
 
 #[test]
 fn watch_continues_after_a_panicking_object() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     cluster.namespace("apps");
     let (metrics, supervisor) = supervised();
     let api = as_nadmit(&cluster);
@@ -153,7 +155,7 @@ impl FactSource for NoFacts {
 
 #[test]
 fn completion_continues_after_a_panicking_object() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     cluster.namespace("apps");
     let incomplete = Arc::<IncompleteObjects>::default();
     for name in ["a", POISON, "z"] {
@@ -185,7 +187,7 @@ fn completion_continues_after_a_panicking_object() {
 /// The lease is kept, and the task is started again and does its work.
 #[test]
 fn leader_task_is_restarted() {
-    let cluster = Cluster::start();
+    let cluster = TestCluster::start();
     let (metrics, supervisor) = supervised();
     let api = as_nadmit(&cluster);
     let caches = block_on(async { Caches::start(&api, &metrics.caches, &supervisor) });
@@ -249,7 +251,7 @@ fn hostile() -> Vec<Value> {
 }
 
 /// What a replica says of itself.
-fn ready(cluster: &Cluster, server: &Server) -> u16 {
+fn ready(cluster: &TestCluster, server: &Server) -> u16 {
     let secret = cluster.admin.get("/api/v1/namespaces/nadmit/secrets/nadmit-tls").unwrap();
     let ca = BASE64_STANDARD.decode(secret["data"]["ca.crt"].as_str().unwrap()).unwrap();
     let trust = Trust::in_ca(&ca).named("nadmit.nadmit.svc");
@@ -261,11 +263,11 @@ fn ready(cluster: &Cluster, server: &Server) -> u16 {
 
 #[test]
 fn hostile_objects_do_not_stop_the_replicas() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.namespace("apps");
     for (number, fields) in hostile().iter().enumerate() {
-        let stored = network(Kind::Sriov, &format!("hostile-{number}"), "apps", fields);
-        cluster.admin.create(&Kind::Sriov.path(), &stored);
+        let stored = network(TestNetworkKind::Sriov, &format!("hostile-{number}"), "apps", fields);
+        cluster.admin.create(&TestNetworkKind::Sriov.path(), &stored);
     }
     cluster.deploy();
     cluster.start_nadmit();
@@ -283,8 +285,8 @@ fn hostile_objects_do_not_stop_the_replicas() {
     }
     // The next one is denied, not stored unjudged, and the message holds nothing that a terminal would obey.
     for (number, fields) in hostile().iter().enumerate() {
-        let sent = network(Kind::Sriov, &format!("more-{number}"), "apps", fields);
-        let refused = cluster.jane.try_create(&Kind::Sriov.path(), &sent).expect_err("it is denied");
+        let sent = network(TestNetworkKind::Sriov, &format!("more-{number}"), "apps", fields);
+        let refused = cluster.jane.try_create(&TestNetworkKind::Sriov.path(), &sent).expect_err("it is denied");
         // The backstop denies some of them before nadmit is asked.
         let is_denied = ["denied the request", "denied request"].iter().any(|words| refused.message.contains(words));
         assert!(is_denied, "{refused:?}");

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::cluster::{Cluster, alone};
+use crate::cluster::{TestCluster, alone};
 use crate::processes::wait;
 use crate::replicas::await_effect;
 use crate::writers::Writers;
@@ -69,7 +69,7 @@ fn register_plain(api: &Api) {
 #[test]
 fn token_rotation_loses_no_write() {
     let _alone = alone();
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     let watch = cluster.admin.watch(SECRETS);
     for _ in 0..3 {
         cluster.start_replica(&["--leaf-lifetime", "6s", "--settle", "1500ms"]);
@@ -109,7 +109,7 @@ fn token_rotation_loses_no_write() {
 #[test]
 fn deleted_or_replaced_token_secret_loses_no_write() {
     let _alone = alone();
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     for _ in 0..2 {
         cluster.start_replica(&QUICK);
     }
@@ -147,7 +147,7 @@ fn deleted_or_replaced_token_secret_loses_no_write() {
 #[test]
 fn upgrade_to_token_paths_loses_no_write() {
     let _alone = alone();
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     for _ in 0..2 {
         cluster.start_replica(&["--settle", "4s"]);
     }
@@ -179,7 +179,7 @@ fn upgrade_to_token_paths_loses_no_write() {
 /// Whoever brings the certificate: the token is nadmit's own.
 #[test]
 fn supplied_certificate_also_uses_a_token() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     let number = cluster.start_supplied();
     cluster.join_service(number);
     await_effect(&cluster.admin);

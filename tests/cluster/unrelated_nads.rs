@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::objects::{Kind, annotated, nad, nad_at, nads, network};
-use crate::operator::Template;
+use crate::cluster::TestCluster;
+use crate::objects::{TestNetworkKind, annotated, nad, nad_at, nads, network};
+use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 /// Configs as people write them: blanks, order and all.
@@ -32,7 +32,7 @@ fn bare(object: &Value) -> Value {
 
 #[test]
 fn unrelated_nads_are_unaffected_while_nadmit_is_down() {
-    let mut cluster = Cluster::start();
+    let mut cluster = TestCluster::start();
     cluster.deploy();
     cluster.namespace("apps");
     for state in ["up", "down"] {
@@ -54,9 +54,9 @@ fn unrelated_nads_are_unaffected_while_nadmit_is_down() {
 
 #[test]
 fn operator_retries_and_nothing_incomplete_is_stored_while_nadmit_is_down() {
-    let mut cluster = Cluster::with_nadmit(Template::Faulty);
+    let mut cluster = TestCluster::with_nadmit(OperatorTemplate::Faulty);
     cluster.namespace("apps");
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "before", "apps", &json!({})));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "before", "apps", &json!({})));
     cluster.jane.wait(&nad_at("apps", "before"), |_| true);
     cluster.jane.create(&nads("apps"), &nad("own", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#));
     cluster.kill_nadmit();
@@ -67,19 +67,22 @@ fn operator_retries_and_nothing_incomplete_is_stored_while_nadmit_is_down() {
     assert_eq!(refused.code, 500);
     assert!(refused.message.contains("nads.nadmit.io"), "{}", refused.message);
     // Ignore: networks pass, good and bad, and the operator tries their NADs again and again.
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "during", "apps", &json!({})));
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "bad", "apps", &json!({ "ipam": "no JSON" })));
-    wait("the operator's attempts", || (cluster.failures(Kind::Sriov, "during") >= 3).then_some(()));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "during", "apps", &json!({})));
+    cluster.jane.create(
+        &TestNetworkKind::Sriov.path(),
+        &network(TestNetworkKind::Sriov, "bad", "apps", &json!({ "ipam": "no JSON" })),
+    );
+    wait("the operator's attempts", || (cluster.failures(TestNetworkKind::Sriov, "during") >= 3).then_some(()));
     assert!(cluster.jane.get(&nad_at("apps", "during")).is_none());
     // Whatever is to go, goes.
     for name in ["own", "before"] {
         cluster.jane.delete(&nad_at("apps", name));
     }
     cluster.jane.wait_gone(&nad_at("apps", "own"));
-    cluster.jane.delete(&Kind::Sriov.at("before"));
-    cluster.jane.wait_gone(&Kind::Sriov.at("before"));
-    cluster.jane.delete(&Kind::Sriov.at("bad"));
-    cluster.jane.wait_gone(&Kind::Sriov.at("bad"));
+    cluster.jane.delete(&TestNetworkKind::Sriov.at("before"));
+    cluster.jane.wait_gone(&TestNetworkKind::Sriov.at("before"));
+    cluster.jane.delete(&TestNetworkKind::Sriov.at("bad"));
+    cluster.jane.wait_gone(&TestNetworkKind::Sriov.at("bad"));
 
     cluster.start_nadmit();
     let nad = cluster.jane.wait(&nad_at("apps", "during"), |_| true);
@@ -89,7 +92,7 @@ fn operator_retries_and_nothing_incomplete_is_stored_while_nadmit_is_down() {
 /// A process that takes connections and never answers: the API server gives up on it after the five seconds that it was told.
 #[test]
 fn hanging_nadmit_behaves_like_a_stopped_one() {
-    let cluster = Cluster::with_nadmit(Template::Faulty);
+    let cluster = TestCluster::with_nadmit(OperatorTemplate::Faulty);
     cluster.namespace("apps");
     cluster.nadmit().signal("STOP");
     let device = nad("late", r#"{"cniVersion":"1.0.0","type":"sriov"}"#);
@@ -101,8 +104,8 @@ fn hanging_nadmit_behaves_like_a_stopped_one() {
     cluster.jane.create(&nads("apps"), &nad(name, config));
     cluster.jane.delete(&nad_at("apps", name));
     cluster.jane.wait_gone(&nad_at("apps", name));
-    cluster.jane.create(&Kind::Sriov.path(), &network(Kind::Sriov, "during", "apps", &json!({})));
-    wait("an attempt of the operator", || (cluster.failures(Kind::Sriov, "during") >= 1).then_some(()));
+    cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "during", "apps", &json!({})));
+    wait("an attempt of the operator", || (cluster.failures(TestNetworkKind::Sriov, "during") >= 1).then_some(()));
     assert!(cluster.jane.get(&nad_at("apps", "during")).is_none());
 
     cluster.nadmit().signal("CONT");

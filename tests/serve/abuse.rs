@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::client::{Client, Http, block_on};
-use super::harness::{Server, TIMEOUT};
+use super::harness::{TIMEOUT, TestServer};
 use super::reviews::example;
 
 /// How long memory and files may take to come back.
@@ -26,7 +26,7 @@ struct ResourceUsage {
 }
 
 impl ResourceUsage {
-    fn by(server: &Server) -> Self {
+    fn by(server: &TestServer) -> Self {
         let process = format!("/proc/{}", server.pid());
         let files = fs::read_dir(format!("{process}/fd")).unwrap().count();
         let status = fs::read_to_string(format!("{process}/status")).unwrap();
@@ -41,7 +41,7 @@ async fn is_cut(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) -> b
     timeout(within, stream.read_to_end(&mut rest)).await.is_ok()
 }
 
-async fn still_answers(server: &Server) {
+async fn still_answers(server: &TestServer) {
     for http in [Http::One, Http::Two] {
         let answer = server.connect(http).await.post("/mutate", example("review")).await.unwrap();
         assert_eq!(answer.status, 200, "{}", server.log_text());
@@ -50,7 +50,7 @@ async fn still_answers(server: &Server) {
 
 #[test]
 fn survives_abuse_and_releases_resources() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     block_on(async {
         // Warm, with every kind of request, the largest body and the most connections once.
         large_bodies(&server).await;
@@ -114,7 +114,7 @@ fn survives_file_descriptor_exhaustion() {
     let mut command = std::process::Command::new("sh");
     let script = "ulimit -n 40; exec \"$0\" serve --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 --cert-dir \"$1\"";
     command.args(["-c", script, env!("CARGO_BIN_EXE_nadmit")]).arg(directory.path());
-    let server = Server::launch(command, directory);
+    let server = TestServer::launch(command, directory);
     let held = block_on(async { join_all((0..100).map(|_| TcpStream::connect(server.https))).await });
     server.wait_for_log("about accepting", |line| line["message"] == "failed to accept a connection");
     drop(held);
@@ -125,7 +125,7 @@ fn survives_file_descriptor_exhaustion() {
 }
 
 /// Slowloris: a head that comes a little at a time.
-async fn slow_heads(server: &Server) -> Vec<impl AsyncReadExt + AsyncWriteExt + Unpin> {
+async fn slow_heads(server: &TestServer) -> Vec<impl AsyncReadExt + AsyncWriteExt + Unpin> {
     let trust = server.trust();
     let mut streams = Vec::new();
     for _ in 0..50 {
@@ -137,7 +137,7 @@ async fn slow_heads(server: &Server) -> Vec<impl AsyncReadExt + AsyncWriteExt + 
 }
 
 /// The beginning of a handshake, and then nothing.
-async fn half_handshakes(server: &Server) -> Vec<TcpStream> {
+async fn half_handshakes(server: &TestServer) -> Vec<TcpStream> {
     let mut streams = Vec::new();
     for number in 0..60 {
         let mut stream = TcpStream::connect(server.https).await.unwrap();
@@ -150,7 +150,7 @@ async fn half_handshakes(server: &Server) -> Vec<TcpStream> {
     streams
 }
 
-async fn garbage(server: &Server) {
+async fn garbage(server: &TestServer) {
     for seed in 0..50_u8 {
         let mut stream = TcpStream::connect(server.https).await.unwrap();
         let bytes: Vec<u8> = (0..2000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8 ^ seed).collect();
@@ -160,14 +160,14 @@ async fn garbage(server: &Server) {
     }
 }
 
-async fn plain_http(server: &Server) {
+async fn plain_http(server: &TestServer) {
     let mut stream = TcpStream::connect(server.https).await.unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     assert!(is_cut(&mut stream, TIMEOUT).await, "plain HTTP is listened to");
 }
 
 /// Ten requests before the first answer: all are answered, in order.
-async fn pipelined(server: &Server) {
+async fn pipelined(server: &TestServer) {
     let mut stream = server.trust().open(server.https, Http::One).await.unwrap();
     let mut requests = Vec::new();
     for number in 0..10 {
@@ -187,7 +187,7 @@ async fn pipelined(server: &Server) {
 }
 
 /// 3 MB is judged, 9 MB is refused, over both versions of HTTP.
-async fn large_bodies(server: &Server) {
+async fn large_bodies(server: &TestServer) {
     for http in [Http::One, Http::Two] {
         for (megabytes, want) in [(3, Some(200)), (9, Some(413))] {
             let mut review: serde_json::Value = serde_json::from_slice(&example("review")).unwrap();
@@ -203,7 +203,7 @@ async fn large_bodies(server: &Server) {
 }
 
 /// Twice as many connections as are held.
-async fn idle_connections(server: &Server) -> Vec<TcpStream> {
+async fn idle_connections(server: &TestServer) -> Vec<TcpStream> {
     let mut held = Vec::new();
     for _ in 0..40 {
         let opened = join_all((0..50).map(|_| TcpStream::connect(server.https))).await;
@@ -213,7 +213,7 @@ async fn idle_connections(server: &Server) -> Vec<TcpStream> {
     held
 }
 
-async fn gets_in_again(server: &Server) {
+async fn gets_in_again(server: &TestServer) {
     let until = Instant::now() + TIMEOUT;
     while Client::connect(server.https, &server.trust(), Http::One).await.is_err() {
         assert!(Instant::now() < until, "nobody gets in any more");

@@ -7,13 +7,13 @@ use std::process::Command;
 
 use nadmit::review::Endpoint;
 
-use super::certificates::Authority;
+use super::certificates::TestAuthority;
 use super::client::{Client, Http, Trust, block_on};
-use super::harness::{Server, nadmit, run};
+use super::harness::{TestServer, nadmit, run};
 use super::reviews::{Reply, TestReview};
 
 /// The line that is printed can be pasted: the CA is there, the file is there, the path answers.
-fn tried(server: &Server, directory: &Path) {
+fn tried(server: &TestServer, directory: &Path) {
     let line = server.announcement();
     // As the shell it is pasted into takes it apart.
     let mut shell = Command::new("sh");
@@ -42,12 +42,12 @@ fn serve_in(directory: &Path) -> Command {
 
 #[test]
 fn printed_curl_command_works() {
-    tried(Server::shared(), Path::new("/"));
+    tried(TestServer::shared(), Path::new("/"));
     // Where there is a directory for certificates, the CA goes there.
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("certs")).unwrap();
     let here = directory.path().to_owned();
-    let server = Server::launch(serve_in(&here), directory);
+    let server = TestServer::launch(serve_in(&here), directory);
     assert!(server.announcement().contains(" certs/ca.crt "), "{}", server.announcement());
     tried(&server, &here);
     // Else into a temporary one, whatever its name.
@@ -56,7 +56,7 @@ fn printed_curl_command_works() {
     fs::create_dir(&here).unwrap();
     let mut command = serve_in(&here);
     command.env("TMPDIR", &here);
-    let server = Server::launch(command, directory);
+    let server = TestServer::launch(command, directory);
     tried(&server, Path::new("/"));
 }
 
@@ -95,7 +95,7 @@ fn every_flag_is_an_environment_variable_too() {
         .env("NADMIT_CERT_DIR", directory.path())
         .env("NADMIT_POLICY", &policy)
         .env("NADMIT_LOG_FORMAT", "text");
-    let server = Server::launch(command, directory);
+    let server = TestServer::launch(command, directory);
     let reply = block_on(async {
         TestReview::create(super::reviews::REFUSED).ask(&mut server.connect(Http::One).await, Endpoint::Validate).await
     });
@@ -121,7 +121,7 @@ fn invalid_flags_fail_at_startup() {
         fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let authority = Authority::new("ca");
+    let authority = TestAuthority::new("ca");
     let (one, two) = (authority.issue("one", &["localhost"]), authority.issue("two", &["localhost"]));
     let (cert, key, other_key) = (file("tls.crt", &one.chain), file("tls.key", &one.key), file("other.key", &two.key));
     let (broken, wrong) = (file("broken.yaml", "mode: [\n"), file("wrong.yaml", "mode: enforce\nrulez: {}\n"));

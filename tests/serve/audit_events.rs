@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use super::certificates::Authority;
+use super::certificates::TestAuthority;
 use super::client::{Client, Http, block_on};
-use super::harness::{Server, TIMEOUT};
+use super::harness::{TIMEOUT, TestServer};
 use super::in_process::InProcess;
 use super::reviews::example;
 
@@ -38,7 +38,7 @@ fn batch(events: &[Value]) -> String {
 
 #[test]
 fn events_are_counted_and_shown() {
-    let server = Server::start(&["--audit-events"]);
+    let server = TestServer::start(&["--audit-events"]);
     assert!(!server.metrics_text().contains("nadmit_audit_loops"), "nobody knows yet");
     let events: Vec<Value> = (1..=12).map(|version| event("reporter/v1", "a", version)).collect();
     assert_eq!(server.post(PATH, batch(&events)).status, 200);
@@ -74,14 +74,14 @@ fn events_are_counted_and_shown() {
 /// Unless it is asked for there is nothing there.
 #[test]
 fn audit_events_are_off_by_default() {
-    let server = Server::shared();
+    let server = TestServer::shared();
     assert_eq!(server.post(PATH, batch(&[])).status, 404);
     assert_eq!(server.get(PATH).status, 404);
 }
 
 #[test]
 fn hostile_batches_are_rejected() {
-    let server = Server::start(&["--audit-events"]);
+    let server = TestServer::start(&["--audit-events"]);
     assert_eq!(server.post(PATH, batch(&[event("a", "a", 1)])).status, 200);
     let before = server.get(PATH).text();
     let good = batch(&[event("b", "b", 1)]);
@@ -126,8 +126,8 @@ fn hostile_batches_are_rejected() {
 
 #[test]
 fn callers_must_show_their_certificate() {
-    let ours = Authority::new("ours");
-    let server = Server::start_with(|directory| {
+    let ours = TestAuthority::new("ours");
+    let server = TestServer::start_with(|directory| {
         let ca = directory.join("callers.crt");
         fs::write(&ca, ours.pem()).unwrap();
         ["--audit-events", "--client-ca", ca.to_str().unwrap()].map(str::to_owned).to_vec()

@@ -13,14 +13,14 @@ pub struct Identity {
 }
 
 /// Someone who signs.
-pub struct Authority {
+pub struct TestAuthority {
     certificate: Certificate,
     issuer: Issuer<'static, KeyPair>,
     /// The certificates between this one and the root.
     between: String,
 }
 
-impl Authority {
+impl TestAuthority {
     /// A root.
     pub fn new(name: &str) -> Self {
         let key = KeyPair::generate().unwrap();

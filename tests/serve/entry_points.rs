@@ -11,7 +11,7 @@ use nadmit::review::Endpoint;
 use serde_json::Value;
 
 use super::client::{Client, Http, block_on};
-use super::harness::Server;
+use super::harness::TestServer;
 use super::reviews::{Reply, TestReview, V1BETA1};
 use crate::case::{self, Case};
 
@@ -64,8 +64,8 @@ fn each_case_over_https_matches_check() {
 }
 
 fn through_server(policy: Option<&str>, cases: &[Case], seen: &CaseReply) {
-    let own = policy.map(Server::with_policy);
-    let server = own.as_ref().unwrap_or_else(|| Server::shared());
+    let own = policy.map(TestServer::with_policy);
+    let server = own.as_ref().unwrap_or_else(|| TestServer::shared());
     block_on(async {
         let (mut one, mut two) = (server.connect(Http::One).await, server.connect(Http::Two).await);
         for (number, case) in cases.iter().enumerate() {

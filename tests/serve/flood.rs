@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::client::{Client, Http, block_on, plain_get};
-use super::harness::{Server, TIMEOUT};
+use super::harness::{TIMEOUT, TestServer};
 use super::in_process::{InProcess, token};
 use super::reviews::{GOOD, REFUSED, TestReview, example};
 use super::stalled::{Stalled, Target};
@@ -34,7 +34,7 @@ async fn waits_for(server: &InProcess, series: &str) {
 }
 
 /// A probe on a connection of its own, as the kubelet makes it.
-async fn probe(server: &Server) -> Duration {
+async fn probe(server: &TestServer) -> Duration {
     let began = Instant::now();
     let mut client = Client::connect(server.https, &server.trust(), Http::One).await.expect("a connection");
     let answer = client.send("GET", "/readyz", &[], "").await.expect("an answer");
@@ -69,7 +69,7 @@ fn stalled_requests_hold_no_slot() {
 /// The same against the program, which cuts off whoever is too slow, and is asked for its health meanwhile.
 #[test]
 fn stalled_requests_disturb_neither_reviews_nor_probes() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     block_on(async {
         let path = "/validate".to_owned();
         let target = Target { address: server.https, trust: server.trust(), path, length: 4_000 };

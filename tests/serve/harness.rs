@@ -55,7 +55,7 @@ pub fn put(path: &Path, content: impl AsRef<[u8]>) {
 }
 
 /// A running server; it is killed when this is dropped.
-pub struct Server {
+pub struct TestServer {
     child: Child,
     guard: Child,
     /// Where reviews are answered.
@@ -70,7 +70,7 @@ pub struct Server {
     printed: Arc<Log>,
 }
 
-impl Server {
+impl TestServer {
     /// Starts on free ports with a development certificate, and with these arguments on top.
     pub fn start(arguments: &[&str]) -> Self {
         Self::start_with(|_| arguments.iter().map(|&argument| argument.to_owned()).collect())
@@ -119,7 +119,7 @@ impl Server {
 
     /// One server with the default policy, for all tests that change nothing about it.
     pub fn shared() -> &'static Self {
-        static SHARED: OnceLock<Server> = OnceLock::new();
+        static SHARED: OnceLock<TestServer> = OnceLock::new();
         SHARED.get_or_init(|| Self::start(&[]))
     }
 
@@ -247,7 +247,7 @@ fn guard(pid: u32) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         // The guard goes first: the process id may soon be somebody else's.
         let _ = self.guard.kill();

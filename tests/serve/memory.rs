@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 
 use super::client::{Client, Http, block_on};
 use super::corpus::worst;
-use super::harness::Server;
+use super::harness::TestServer;
 
 /// What the server may hold at most: half of the pod's limit.
 const PEAK: usize = 64 << 20;
@@ -15,7 +15,7 @@ const AT_ONCE: usize = 32;
 
 #[test]
 fn the_worst_reviews_at_once_fit_into_memory() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     let peak = || {
         let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().to_owned();
@@ -39,7 +39,7 @@ fn the_worst_reviews_at_once_fit_into_memory() {
 /// Each thread that judges takes memory, and the pod's limit is the same on a node with many cores.
 #[test]
 fn four_threads_answer_on_every_node() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
     let names = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default());
     assert_eq!(names.filter(|name| name.trim() == "tokio-rt-worker").count(), 4);

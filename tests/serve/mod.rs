@@ -1,6 +1,6 @@
 //! `nadmit serve` as a process, over real HTTPS.
 //!
-//! [`harness::Server`] starts it and watches it, [`client`] speaks to it, [`reviews`] asks what the API server asks and reads the
+//! [`harness::TestServer`] starts it and watches it, [`client`] speaks to it, [`reviews`] asks what the API server asks and reads the
 //! answers as strictly, and [`certificates`] is a certificate authority for whoever needs one.
 
 mod abuse;

@@ -7,7 +7,7 @@ use nadmit::review::Endpoint;
 use serde_json::json;
 
 use super::client::{Http, block_on};
-use super::harness::{Server, nadmit, run};
+use super::harness::{TestServer, nadmit, run};
 use super::reviews::{REFUSED, TestReview};
 
 const NETWORK: &str = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork",
@@ -19,7 +19,7 @@ const NETWORK: &str = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"Sr
 fn unreachable_api_server_does_not_delay_reviews() {
     // Connections are taken and never answered.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = Server::start_with(|directory| {
+    let server = TestServer::start_with(|directory| {
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "it",
             "clusters": [{ "name": "it", "cluster": { "server": format!("http://{}", silent.local_addr().unwrap()) } }],
@@ -77,7 +77,7 @@ fn cluster_flag_controls_the_connection() {
     let mut command = serve("off");
     command.arg("--cert-dir").arg(directory.path());
     command.env("KUBERNETES_SERVICE_HOST", "127.0.0.1").env("NADMIT_KUBECONFIG", "nowhere.yaml");
-    let server = Server::launch(command, directory);
+    let server = TestServer::launch(command, directory);
     assert_eq!(server.get("/readyz").status, 200);
     assert!(!server.metrics_text().contains("nadmit_cache_ready{"), "nothing is watched");
 }

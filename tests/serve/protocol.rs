@@ -7,14 +7,14 @@ use nadmit::review::Endpoint::{Mutate, Validate};
 use serde_json::{Value, json};
 
 use super::client::{Client, Http, block_on, plain, plain_get};
-use super::harness::Server;
+use super::harness::TestServer;
 use super::reviews::{GOOD, REFUSED, REPAIRABLE, Reply, TestReview, V1, V1BETA1, path};
 
 const BOTH: [nadmit::review::Endpoint; 2] = [Mutate, Validate];
 const OPERATOR: &str = "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator";
 
 fn ask(question: &TestReview, endpoint: nadmit::review::Endpoint) -> Reply {
-    block_on(async { question.ask(&mut Server::shared().connect(Http::One).await, endpoint).await })
+    block_on(async { question.ask(&mut TestServer::shared().connect(Http::One).await, endpoint).await })
 }
 
 /// [`Reply::read`] has looked at uid, version, kind, patch type, status and annotations of each of these.
@@ -92,7 +92,7 @@ fn unreadable_bodies_are_http_errors() {
         b"[".repeat(100_000),
         format!("{{\"request\":{}", "{\"object\":".repeat(50_000)).into_bytes(),
     ];
-    let server = Server::shared();
+    let server = TestServer::shared();
     block_on(async {
         for http in [Http::One, Http::Two] {
             let mut client = server.connect(http).await;
@@ -175,7 +175,7 @@ fn patch_changes_nothing_else() {
 
 #[test]
 fn unknown_paths_are_not_found() {
-    let server = Server::shared();
+    let server = TestServer::shared();
     block_on(async {
         for http in [Http::One, Http::Two] {
             let mut client = server.connect(http).await;
@@ -223,7 +223,7 @@ fn unknown_paths_are_not_found() {
 /// The API server says JSON; curl says a form; somebody says nothing.
 #[test]
 fn content_type_and_query_are_ignored() {
-    let server = Server::shared();
+    let server = TestServer::shared();
     block_on(async {
         let mut client = server.connect(Http::One).await;
         for kind in [
@@ -262,13 +262,13 @@ fn padded(megabytes: usize) -> String {
 /// The API server takes objects of 3 MiB; a review may hold two of them.
 #[test]
 fn size_limit_of_reviews() {
-    let server = Server::shared();
+    let server = TestServer::shared();
     let (large, larger, too_large) = (
         TestReview::create(&padded(3)),
         TestReview::update(&padded(3), &padded(3)),
         TestReview::create(&padded(9)).body(),
     );
-    let refused = |server: &Server| server.metric("nadmit_reviews_unanswered_total{reason=\"too_large\"}");
+    let refused = |server: &TestServer| server.metric("nadmit_reviews_unanswered_total{reason=\"too_large\"}");
     let before = refused(server);
     block_on(async {
         for http in [Http::One, Http::Two] {
@@ -304,7 +304,7 @@ fn the_examples_are_decided_as_the_readme_says() {
         let body = fs::read_to_string(examples.join(file)).unwrap();
         let review: Value = serde_json::from_str(&body).unwrap();
         for (endpoint, want) in [(Mutate, mutate), (Validate, validate)] {
-            let answer = Server::shared().post(path(endpoint), body.clone());
+            let answer = TestServer::shared().post(path(endpoint), body.clone());
             let question =
                 TestReview { uid: review["request"]["uid"].as_str().unwrap().to_owned(), ..TestReview::create("{}") };
             let reply = Reply::read(&answer, &question, endpoint);

@@ -7,20 +7,20 @@ use nadmit::review::Endpoint::{Mutate, Validate};
 use nadmit::tls::POLL_INTERVAL;
 
 use super::client::{Client, Http, block_on, raw};
-use super::harness::{Server, put};
+use super::harness::{TestServer, put};
 use super::reviews::{REFUSED, REPAIRABLE, Reply, TestReview};
 
 const TAKEN: &str = "nadmit_policy_reloads_total{result=\"taken\"}";
 const REFUSALS: &str = "nadmit_policy_reloads_total{result=\"refused\"}";
 const CURRENT: &str = "nadmit_policy_current";
 
-fn validated(server: &Server, object: &str) -> Reply {
+fn validated(server: &TestServer, object: &str) -> Reply {
     block_on(async { TestReview::create(object).ask(&mut server.connect(Http::One).await, Validate).await })
 }
 
 #[test]
 fn audit_mode_only_reports() {
-    let server = Server::with_policy("mode: audit\nnamespaces:\n- names: [strict]\n  mode: enforce\n");
+    let server = TestServer::with_policy("mode: audit\nnamespaces:\n- names: [strict]\n  mode: enforce\n");
     block_on(async {
         let mut client: Client = server.connect(Http::One).await;
         for (object, would) in [(REPAIRABLE, "patch"), (REFUSED, "deny")] {
@@ -48,7 +48,7 @@ fn audit_mode_only_reports() {
 /// Nobody tells the server: it looks by itself.
 #[test]
 fn policy_reload_rejects_a_broken_file() {
-    let server = Server::with_policy("mode: audit\n");
+    let server = TestServer::with_policy("mode: audit\n");
     assert!(validated(&server, REFUSED).allowed);
     assert_eq!((server.metric(CURRENT), server.metric(TAKEN)), (1.0, 0.0));
     put(&server.policy(), "mode: enforce\n");
@@ -73,7 +73,7 @@ fn policy_reload_rejects_a_broken_file() {
 /// With a hint from outside it looks at once: as many changes in a row would take as many intervals otherwise.
 #[test]
 fn sighup_reloads_immediately() {
-    let server = Server::with_policy("mode: audit\n");
+    let server = TestServer::with_policy("mode: audit\n");
     let started = Instant::now();
     let changes = 8_u8;
     for change in 1..=changes {
@@ -88,7 +88,7 @@ fn sighup_reloads_immediately() {
 /// A ConfigMap that goes and comes back.
 #[test]
 fn missing_policy_file_is_logged_once() {
-    let server = Server::with_policy("mode: audit\n");
+    let server = TestServer::with_policy("mode: audit\n");
     fs::remove_file(server.policy()).unwrap();
     server.signal("HUP");
     server.wait_for_metric(REFUSALS, 1.0);
@@ -102,7 +102,7 @@ fn missing_policy_file_is_logged_once() {
 
 #[test]
 fn policy_sets_the_log_level() {
-    let server = Server::with_policy("logLevel: info\n");
+    let server = TestServer::with_policy("logLevel: info\n");
     let asked = |object: &str| {
         let question = TestReview::create(object);
         block_on(async { question.ask(&mut server.connect(Http::One).await, Validate).await });

@@ -4,9 +4,9 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::certificates::Authority;
+use super::certificates::TestAuthority;
 use super::client::{Client, Http, Trust, block_on};
-use super::harness::{Server, put};
+use super::harness::{TestServer, put};
 use super::reviews::example;
 
 /// Asks on one connection after the other until told to stop, or until nobody listens any more. A request that was sent and
@@ -35,7 +35,7 @@ async fn ask(address: std::net::SocketAddr, trust: Trust, http: Http, stop: &Ato
 
 #[test]
 fn sigterm_under_load_loses_no_request() {
-    let mut server = Server::start(&["--shutdown-grace", "1s"]);
+    let mut server = TestServer::start(&["--shutdown-grace", "1s"]);
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let clients: Vec<_> = (0..16)
         .map(|number| {
@@ -67,19 +67,19 @@ fn sigterm_under_load_loses_no_request() {
 
 #[test]
 fn a_killed_server_serves_again_on_the_same_port() {
-    let first = Server::start(&[]);
+    let first = TestServer::start(&[]);
     let address = first.https.to_string();
     // Connections that the dead server leaves behind do not keep the port.
     let _held = block_on(first.connect(Http::One));
     first.signal("KILL");
     drop(first);
-    let second = Server::start_with(|_| vec!["--listen".to_owned(), address.clone()]);
+    let second = TestServer::start_with(|_| vec!["--listen".to_owned(), address.clone()]);
     assert_eq!(second.https.to_string(), address);
     assert_eq!(second.post("/mutate", example("review")).status, 200);
 }
 
 /// Whether a new connection is shown the certificate in that name.
-async fn is_served(trust: &Trust, server: &Server, name: &str) -> bool {
+async fn is_served(trust: &Trust, server: &TestServer, name: &str) -> bool {
     let stream = trust.open(server.https, Http::One).await.unwrap();
     let chain = stream.get_ref().1.peer_certificates().unwrap().to_vec();
     nadmit::tls::is_named(&chain[0], name)
@@ -87,8 +87,8 @@ async fn is_served(trust: &Trust, server: &Server, name: &str) -> bool {
 
 #[test]
 fn certificates_swapped_a_hundred_times_under_load() {
-    let authority = Authority::new("swapped");
-    let server = Server::start_with(|directory| {
+    let authority = TestAuthority::new("swapped");
+    let server = TestServer::start_with(|directory| {
         let identity = authority.issue("first", &["127.0.0.1"]);
         fs::write(directory.join("tls.crt"), &identity.chain).unwrap();
         fs::write(directory.join("tls.key"), &identity.key).unwrap();

@@ -5,13 +5,13 @@ use std::time::Instant;
 use nadmit::review::Endpoint::Validate;
 
 use super::client::{Http, block_on};
-use super::harness::{Server, TIMEOUT};
+use super::harness::{TIMEOUT, TestServer};
 use super::reviews::{GOOD, Reply, TestReview};
 
 /// Whoever watches is told to send requests elsewhere; whoever has not heard of it is served.
 #[test]
 fn shutdown_marks_not_ready_and_keeps_serving() {
-    let server = Server::start(&["--shutdown-grace", "10m"]);
+    let server = TestServer::start(&["--shutdown-grace", "10m"]);
     assert_eq!(server.get("/readyz").text(), "ok\n");
     server.signal("TERM");
     let until = Instant::now() + TIMEOUT;
@@ -37,7 +37,7 @@ fn shutdown_marks_not_ready_and_keeps_serving() {
 #[test]
 fn shutdown_is_clean() {
     for (signal, grace) in [("TERM", "0s"), ("INT", "10m")] {
-        let mut server = Server::start(&["--shutdown-grace", grace]);
+        let mut server = TestServer::start(&["--shutdown-grace", grace]);
         assert_eq!(server.get("/readyz").status, 200);
         server.signal(signal);
         assert_eq!(server.ended().code(), Some(0), "{signal}: {}", server.log_text());

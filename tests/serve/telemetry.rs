@@ -6,7 +6,7 @@ use nadmit::policy::{Class, rules};
 use nadmit::review::Endpoint::{Mutate, Validate};
 
 use super::client::{Http, block_on};
-use super::harness::Server;
+use super::harness::TestServer;
 use super::reviews::{GOOD, REFUSED, REPAIRABLE, TestReview};
 
 /// The fields of a decision's line, in the order of the alphabet.
@@ -30,7 +30,7 @@ const FIELDS: [&str; 15] = [
 
 #[test]
 fn one_log_line_per_decision_without_the_object() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     let marked = |object: &str| {
         let object = object.replace(r#""metadata":{"#, r#""metadata":{"annotations":{"note":"marker-annotation"},"#);
         object.replace(r#"\"name\":\"net\""#, r#"\"name\":\"marker-config\""#)
@@ -74,8 +74,8 @@ fn one_log_line_per_decision_without_the_object() {
 #[test]
 fn log_line_is_a_single_line() {
     let forged = "eve\n{\"level\":\"INFO\",\"message\":\"forged\"}\r\u{1b}[31m";
-    let text = Server::start(&["--log-format", "text"]);
-    for server in [Server::shared(), &text] {
+    let text = TestServer::start(&["--log-format", "text"]);
+    for server in [TestServer::shared(), &text] {
         let unreadable = serde_json::json!({ "apiVersion": "v1", "kind": forged }).to_string();
         assert_eq!(server.post("/validate", unreadable).status, 400);
         let question = TestReview { uid: format!("last-{forged}"), ..TestReview::create(REFUSED).by(forged) };
@@ -91,7 +91,7 @@ fn log_line_is_a_single_line() {
 /// cannot be read.
 #[test]
 fn log_line_length_is_bounded() {
-    let server = Server::shared();
+    let server = TestServer::shared();
     let long = "ü".repeat(1 << 19);
     let object = GOOD.replace(r#""name":"net""#, &format!(r#""name":"{long}""#)).replace("apps", &long);
     let question = TestReview::create(&object).by(&long);
@@ -200,7 +200,7 @@ fn closed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 /// Whatever callers send, no new value of a label comes of it.
 #[test]
 fn metric_labels_are_a_closed_set() {
-    let server = Server::shared();
+    let server = TestServer::shared();
     block_on(async {
         let mut client = server.connect(Http::Two).await;
         for number in 0..20 {
@@ -232,7 +232,7 @@ fn metric_labels_are_a_closed_set() {
 
 #[test]
 fn metrics_count_reviews_and_findings() {
-    let server = Server::start(&[]);
+    let server = TestServer::start(&[]);
     block_on(async {
         let mut client = server.connect(Http::One).await;
         for _ in 0..3 {

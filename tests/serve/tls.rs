@@ -8,9 +8,9 @@ use std::path::Path;
 use nadmit::review::Endpoint::{Mutate, Validate};
 use x509_parser::pem::parse_x509_pem;
 
-use super::certificates::{Authority, Identity};
+use super::certificates::{Identity, TestAuthority};
 use super::client::{Client, Http, Trust, block_on, raw};
-use super::harness::{Server, put};
+use super::harness::{TestServer, put};
 use super::reviews::{GOOD, TestReview};
 
 const TAKEN: &str = "nadmit_certificate_reloads_total{result=\"taken\"}";
@@ -18,7 +18,7 @@ const REFUSED: &str = "nadmit_certificate_reloads_total{result=\"refused\"}";
 const EXPIRY: &str = "nadmit_certificate_expiry_timestamp_seconds{certificate=\"serving\"}";
 
 /// The status of a GET on a new connection, or why there was none.
-fn status(server: &Server, trust: &Trust, path: &str) -> io::Result<u16> {
+fn status(server: &TestServer, trust: &Trust, path: &str) -> io::Result<u16> {
     block_on(async {
         let mut client = Client::connect(server.https, trust, Http::One).await?;
         let answer = client.send("GET", path, &[], Vec::new()).await.map_err(io::Error::other)?;
@@ -26,7 +26,7 @@ fn status(server: &Server, trust: &Trust, path: &str) -> io::Result<u16> {
     })
 }
 
-fn posted(server: &Server, trust: &Trust, path: &str) -> io::Result<u16> {
+fn posted(server: &TestServer, trust: &Trust, path: &str) -> io::Result<u16> {
     block_on(async {
         let mut client = Client::connect(server.https, trust, Http::One).await?;
         let answer = client.post(path, TestReview::create(GOOD).body()).await.map_err(io::Error::other)?;
@@ -36,7 +36,7 @@ fn posted(server: &Server, trust: &Trust, path: &str) -> io::Result<u16> {
 
 #[test]
 fn both_versions_and_both_protocols() {
-    let server = Server::shared();
+    let server = TestServer::shared();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         for http in [Http::One, Http::Two] {
             block_on(async {
@@ -50,14 +50,14 @@ fn both_versions_and_both_protocols() {
         assert_eq!(status(server, &server.trust().named(name), "/healthz").unwrap(), 200);
     }
     assert!(status(server, &server.trust().named("example.com"), "/healthz").is_err(), "in no other name");
-    let stranger = Trust::in_ca(Authority::new("stranger").pem().as_bytes());
+    let stranger = Trust::in_ca(TestAuthority::new("stranger").pem().as_bytes());
     assert!(status(server, &stranger, "/healthz").is_err());
 }
 
 /// Whoever speaks no TLS gets nothing out of it, and disturbs nobody.
 #[test]
 fn plain_http_on_the_tls_port() {
-    let server = Server::shared();
+    let server = TestServer::shared();
     let back = block_on(raw(server.https, b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"));
     assert!(!String::from_utf8_lossy(&back).contains("HTTP"), "{back:?}");
     assert_eq!(server.get("/healthz").status, 200);
@@ -88,8 +88,8 @@ impl Volume<'_> {
     }
 }
 
-fn serve_volume(first: &Identity) -> Server {
-    Server::start_with(|directory| {
+fn serve_volume(first: &Identity) -> TestServer {
+    TestServer::start_with(|directory| {
         for name in ["tls.crt", "tls.key"] {
             symlink(Path::new("..data").join(name), directory.join(name)).unwrap();
         }
@@ -106,7 +106,7 @@ fn expiry(chain: &str) -> f64 {
 
 #[test]
 fn secret_volume_reload_rejects_bad_certificates() {
-    let (old, new) = (Authority::new("old"), Authority::new("new"));
+    let (old, new) = (TestAuthority::new("old"), TestAuthority::new("new"));
     let names = ["127.0.0.1", "nadmit.nadmit.svc"];
     // The second one through an intermediate: the chain is what clients need to get to the root.
     let (first, second) = (old.issue("nadmit", &names), new.intermediate("between").issue("nadmit", &names));
@@ -155,8 +155,8 @@ fn secret_volume_reload_rejects_bad_certificates() {
 /// With a CA for callers, only they may ask for reviews; the kubelet has no certificate and asks for health.
 #[test]
 fn client_certificate_can_be_required() {
-    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
-    let server = Server::start_with(|directory| {
+    let (ours, theirs) = (TestAuthority::new("ours"), TestAuthority::new("theirs"));
+    let server = TestServer::start_with(|directory| {
         let ca = directory.join("callers.crt");
         fs::write(&ca, ours.pem()).unwrap();
         vec!["--client-ca".to_owned(), ca.to_str().unwrap().to_owned()]
@@ -186,8 +186,8 @@ fn client_certificate_can_be_required() {
 
 #[test]
 fn client_name_can_be_required() {
-    let (ours, later) = (Authority::new("ours"), Authority::new("later"));
-    let server = Server::start_with(|directory| {
+    let (ours, later) = (TestAuthority::new("ours"), TestAuthority::new("later"));
+    let server = TestServer::start_with(|directory| {
         let file = |name: &str, content: String| {
             put(&directory.join(name), content);
             directory.join(name).to_str().unwrap().to_owned()
@@ -202,7 +202,7 @@ fn client_name_can_be_required() {
         files.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
     });
     let trust = Trust::in_ca(ours.pem().as_bytes());
-    let posted_by = |authority: &Authority, common_name: &str, names: &[&str]| {
+    let posted_by = |authority: &TestAuthority, common_name: &str, names: &[&str]| {
         posted(&server, &trust.clone().showing(&authority.issue(common_name, names)), "/validate")
     };
     assert_eq!(posted_by(&ours, "kube-apiserver", &[]).unwrap(), 200);
