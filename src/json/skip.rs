@@ -36,6 +36,7 @@ enum Nesting {
 }
 
 /// The same for every byte, looked up: comparing takes longer.
+#[expect(clippy::indexing_slicing, reason = "the compiler evaluates it")]
 static NESTING: [Nesting; 256] = {
     let mut all = [Nesting::None; 256];
     all[b'{' as usize] = Nesting::Opens;
