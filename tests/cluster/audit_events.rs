@@ -8,7 +8,7 @@ use crate::audit_log::{MERGE, POLICY, logged, merge, report, states};
 use crate::certificates::TestAuthority;
 use crate::client::{Client, Http, Trust, block_on};
 use crate::cluster::TestCluster;
-use crate::harness::Server;
+use crate::harness::TestServer;
 use crate::objects::version;
 use crate::processes::wait;
 
@@ -21,7 +21,7 @@ fn documented() -> &'static str {
 #[test]
 fn audit_webhook_events_match_the_audit_log() {
     let (ours, theirs) = (TestAuthority::new("nadmit"), TestAuthority::new("callers"));
-    let server = Server::start_with(|directory| {
+    let server = TestServer::start_with(|directory| {
         let own = ours.issue("nadmit", &["127.0.0.1", "nadmit.nadmit.svc"]);
         let caller = theirs.issue("kube-apiserver", &[]);
         for (name, content) in [

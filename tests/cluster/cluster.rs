@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::api::Api;
 use crate::certificates::{Identity, TestAuthority};
 use crate::control_plane::{AUDIT_POLICY, AUDIT_WEBHOOK, api_server, etcd, is_ready, write_files};
-use crate::harness::{Server, run};
+use crate::harness::{TestServer, run};
 use crate::objects::TestNetworkKind;
 use crate::operator::OperatorTemplate;
 use crate::processes::{Process, free_port, used, wait};
@@ -53,7 +53,7 @@ pub fn bin() -> PathBuf {
 pub struct TestCluster {
     // Dropped in this order: who asks goes before who is asked.
     pub(crate) operator: Option<Process>,
-    pub(crate) nadmits: Vec<Server>,
+    pub(crate) nadmits: Vec<TestServer>,
     controllers: Process,
     /// `None` only while it is being started again.
     api_server: Option<Process>,

@@ -87,10 +87,10 @@ fn check(kind: TestNetworkKind, template: OperatorTemplate, nad: &Value) {
     let complete = Some("openshift.io/cx7");
     match (kind, template) {
         (TestNetworkKind::Ovs, OperatorTemplate::Faulty) => {
-            assert_eq!((annotated(nad), configured(nad)), (None, None), "{nad:#}")
+            assert_eq!((annotated(nad), configured(nad)), (None, None), "{nad:#}");
         }
         (TestNetworkKind::Ovs, OperatorTemplate::Upstream) => {
-            assert_eq!((annotated(nad), configured(nad)), (complete, None), "{nad:#}")
+            assert_eq!((annotated(nad), configured(nad)), (complete, None), "{nad:#}");
         }
         _ => assert_eq!((annotated(nad), configured(nad).as_deref()), (complete, complete), "{nad:#}"),
     }

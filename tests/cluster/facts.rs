@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::cluster::TestCluster;
-use crate::harness::Server;
+use crate::harness::TestServer;
 use crate::objects::{OPERATOR, TestNetworkKind, nad, nad_at, nads, network};
 use crate::processes::wait;
 
@@ -29,15 +29,15 @@ fn cluster() -> TestCluster {
     cluster
 }
 
-fn is_ready(nadmit: &Server, kind: &str) -> bool {
+fn is_ready(nadmit: &TestServer, kind: &str) -> bool {
     nadmit.metric(&format!("nadmit_cache_ready{{kind=\"{kind}\"}}")) == 1.0
 }
 
-pub fn count(nadmit: &Server, kind: &str) -> usize {
+pub fn count(nadmit: &TestServer, kind: &str) -> usize {
     nadmit.metric(&format!("nadmit_cache_objects{{kind=\"{kind}\"}}")) as usize
 }
 
-pub fn knows_all(nadmit: &Server) {
+pub fn knows_all(nadmit: &TestServer) {
     wait("the caches", || KINDS.iter().all(|kind| is_ready(nadmit, kind)).then_some(()));
 }
 

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::api::Api;
 use crate::client::{Client, Http, Trust, block_on};
 use crate::cluster::TestCluster;
-use crate::harness::{Server, nadmit};
+use crate::harness::{TestServer, nadmit};
 use crate::objects::{self, annotated};
 use crate::processes::wait;
 
@@ -47,7 +47,7 @@ impl TestCluster {
 
     /// Runs what the Deployment runs: its very arguments, with the rights of its ServiceAccount. Only where it listens and what it
     /// finds in its pod is of this machine.
-    pub fn replica(&self, more: &[&str]) -> Server {
+    pub fn replica(&self, more: &[&str]) -> TestServer {
         let deployment = self.admin.get(DEPLOYMENT).unwrap();
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         assert!(container["command"].is_null() && container["env"].is_null(), "{container:#}");
@@ -65,11 +65,11 @@ impl TestCluster {
         let mut command = nadmit(&arguments.map(here).collect::<Vec<_>>());
         command.arg(format!("--kubeconfig={}", self.kubeconfig("nadmit").display()));
         command.arg(format!("--service-address={}", self.service.address)).arg("--shutdown-grace=1s").args(more);
-        Server::launch(command, tempfile::tempdir().unwrap())
+        TestServer::launch(command, tempfile::tempdir().unwrap())
     }
 
     /// Whether its readiness probe succeeds. Before that a Service sends it nothing.
-    fn is_ready(&self, server: &Server) -> bool {
+    fn is_ready(&self, server: &TestServer) -> bool {
         let Some(secret) = self.admin.get(CERTIFICATE) else { return false };
         let ca = BASE64_STANDARD.decode(secret["data"]["ca.crt"].as_str().unwrap_or_default()).unwrap();
         let trust = Trust::in_ca(&ca).named("nadmit.nadmit.svc");
@@ -98,7 +98,7 @@ impl TestCluster {
         command.args(["--tls-cert", &cert, "--tls-key", &key, "--ca-bundle", &ca]);
         command.arg("--policy").arg(policy).arg("--kubeconfig").arg(self.kubeconfig("nadmit"));
         command.arg(format!("--service-address={service}")).arg("--shutdown-grace=1s");
-        self.nadmits.push(Server::launch(command, directory));
+        self.nadmits.push(TestServer::launch(command, directory));
         self.nadmits.len() - 1
     }
 
@@ -134,7 +134,7 @@ impl TestCluster {
         self.remove(server);
     }
 
-    fn remove(&self, mut server: Server) {
+    fn remove(&self, mut server: TestServer) {
         self.service.remove(server.https);
         server.signal("KILL");
         server.ended();
@@ -142,7 +142,7 @@ impl TestCluster {
     }
 
     /// Writes its log beside those of the others, for whoever looks for what went wrong.
-    pub(crate) fn keep_log(&self, server: &Server) {
+    pub(crate) fn keep_log(&self, server: &TestServer) {
         let _ = fs::write(self.directory().join(format!("nadmit-{}.log", server.pid())), server.log_text());
     }
 
@@ -156,7 +156,7 @@ impl TestCluster {
     }
 
     /// The youngest.
-    pub fn nadmit(&self) -> &Server {
+    pub fn nadmit(&self) -> &TestServer {
         self.nadmits.last().unwrap()
     }
 }

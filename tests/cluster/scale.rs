@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::cluster::TestCluster;
 use crate::facts::{count, knows_all};
-use crate::harness::{Server, nadmit};
+use crate::harness::{TestServer, nadmit};
 use crate::objects::{OPERATOR, TestNetworkKind, nad, nads, network};
 use crate::processes::{used, wait};
 
@@ -66,7 +66,7 @@ fn memory_with_many_objects() {
     knows_all(cluster.nadmit());
     println!("empty: {:.1} MiB", rss(cluster.nadmit().pid(), "VmRSS"));
     fill(&cluster, None);
-    let has_all = |nadmit: &Server| {
+    let has_all = |nadmit: &TestServer| {
         let kinds = ["SriovNetwork", "NetworkAttachmentDefinition"];
         wait("all of them", || kinds.iter().all(|kind| count(nadmit, kind) == EACH).then_some(()));
     };

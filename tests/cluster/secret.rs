@@ -18,7 +18,7 @@ use crate::api::Api;
 use crate::client::{Client, Http, Trust, block_on};
 use crate::clock::Clock;
 use crate::cluster::{TestCluster, alone};
-use crate::harness::{Server, nadmit};
+use crate::harness::{TestServer, nadmit};
 use crate::objects::version;
 use crate::processes::wait;
 use crate::replicas::await_effect;
@@ -28,21 +28,21 @@ const SECRETS: &str = "/api/v1/namespaces/nadmit/secrets";
 const SECRET: &str = "/api/v1/namespaces/nadmit/secrets/nadmit-tls";
 const NAME: &str = "nadmit-tls";
 
-fn start(cluster: &TestCluster, arguments: &[&str]) -> Server {
+fn start(cluster: &TestCluster, arguments: &[&str]) -> TestServer {
     start_prepared(cluster, arguments, |_| ())
 }
 
 /// The same, after something was done to the command.
-fn start_prepared(cluster: &TestCluster, arguments: &[&str], prepare: impl Fn(&mut Command)) -> Server {
+fn start_prepared(cluster: &TestCluster, arguments: &[&str], prepare: impl Fn(&mut Command)) -> TestServer {
     let kubeconfig = cluster.kubeconfig("nadmit");
     let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
     command.args(["--tls-secret", NAME, "--kubeconfig", kubeconfig.to_str().unwrap()]).args(arguments);
     prepare(&mut command);
-    Server::launch(command, tempfile::tempdir().unwrap())
+    TestServer::launch(command, tempfile::tempdir().unwrap())
 }
 
 /// Starts as many at the same moment; also how far apart.
-fn start_at_once<const COUNT: usize>(start: impl Fn(usize) -> Server + Sync) -> (Vec<Server>, Duration) {
+fn start_at_once<const COUNT: usize>(start: impl Fn(usize) -> TestServer + Sync) -> (Vec<TestServer>, Duration) {
     let barrier = Barrier::new(COUNT);
     thread::scope(|scope| {
         let (barrier, start) = (&barrier, &start);
@@ -86,7 +86,7 @@ struct Callers {
 }
 
 impl Callers {
-    fn start(api: &Api, servers: &[Server]) -> Self {
+    fn start(api: &Api, servers: &[TestServer]) -> Self {
         let (stop, asked, refused) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default(), Arc::default());
         let callers =
             Self { stop: Arc::clone(&stop), asked: Arc::clone(&asked), refused: Arc::clone(&refused), thread: None };

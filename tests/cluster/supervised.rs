@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, Http, Trust, block_on};
 use crate::cluster::TestCluster;
-use crate::harness::Server;
+use crate::harness::TestServer;
 use crate::objects::{TestNetworkKind, annotated, nad, nad_at, nads, network};
 use crate::processes::wait;
 
@@ -251,7 +251,7 @@ fn hostile() -> Vec<Value> {
 }
 
 /// What a replica says of itself.
-fn ready(cluster: &TestCluster, server: &Server) -> u16 {
+fn ready(cluster: &TestCluster, server: &TestServer) -> u16 {
     let secret = cluster.admin.get("/api/v1/namespaces/nadmit/secrets/nadmit-tls").unwrap();
     let ca = BASE64_STANDARD.decode(secret["data"]["ca.crt"].as_str().unwrap()).unwrap();
     let trust = Trust::in_ca(&ca).named("nadmit.nadmit.svc");
@@ -271,7 +271,7 @@ fn hostile_objects_do_not_stop_the_replicas() {
     }
     cluster.deploy();
     cluster.start_nadmit();
-    let leads = |server: &&Server| server.metrics_text().contains("nadmit_audit_last_scan_timestamp_seconds");
+    let leads = |server: &&TestServer| server.metrics_text().contains("nadmit_audit_last_scan_timestamp_seconds");
     wait("a scan", || cluster.nadmits.iter().find(leads).map(|_| ()));
     for server in &cluster.nadmits {
         wait("it is registered", || (server.metric("nadmit_registered") == 1.0).then_some(()));
