@@ -44,7 +44,7 @@ lint: ## formatting and clippy, warnings are errors
 	$(CARGO) clippy --locked --test readers -- -D warnings
 
 deny: ## licences, bans, duplicates and sources of all dependencies (installs cargo-deny if it is missing); DENY=advisories needs the network
-	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny@$(CARGO_DENY)
+	command -v cargo-deny >/dev/null || $(CARGO) install --debug --locked cargo-deny@$(CARGO_DENY)
 	$(CARGO) deny --locked check $(DENY)
 
 doc: ## the API documentation, warnings are errors

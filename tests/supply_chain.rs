@@ -1,5 +1,5 @@
-//! What nadmit is built from: licences, sources, bans and duplicates, by the lists in deny.toml. cargo-deny checks more of them, but
-//! takes longer to compile than all of this; this runs with every test and without a network.
+//! What nadmit is built from: licences, sources, bans and duplicates, by the lists in deny.toml. `make deny` checks more of
+//! them with cargo-deny; this runs with every test, and installs nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
