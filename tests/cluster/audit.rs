@@ -102,7 +102,7 @@ pub fn refuse_nads_in(cluster: &TestCluster, namespace: &str) {
     });
     let policy = json!({ "metadata": { "name": "none" }, "spec": {
         "matchConstraints": { "resourceRules": [rule] },
-        "validations": [{ "expression": "false", "message": "no room here" }],
+        "validations": [{ "expression": "false", "message": "the namespace is full" }],
     } });
     cluster.admin.create(&format!("{ADMISSION}/validatingadmissionpolicies"), &policy);
     let selector = json!({ "matchLabels": { "kubernetes.io/metadata.name": namespace } });
@@ -160,8 +160,8 @@ fn audit_findings_appear_and_clear() {
     refuse_nads_in(&cluster, "full");
     make(&cluster, "refused", "full", &json!({}));
     let refused = format!("audit/nad-absent {}", network_named("refused"));
-    let said = words(&cluster, "admin", &refused);
-    assert!(said.contains("a dry run of it is denied: ") && said.contains("no room here"), "{said}");
+    let message = words(&cluster, "admin", &refused);
+    assert!(message.contains("a dry run of it is denied: ") && message.contains("the namespace is full"), "{message}");
     assert!(!words(&cluster, auditor, &refused).contains("no room"), "who may only read cannot know");
     accept_nads(&cluster);
     cluster.jane.wait(&nad_at("full", "refused"), |_| true);
@@ -219,22 +219,22 @@ fn fix_completes_only_incomplete_nads() {
 
     // Without nadmit the operator would take it back: only what no network renders is written.
     let out = audit(&cluster, "admin", &["--fix", "--yes", "--output=json"]);
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{said}");
-    assert!(said.contains("1 were completed, 0 were already complete, 500 were skipped, 0 failed"), "{said}");
-    assert!(said.contains("would revert it"), "{said}");
+    let message = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("1 were completed, 0 were already complete, 500 were skipped, 0 failed"), "{message}");
+    assert!(message.contains("would revert it"), "{message}");
     assert_eq!(annotated(&cluster.jane.get(&nad_at("apps", "own")).unwrap()), Some("a.io/b"));
 
     cluster.deploy_with("{leaveIncomplete: true}");
     let before = versions(&cluster);
     let out = audit(&cluster, "admin", &["--fix", "--output=json"]);
-    assert_eq!(out.status.code(), Some(2), "nobody said yes");
+    assert_eq!(out.status.code(), Some(2), "nobody confirmed");
     assert_eq!(versions(&cluster), before);
     let out = audit(&cluster, "admin", &["--fix", "--yes", "--output=json"]);
-    let said = String::from_utf8_lossy(&out.stderr);
+    let message = String::from_utf8_lossy(&out.stderr);
     // What cannot be completed is refused, not repaired: that is what 1 says.
-    assert_eq!(out.status.code(), Some(1), "{said}");
-    assert!(said.contains("of 500 incomplete NADs 500 were completed"), "{said}");
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("of 500 incomplete NADs 500 were completed"), "{message}");
     for number in 0..INCOMPLETE {
         let nad = cluster.jane.get(&nad_at("apps", &name(number))).unwrap();
         assert_eq!(

@@ -26,7 +26,7 @@ fn report(cluster: &TestCluster, namespace: &str, path: &str) -> Option<Value> {
 }
 
 /// What a report says of a rule.
-fn said(report: &Value, rule: &str) -> Option<String> {
+fn message(report: &Value, rule: &str) -> Option<String> {
     let results = report["results"].as_array().unwrap();
     let result = results.iter().find(|result| result["rule"] == rule)?;
     Some(result["message"].as_str().unwrap().to_owned())
@@ -34,7 +34,7 @@ fn said(report: &Value, rule: &str) -> Option<String> {
 
 /// The words about an object, as soon as they are kept.
 fn words(cluster: &TestCluster, namespace: &str, path: &str, rule: &str) -> String {
-    wait(rule, || said(&report(cluster, namespace, path)?, rule))
+    wait(rule, || message(&report(cluster, namespace, path)?, rule))
 }
 
 fn wait_clean(cluster: &TestCluster, namespace: &str, path: &str) {
@@ -89,8 +89,8 @@ fn reports_appear_and_disappear_with_findings() {
     refuse_nads_in(&cluster, "full");
     make(&cluster, "refused", "full", &json!({}));
     wait("who refuses it", || {
-        let said = said(&report(&cluster, OPERATOR, &at("refused"))?, "audit/nad-absent")?;
-        (said.contains("a dry run of it is denied: ") && said.contains("no room here")).then_some(())
+        let message = message(&report(&cluster, OPERATOR, &at("refused"))?, "audit/nad-absent")?;
+        (message.contains("a dry run of it is denied: ") && message.contains("the namespace is full")).then_some(())
     });
     accept_nads(&cluster);
     wait_clean(&cluster, OPERATOR, &at("refused"));
@@ -188,8 +188,9 @@ fn write_loop_names_both_writers() {
         }
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             wait("the fight", || {
-                let said = said(&report(&cluster, "apps", &path)?, "audit/hot-object")?;
-                (said.contains("one") && said.contains("two") && said.contains("/spec/config#/mtu")).then_some(())
+                let message = message(&report(&cluster, "apps", &path)?, "audit/hot-object")?;
+                (message.contains("one") && message.contains("two") && message.contains("/spec/config#/mtu"))
+                    .then_some(())
             });
             assert_observed(&cluster);
         }));
@@ -206,8 +207,8 @@ fn restless_operator_is_reported() {
     make(&cluster, "restless", "apps", &json!({ "vlan": 5 }));
     let path = nad_at("apps", "restless");
     wait("the loop", || {
-        let said = said(&report(&cluster, "apps", &path)?, "audit/hot-object")?;
-        (said.contains("operator") && said.contains("/spec/config#/vlan")).then(|| println!("{said}"))
+        let message = message(&report(&cluster, "apps", &path)?, "audit/hot-object")?;
+        (message.contains("operator") && message.contains("/spec/config#/vlan")).then(|| println!("{message}"))
     });
     wait("the metric", || (count(&cluster, "audit/hot-object") >= 1.0).then_some(()));
     cluster.stop_operator();

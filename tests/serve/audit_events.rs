@@ -144,7 +144,7 @@ fn callers_must_show_their_certificate() {
     assert_eq!(server.metric("nadmit_audit_batches_total{result=\"unknown_caller\"}"), 2.0);
 }
 
-/// Batches that never end leave room for reviews.
+/// Batches that never end leave capacity for reviews.
 #[test]
 fn reviews_come_first() {
     block_on(async {
@@ -162,11 +162,11 @@ fn reviews_come_first() {
                 }
             }
         };
-        timeout(TIMEOUT, busy).await.expect("no room for another one");
+        timeout(TIMEOUT, busy).await.expect("another batch is rejected");
         assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
         drop(held);
         let free = async { while client.post(PATH, batch(&[])).await.unwrap().status != 200 {} };
-        timeout(TIMEOUT, free).await.expect("room again");
+        timeout(TIMEOUT, free).await.expect("a batch is accepted again");
     });
 }
 
