@@ -168,7 +168,7 @@ impl Case {
     pub fn facts(&self, object: &Object<'_>) -> Facts {
         let mut index = Index::default();
         self.manifests().iter().for_each(|manifest| index.add(manifest));
-        let mut facts = index.finish().facts(object, &assumptions());
+        let mut facts = index.finish().facts(object, &assumptions(), &self.policy);
         if let Some(admission) = &self.admission {
             admission.facts.add_to(&mut facts);
         }

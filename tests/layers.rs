@@ -151,22 +151,43 @@ fn no_type_name_is_defined_twice() {
     assert!(found.is_empty(), "one name, several types: {found:#?}");
 }
 
-/// Paths of the API server are made of checked names, in one file.
-#[test]
-fn api_paths_are_made_in_one_place() {
+/// The lines that `is_it` accepts, outside of the file or directory where they belong, and how many are there.
+fn outside(home: &str, is_it: impl Fn(&str) -> bool) -> (Vec<String>, usize) {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let home = src.join("cluster/client/path.rs");
-    let (mut wrong, mut at_home) = (Vec::new(), 0);
+    let (mut outside, mut at_home) = (Vec::new(), 0);
     for file in sources(&src) {
         let text = fs::read_to_string(&file).unwrap();
-        for (number, line) in code(&text).filter(|(_, line)| line.contains("\"/api")) {
-            if file == home {
+        for (number, line) in code(&text).filter(|(_, line)| is_it(line)) {
+            if file.starts_with(src.join(home)) {
                 at_home += 1;
             } else {
-                wrong.push(format!("{}:{number}: {}", file.display(), line.trim()));
+                outside.push(format!("{}:{number}: {}", file.display(), line.trim()));
             }
         }
     }
-    assert!(wrong.is_empty(), "API paths outside of {}:\n{}", home.display(), wrong.join("\n"));
+    (outside, at_home)
+}
+
+/// Paths of the API server are made of checked names, in one file.
+#[test]
+fn api_paths_are_made_in_one_place() {
+    let (wrong, at_home) = outside("cluster/client/path.rs", |line| line.contains("\"/api"));
+    assert!(wrong.is_empty(), "API paths outside of it:\n{}", wrong.join("\n"));
     assert!(at_home > 0, "none is made there");
+}
+
+/// Review, check, audit and doctor look facts up in different ways, but they put them together in the same one.
+#[test]
+fn facts_about_other_objects_are_gathered_in_one_place() {
+    let fields = ["named_owner", "networks_here", "knows_networks", "claimants", "claimants_read", "nad_here"];
+    let is_set = |line: &str| {
+        let code = line.trim_start();
+        fields.iter().any(|field| {
+            let set = [format!("{field}: "), format!(".{field} = ")].iter().any(|set| code.contains(set.as_str()));
+            set && !["pub ", "let "].iter().any(|other| code.starts_with(other))
+        })
+    };
+    let (wrong, at_home) = outside("policy/facts", is_set);
+    assert!(wrong.is_empty(), "facts are set outside of it:\n{}", wrong.join("\n"));
+    assert!(at_home > 4, "only {at_home} are set there");
 }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::nad_writers::NadWriters;
 use super::stored_object::{ObjectMeta, StoredObject, age};
 use crate::policy::{
-    Facts, Lookup, MAX_RENDERERS, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth, Operators,
-    Policy, Prefix, Rewrites, StoredState, Subject, Verdict, judge,
+    FactLookup, Facts, Lookup, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth, Operators, Policy,
+    Prefix, Rewrites, StoredState, Subject, Verdict, judge,
 };
 use crate::resources::{Network, Object};
 
@@ -32,17 +32,11 @@ pub struct AuditContext {
     pub writers: NadWriters,
 }
 
-/// Facts about one network.
+/// What an audit knows about one network besides its facts.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkContext<'a> {
     /// The NAD at its target.
     pub nad: Lookup<&'a StoredObject>,
-    /// The networks that the operator renders there.
-    pub renderers: &'a [NetworkFact],
-    /// Its NAD in `last-network-namespace`; unknown if it did not move.
-    pub last_nad: Lookup<()>,
-    /// Its target namespace.
-    pub namespace: Lookup<NamespaceState>,
     /// How many networks wait for their NADs.
     pub waiting: usize,
     /// The dry-run denial of its NAD.
@@ -52,30 +46,22 @@ pub struct NetworkContext<'a> {
 }
 
 impl AuditContext {
-    /// Judges a stored NAD, with the networks that render it and the one it names as owner.
+    /// Judges a stored NAD.
     pub fn nad(
         &self,
         (object, object_meta): (&Object<'_>, &ObjectMeta),
-        here: &[NetworkFact],
-        named_owner: Lookup<NetworkFact>,
+        lookup: &dyn FactLookup,
         rewrites: Option<Rewrites>,
         policy: &Policy,
     ) -> Verdict {
         let stored = StoredState { rewrites, ..self.stored(object_meta) };
-        let facts = Facts { named_owner, knows_networks: true, ..self.facts(here, Some(stored)) };
-        judge(&Subject::manifest(object), &facts, policy)
+        let facts = Facts { stored: Some(Box::new(stored)), ..self.facts() };
+        judge(&Subject::manifest(object), &facts.gather(object, lookup, policy), policy)
     }
 
     /// The same as admission would see it: each repair is a finding of its own.
-    pub fn nad_at_admission(
-        &self,
-        object: &Object<'_>,
-        here: &[NetworkFact],
-        named_owner: Lookup<NetworkFact>,
-        policy: &Policy,
-    ) -> Verdict {
-        let facts = Facts { named_owner, knows_networks: true, ..self.facts(here, None) };
-        judge(&Subject::manifest(object), &facts, policy)
+    pub fn nad_at_admission(&self, object: &Object<'_>, lookup: &dyn FactLookup, policy: &Policy) -> Verdict {
+        judge(&Subject::manifest(object), &self.facts().gather(object, lookup, policy), policy)
     }
 
     /// How long nobody wrote a network or its NAD: while either is still written, the state has not converged.
@@ -92,35 +78,28 @@ impl AuditContext {
         &self,
         (object, network, object_meta): (&Object<'_>, &Network<'_>, &ObjectMeta),
         of: NetworkContext<'_>,
+        lookup: &dyn FactLookup,
         policy: &Policy,
     ) -> Verdict {
-        let (nad, nad_here) = match of.nad {
-            Lookup::Found(nad) => (Lookup::Found(nad.text.to_string()), nad_summary(nad)),
-            Lookup::Absent => (Lookup::Absent, Lookup::Absent),
-            Lookup::Unknown => (Lookup::Unknown, Lookup::Unknown),
+        // The author of a network with a foreign target must learn nothing about that namespace.
+        let is_foreign = policy.has_foreign_target(network, &self.facts());
+        let nad = match of.nad {
+            Lookup::Found(nad) if !is_foreign => Lookup::Found(nad.text.to_string()),
+            Lookup::Absent if !is_foreign => Lookup::Absent,
+            _ => Lookup::Unknown,
         };
         let stored = StoredState {
             unchanged_for: self.unchanged_for(object_meta, &of.nad),
             nad,
             condition: object_meta.condition.clone(),
-            refused: of.refused.map(str::to_owned),
+            refused: of.refused.filter(|_| !is_foreign).map(str::to_owned),
             operator: self.operator(object_meta.written),
             waiting: of.waiting,
             rewrites: of.rewrites,
             ..self.stored(object_meta)
         };
-        if self.is_foreign(network, policy) {
-            let stored = StoredState { nad: Lookup::Unknown, refused: None, ..stored };
-            return judge(&Subject::manifest(object), &self.facts(&[], Some(stored)), policy);
-        }
-        let facts = Facts {
-            nad_here,
-            last_nad: of.last_nad,
-            target_namespace: of.namespace,
-            offered: self.offered.clone(),
-            ..self.facts(of.renderers, Some(stored))
-        };
-        judge(&Subject::manifest(object), &facts, policy)
+        let facts = Facts { stored: Some(Box::new(stored)), ..self.facts() };
+        judge(&Subject::manifest(object), &facts.gather(object, lookup, policy), policy)
     }
 
     /// Whether a network without a NAD waits only for the operator, longer than the grace period.
@@ -133,30 +112,22 @@ impl AuditContext {
     ) -> bool {
         matches!(namespace, Lookup::Unknown | Lookup::Found(NamespaceState::Active))
             && !network.meta.deleting
-            && !self.is_foreign(network, policy)
+            && !policy.has_foreign_target(network, &self.facts())
             && age(self.now, object_meta.written) >= policy.audit.grace()
-    }
-
-    /// Whether a network has a foreign target namespace. Its author must learn nothing about that namespace, and audit findings
-    /// are for the author.
-    fn is_foreign(&self, network: &Network<'_>, policy: &Policy) -> bool {
-        let facts = Facts { operators: self.operators.clone(), names: self.names.clone(), ..Facts::default() };
-        policy.has_foreign_target(network, &facts)
     }
 
     /// The networks that the operator actually renders to a namespace, of those that target it.
     pub fn renderers(&self, networks: Vec<NetworkFact>, namespace: &str, policy: &Policy) -> Vec<NetworkFact> {
-        let facts = Facts { operators: self.operators.clone(), ..Facts::default() };
+        let facts = self.facts();
         networks.into_iter().filter(|network| policy.may_render(network, namespace, &facts)).collect()
     }
 
-    fn facts(&self, here: &[NetworkFact], stored: Option<StoredState>) -> Facts {
+    /// The facts that hold for every object.
+    fn facts(&self) -> Facts {
         Facts {
-            networks_here: here.iter().take(MAX_RENDERERS).cloned().collect(),
             prefix: self.prefix.clone(),
             operators: self.operators.clone(),
             names: self.names.clone(),
-            stored: stored.map(Box::new),
             today: Some(Facts::date(self.now)),
             ..Facts::default()
         }
@@ -182,11 +153,11 @@ impl AuditContext {
     }
 }
 
-fn nad_summary(nad: &StoredObject) -> Lookup<NadFact> {
-    match Object::read(&nad.text) {
-        Ok(Some(object)) => Lookup::Found(NadFact { owner: object.meta().owner() }),
-        // A NAD that cannot be read names no owner.
-        _ => Lookup::Found(NadFact { owner: None }),
+impl StoredObject {
+    /// Summarizes a NAD. One that cannot be read names no owner.
+    pub fn nad_fact(&self) -> NadFact {
+        let object = Object::read(&self.text).ok().flatten();
+        NadFact { owner: object.and_then(|object| object.meta().owner()) }
     }
 }
 
@@ -194,6 +165,19 @@ fn nad_summary(nad: &StoredObject) -> Lookup<NadFact> {
 mod tests {
     use super::*;
     use crate::policy::OperatorFact;
+
+    /// The namespace is there, the NAD is not.
+    struct AbsentNad;
+
+    impl FactLookup for AbsentNad {
+        fn nad(&self, _: &crate::resources::ObjectKey) -> Lookup<NadFact> {
+            Lookup::Absent
+        }
+
+        fn namespace(&self, _: &str) -> Lookup<NamespaceState> {
+            Lookup::Found(NamespaceState::Active)
+        }
+    }
 
     /// A tenant's network that targets a victim's namespace: no dry run, and nothing about that namespace is reported.
     #[test]
@@ -205,7 +189,7 @@ mod tests {
             )
         };
         let operator = OperatorFact { namespace: "op".to_owned(), ..OperatorFact::default() };
-        let around = AuditContext {
+        let context = AuditContext {
             now: "2026-11-02T00:00:00Z".parse().unwrap(),
             operators: Operators::Known([operator].into()),
             names: NameVisibility::Own(Vec::new()),
@@ -217,25 +201,19 @@ mod tests {
             Ok(Some(Object::Network(network))) => NetworkFact::of(&network),
             _ => panic!("{text}"),
         });
-        let here = around.renderers(facts.to_vec(), "victim", &policy);
+        let here = context.renderers(facts.to_vec(), "victim", &policy);
         assert_eq!(here, facts[..1], "only the operator's own counts at the victim's place");
         for (text, is_known) in [(&op, true), (&tenant, false)] {
             let kept = StoredObject::of(text).unwrap();
             let object = Object::read(&kept.text).unwrap().unwrap();
             let Object::Network(network) = &object else { panic!("{text}") };
             let namespace = Lookup::Found(NamespaceState::Active);
-            assert_eq!(around.is_waiting(network, &kept.object_meta, &namespace, &policy), is_known, "{text}");
-            let of = NetworkContext {
-                nad: Lookup::Absent,
-                renderers: &here,
-                namespace,
-                refused: Some("secret words"),
-                ..NetworkContext::default()
-            };
-            let verdict = around.network((&object, network, &kept.object_meta), of, &policy);
-            let told: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
-            assert_eq!(told.contains(&"audit/nad-absent"), is_known, "{told:?}");
-            assert_eq!(told.contains(&"network/target-namespace"), !is_known, "{told:?}");
+            assert_eq!(context.is_waiting(network, &kept.object_meta, &namespace, &policy), is_known, "{text}");
+            let of = NetworkContext { nad: Lookup::Absent, refused: Some("secret words"), ..NetworkContext::default() };
+            let verdict = context.network((&object, network, &kept.object_meta), of, &AbsentNad, &policy);
+            let rules: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
+            assert_eq!(rules.contains(&"audit/nad-absent"), is_known, "{rules:?}");
+            assert_eq!(rules.contains(&"network/target-namespace"), !is_known, "{rules:?}");
             assert_eq!(format!("{verdict:?}").contains("secret words"), is_known);
         }
     }

@@ -204,7 +204,7 @@ impl InputJudge<'_> {
             outcome.summary.skipped += 1;
             return;
         };
-        let facts = self.index.facts(&object, self.assume);
+        let facts = self.index.facts(&object, self.assume, self.policy);
         let verdict = judge(&Subject::manifest(&object), &facts, self.policy);
         outcome.summary.count(&verdict);
         let judged = judged((source, lines), manifest, (object.meta(), &json), &verdict);

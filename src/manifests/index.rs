@@ -6,8 +6,10 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::Manifest;
-use crate::policy::{Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkFact, Prefix};
-use crate::resources::{NETWORK_GROUP, Network, NetworkId, NetworkKind, Object};
+use crate::policy::{
+    FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact, Policy, Prefix,
+};
+use crate::resources::{NETWORK_GROUP, NetworkId, NetworkKind, Object, ObjectKey};
 use crate::yaml::YamlNode;
 
 /// The networks, NADs, namespaces and node policies in a set of manifests. Small, because it holds all of them at once.
@@ -154,60 +156,60 @@ impl Index {
         self
     }
 
-    /// The facts about an object. What is not among the manifests is unknown, not absent.
-    pub fn facts(&self, object: &Object<'_>, assume: &Assumptions) -> Facts {
-        let mut facts = Facts {
-            offered: self.offered.clone(),
+    /// The facts about an object.
+    pub fn facts(&self, object: &Object<'_>, assume: &Assumptions, policy: &Policy) -> Facts {
+        let base = Facts {
             prefix: Some(assume.prefix.clone()),
             operator_namespace: assume.operator_namespace.clone(),
             today: Some(assume.today),
             ..Facts::default()
         };
-        let meta = object.meta();
-        match object {
-            Object::Nad(_) => {
-                facts.networks_here = self.networks_at(&meta.namespace, &meta.name);
-                if let Some(owner) = meta.owner() {
-                    facts.named_owner = self.network(&owner).map_or(Lookup::Unknown, Lookup::Found);
-                }
-            }
-            Object::Network(network) => self.around_network(network, &mut facts),
-        }
-        facts
+        base.gather(object, self, policy)
+    }
+}
+
+/// What is not among the manifests is unknown, not absent.
+impl FactLookup for Index {
+    fn coverage(&self) -> NetworkCoverage {
+        NetworkCoverage::Partial
     }
 
-    fn around_network(&self, network: &Network<'_>, facts: &mut Facts) {
-        let (target, name) = (network.target_namespace(), network.meta.name.as_ref());
-        facts.networks_here = self.networks_at(&target, name);
-        let nad = self.nads.binary_search_by(|nad| (&*nad.namespace, &*nad.name).cmp(&(target.as_ref(), name)));
-        if let Some(nad) = nad.ok().and_then(|at| self.nads.get(at)) {
-            let owner = nad.owner.as_deref().and_then(NetworkId::parse);
-            facts.nad_here = Lookup::Found(NadFact { owner });
-        }
-        if let Some(state) = self.namespaces.get(target.as_ref()) {
-            facts.target_namespace = Lookup::Found(*state);
-        }
-    }
-
-    fn networks_at(&self, target: &str, name: &str) -> Vec<NetworkFact> {
-        let start = self.networks.partition_point(|network| (&*network.target, &*network.name) < (target, name));
+    fn networks_at(&self, nad: &ObjectKey, renders: &dyn Fn(&NetworkFact) -> bool) -> Vec<NetworkFact> {
+        let place = (nad.namespace(), nad.name());
+        let start = self.networks.partition_point(|network| (&*network.target, &*network.name) < place);
         let here = self.networks.iter().skip(start);
+        let here = here.take_while(|network| (&*network.target, &*network.name) == place).map(NetworkEntry::fact);
         // Whether there are two, three or a thousand makes no difference to any rule.
-        let here = here.take(MAX_RENDERERS);
-        here.take_while(|network| &*network.target == target && &*network.name == name)
-            .map(NetworkEntry::fact)
-            .collect()
+        here.filter(renders).take(MAX_RENDERERS).collect()
     }
 
-    /// The network of that id; `None` also where two manifests of it disagree.
-    fn network(&self, id: &NetworkId) -> Option<NetworkFact> {
+    /// Unknown also where two manifests of it disagree.
+    fn network(&self, id: &NetworkId) -> Lookup<NetworkFact> {
         let entry = |at: &u32| self.networks.get(*at as usize);
         let wanted = Some((id.kind, id.namespace.as_str(), id.name.as_str()));
         let start = self.by_id.partition_point(|at| entry(at).map(NetworkEntry::id) < wanted);
         let mut same =
             self.by_id.iter().skip(start).filter_map(entry).take_while(|network| Some(network.id()) == wanted);
-        let first = same.next()?;
-        same.all(|other| other == first).then(|| first.fact())
+        match same.next() {
+            Some(first) if same.all(|other| other == first) => Lookup::Found(first.fact()),
+            _ => Lookup::Unknown,
+        }
+    }
+
+    fn nad(&self, key: &ObjectKey) -> Lookup<NadFact> {
+        let place = (key.namespace(), key.name());
+        let found = self.nads.binary_search_by(|nad| (&*nad.namespace, &*nad.name).cmp(&place));
+        found.ok().and_then(|at| self.nads.get(at)).map_or(Lookup::Unknown, |nad| {
+            Lookup::Found(NadFact { owner: nad.owner.as_deref().and_then(NetworkId::parse) })
+        })
+    }
+
+    fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
+        self.namespaces.get(name).map_or(Lookup::Unknown, |state| Lookup::Found(*state))
+    }
+
+    fn offered(&self) -> Option<Arc<[String]>> {
+        self.offered.clone()
     }
 }
 
@@ -240,7 +242,7 @@ mod tests {
             operator_namespace: Some("op".to_owned()),
             today: "2026-11-01".parse().unwrap(),
         };
-        index.facts(&Object::read(json).unwrap().unwrap(), &assume)
+        index.facts(&Object::read(json).unwrap().unwrap(), &assume, &Policy::default())
     }
 
     fn network(kind: &str, namespace: &str, name: &str, target: &str) -> String {
@@ -283,7 +285,6 @@ mod tests {
         assert!(nothing.networks_here.is_empty());
         assert_eq!(nothing.named_owner, Lookup::Unknown);
         assert_eq!(nothing.operator_namespace.as_deref(), Some("op"));
-        assert_eq!(nothing.offered, None);
     }
 
     #[test]
@@ -291,8 +292,9 @@ mod tests {
         let policy = |group: &str| {
             format!("{{apiVersion: {group}/v1, kind: SriovNetworkNodePolicy, spec: {{resourceName: x}}}}\n")
         };
-        assert!(facts(&index(&policy("example.com")), &nad("a", "b", "")).offered.is_none());
-        let offered = facts(&index(&policy("sriovnetwork.openshift.io")), &nad("a", "b", "")).offered.unwrap();
+        let network = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","metadata":{"name":"n"}}"#;
+        assert!(facts(&index(&policy("example.com")), network).offered.is_none());
+        let offered = facts(&index(&policy("sriovnetwork.openshift.io")), network).offered.unwrap();
         assert_eq!(offered.as_ref(), ["x"]);
     }
 }

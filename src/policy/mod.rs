@@ -20,7 +20,10 @@ mod similar;
 mod status;
 mod stored;
 
-pub use facts::{Facts, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState, NetworkFact, Prefix};
+pub use facts::{
+    FactLookup, Facts, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState, NetworkCoverage, NetworkFact,
+    Prefix,
+};
 pub use failure::{FailurePolicies, FailurePolicy};
 pub(crate) use file::DEFAULT_OPERATOR_NAMESPACES;
 pub use file::{

@@ -5,7 +5,6 @@ use tracing::error;
 
 use super::ServerState;
 use super::reviews::{ReviewFailure, labels, record_denial, short};
-use crate::cluster::cache::facts::global_facts;
 use crate::policy::{Mode, Policy};
 use crate::review::{AdmissionRequest, AllowReason, Decision, Endpoint, INTERNAL, Operation, Review};
 use crate::supervise::{Panicked, contained};
@@ -51,7 +50,7 @@ fn allow_reason(
     mode: Mode,
     request: &AdmissionRequest<'_>,
 ) -> Option<AllowReason> {
-    let is_operator = || contained(|| policy.is_operator(&request.user, &global_facts(&*state.facts))).unwrap_or(false);
+    let is_operator = || contained(|| policy.is_operator(&request.user, &state.facts.common())).unwrap_or(false);
     match endpoint {
         Endpoint::Mutate => Some(AllowReason::ValidatedLater),
         _ if matches!(request.operation, Operation::Delete | Operation::Connect) => Some(AllowReason::Deleted),

@@ -11,7 +11,7 @@ use tracing::{error, info, warn};
 use super::routes::Peer;
 use super::{ServerState, body, panicked};
 use crate::audit_log::running::BatchError;
-use crate::cluster::cache::facts::{Unavailable, global_facts, judge_with_facts};
+use crate::cluster::cache::facts::{Unavailable, judge_with_facts};
 use crate::denials::Denial;
 use crate::policy::{Action, judge_status};
 use crate::review::{
@@ -160,7 +160,7 @@ async fn judge(
             Err(why) => nothing(why),
             // The policy may have just changed, before the registration.
             Ok(write) => {
-                let judged = judge_status(&write, &global_facts(&*state.facts), &policy);
+                let judged = judge_status(&write, &state.facts.common(), &policy);
                 judged.map_or_else(|| nothing(SkipReason::NotJudged), Outcome::Status)
             }
         },

@@ -34,8 +34,8 @@ fn at_once(all: &Facts) -> Facts {
 }
 
 impl FactSource for CaseCluster {
-    fn known(&self, _: &Object<'_>) -> Facts {
-        at_once(&self.all.lock().unwrap())
+    fn known(&self, _: &Object<'_>, _: &Policy) -> Facts {
+        Facts { today: self.common().today, ..at_once(&self.all.lock().unwrap()) }
     }
 
     fn find<'a>(&'a self, facts: Facts, _: FactsQuery<'a>, _: Duration) -> FactsFuture<'a> {
@@ -136,10 +136,6 @@ struct SilentCluster {
 }
 
 impl FactSource for SilentCluster {
-    fn known(&self, _: &Object<'_>) -> Facts {
-        Facts::default()
-    }
-
     fn find<'a>(&'a self, _: Facts, _: FactsQuery<'a>, within: Duration) -> FactsFuture<'a> {
         self.within.lock().unwrap().push(within);
         Box::pin(std::future::ready(Err(Unavailable("the API server did not answer".to_owned()))))
@@ -179,7 +175,7 @@ fn missing_fact_is_left_to_failure_policy() {
 struct Fragile;
 
 impl FactSource for Fragile {
-    fn known(&self, object: &Object<'_>) -> Facts {
+    fn known(&self, object: &Object<'_>, _: &Policy) -> Facts {
         assert_ne!(object.meta().name, "fragile", "this is the panic that the test is about");
         Facts::default()
     }
@@ -234,10 +230,6 @@ fn a_panic_while_judging_denies() {
 struct FragileStatus;
 
 impl FactSource for FragileStatus {
-    fn known(&self, _: &Object<'_>) -> Facts {
-        Facts::default()
-    }
-
     fn operators(&self) -> Operators {
         panic!("this is the panic that the test is about")
     }

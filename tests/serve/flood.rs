@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use nadmit::cluster::cache::facts::{FactSource, FactsFuture, FactsQuery};
 use nadmit::policy::{Facts, Policy};
-use nadmit::resources::Object;
 use nadmit::review::Endpoint::Mutate;
 use nadmit::server::Limits;
 use tokio::net::TcpStream;
@@ -103,10 +102,6 @@ struct BlockingSource {
 }
 
 impl FactSource for BlockingSource {
-    fn known(&self, _: &Object<'_>) -> Facts {
-        Facts::default()
-    }
-
     fn find<'a>(&'a self, facts: Facts, _: FactsQuery<'a>, _: Duration) -> FactsFuture<'a> {
         self.reached.fetch_add(1, Ordering::Relaxed);
         Box::pin(async {

@@ -8,86 +8,19 @@
 //! by time (a NAD that is missing or stale) is judged by the audit's own rules, so that both say the same.
 
 mod links;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
 use super::context::{AuditContext, NetworkContext};
 use super::stored_object::{ObjectMeta, StoredObject};
 use crate::policy::rules::audit::NAD_DRIFT;
-use crate::policy::{Action, Finding, Lookup, NamespaceState, NetworkFact, Operators, Policy, Prefix, Verdict};
+use crate::policy::{Action, Finding, Lookup, NetworkFact, Policy, Verdict};
 use crate::resources::{Network, NetworkId, Object, Rendered, render};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
 
-/// A value that was read, or the missing permission.
-pub type Read<T> = Result<T, String>;
-
-/// Everything read from the cluster for one network.
-#[derive(Clone, Debug)]
-pub struct NetworkSnapshot {
-    /// The network as JSON; `None` if it does not exist.
-    pub network: Option<String>,
-    /// The target namespace.
-    pub namespace: Read<Option<NamespaceState>>,
-    /// The operators.
-    pub operators: Operators,
-    /// The Deployment of the responsible one.
-    pub operator: Read<Option<OperatorDeployment>>,
-    /// The NAD at the target, as JSON.
-    pub nad: Read<Option<String>>,
-    /// The NAD in `last-network-namespace`, if that is another namespace.
-    pub last_nad: Lookup<()>,
-    /// All networks that render this NAD, including this one.
-    pub claims: Read<Vec<NetworkFact>>,
-    /// The node policies.
-    pub policies: Read<Vec<NodePolicy>>,
-    /// The sync state of the nodes.
-    pub states: Read<Vec<NodeState>>,
-    /// The nodes and their resources.
-    pub nodes: Read<Vec<ClusterNode>>,
-    /// The operator's resource prefix.
-    pub prefix: Option<Prefix>,
-}
-
-/// The operator's Deployment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperatorDeployment {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub deployment: String,
-    /// How many of its pods are available.
-    pub available: i64,
-}
-
-/// A SriovNetworkNodePolicy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodePolicy {
-    /// Its name.
-    pub name: String,
-    /// `spec.resourceName`
-    pub resource_name: String,
-}
-
-/// A SriovNetworkNodeState.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeState {
-    /// The node.
-    pub node: String,
-    /// `status.syncStatus`
-    pub sync: String,
-    /// `status.lastSyncError`
-    pub error: String,
-}
-
-/// A node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClusterNode {
-    /// Its name.
-    pub name: String,
-    /// The allocatable devices by extended resource.
-    pub allocatable: BTreeMap<String, u64>,
-}
+use snapshot::OnlyNetwork;
+pub use snapshot::{ClusterNode, NetworkSnapshot, NodePolicy, NodeState, OperatorDeployment, Read};
 
 /// The health of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -247,38 +180,28 @@ impl<'s> ChainContext<'s> {
         let nad_text = snapshot.nad.as_ref().ok().and_then(Option::as_deref);
         let nad = nad_text.and_then(StoredObject::of);
         let context = snapshot.audit_context(nad.as_ref(), now);
-        let target = network.target_namespace();
-        let renderers = context.renderers(snapshot.claims.clone().unwrap_or_default(), &target, policy);
         let of = NetworkContext {
             nad: match (&snapshot.nad, &nad) {
                 (_, Some(nad)) => Lookup::Found(nad),
                 (Ok(None), None) => Lookup::Absent,
                 (Ok(Some(_)) | Err(_), None) => Lookup::Unknown,
             },
-            renderers: &renderers,
-            last_nad: snapshot.last_nad.clone(),
-            namespace: match snapshot.namespace {
-                Ok(Some(state)) => Lookup::Found(state),
-                Ok(None) => Lookup::Absent,
-                Err(_) => Lookup::Unknown,
-            },
             waiting: 1,
             ..NetworkContext::default()
         };
         let is_fresh = context.unchanged_for(meta, &of.nad) < policy.audit.grace();
         let object = Object::Network(network.clone());
-        let audited = context.network((&object, &network, meta), of.clone(), policy);
+        let audited = context.network((&object, &network, meta), of.clone(), snapshot, policy);
         // What the audit will find if nobody acts.
         let later = AuditContext { now: now.checked_add(policy.audit.grace()).unwrap_or(now), ..context.clone() };
-        let later = later.network((&object, &network, meta), of, policy);
+        let later = later.network((&object, &network, meta), of, snapshot, policy);
         let drift = later.findings.into_iter().find(|finding| finding.rule == &NAD_DRIFT).map(|drift| drift.message);
         let of_network = reportable(audited);
         let fact = NetworkFact::of(&network);
         let resource = known.map(|prefix| format!("{prefix}/{}", fact.resource_name));
         let of_nad = match nad_text.map(Object::read) {
             Some(Ok(Some(object))) => {
-                let here = [fact.clone()];
-                let verdict = context.nad_at_admission(&object, &here, Lookup::Found(fact), policy);
+                let verdict = context.nad_at_admission(&object, &OnlyNetwork(fact), policy);
                 let mut findings = reportable(verdict);
                 // A problem of the network also shows up in the NAD; report it once.
                 let is_same =
@@ -308,26 +231,4 @@ fn reportable(verdict: Verdict) -> Vec<Finding> {
 /// Whether the finding breaks the object.
 fn is_breaking(finding: &Finding) -> bool {
     finding.would.unwrap_or(finding.action) >= Action::Patch
-}
-
-impl NetworkSnapshot {
-    /// What an audit would know of the cluster.
-    fn audit_context(&self, nad: Option<&StoredObject>, now: Timestamp) -> AuditContext {
-        let offered = self.policies.as_ref().ok().map(|policies| {
-            policies.iter().map(|policy| policy.resource_name.clone()).filter(|name| !name.is_empty()).collect()
-        });
-        let operator = self.operator.as_ref().ok().and_then(Option::as_ref);
-        let mut context = AuditContext {
-            now,
-            offered,
-            operators: self.operators.clone(),
-            prefix: self.prefix.clone(),
-            is_operator_running: operator.map(|operator| operator.available > 0),
-            ..AuditContext::default()
-        };
-        if let Some(nad) = nad {
-            context.writers.record_nad(&nad.object_meta);
-        }
-        context
-    }
 }

@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::policy::OperatorFact;
 use crate::policy::rules::audit::NAD_ABSENT;
-use crate::resources::{LAST_NAMESPACE, NetworkKind};
+use crate::policy::{FactLookup, NadFact, NamespaceState, NetworkCoverage, OperatorFact, Operators, Prefix};
+use crate::resources::{LAST_NAMESPACE, NetworkKind, ObjectKey};
 
 /// A minute and a half before the time of the tests.
 const LONG_AGO: &str = "2026-11-01T08:00:00Z";
@@ -272,6 +272,34 @@ fn each_fault_is_reported_at_its_link() {
     }
 }
 
+/// What a full scan knows about the network.
+struct Scanned<'a> {
+    network: NetworkFact,
+    nad: Option<&'a StoredObject>,
+    namespace: &'a Read<Option<NamespaceState>>,
+}
+
+impl FactLookup for Scanned<'_> {
+    fn coverage(&self) -> NetworkCoverage {
+        NetworkCoverage::Complete
+    }
+
+    fn networks_at(&self, _: &ObjectKey, _: &dyn Fn(&NetworkFact) -> bool) -> Vec<NetworkFact> {
+        vec![self.network.clone()]
+    }
+
+    fn nad(&self, _: &ObjectKey) -> Lookup<NadFact> {
+        self.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad.nad_fact()))
+    }
+
+    fn namespace(&self, _: &str) -> Lookup<NamespaceState> {
+        match self.namespace {
+            Ok(state) => state.map_or(Lookup::Absent, Lookup::Found),
+            Err(_) => Lookup::Unknown,
+        }
+    }
+}
+
 /// Audits the network as a full scan does: where the audit misses a NAD or finds it stale, so does doctor, and only there.
 fn agrees_with_the_audit(snapshot: &NetworkSnapshot, chain: &NetworkChain, what: &str) {
     let Some(stored) = snapshot.network.as_deref().and_then(StoredObject::of) else { return };
@@ -285,18 +313,13 @@ fn agrees_with_the_audit(snapshot: &NetworkSnapshot, chain: &NetworkChain, what:
         is_operator_running: snapshot.operator.clone().ok().flatten().map(|operator| operator.available > 0),
         ..AuditContext::default()
     };
-    let renderers = [NetworkFact::of(network)];
+    let lookup = Scanned { network: NetworkFact::of(network), nad: nad.as_ref(), namespace: &snapshot.namespace };
     let of = NetworkContext {
         nad: nad.as_ref().map_or(Lookup::Absent, Lookup::Found),
-        renderers: &renderers,
-        namespace: match snapshot.namespace {
-            Ok(state) => state.map_or(Lookup::Absent, Lookup::Found),
-            Err(_) => Lookup::Unknown,
-        },
         waiting: 1,
         ..NetworkContext::default()
     };
-    let verdict = context.network((&object, network, &stored.object_meta), of, &Policy::default());
+    let verdict = context.network((&object, network, &stored.object_meta), of, &lookup, &Policy::default());
     let about_nad = |findings: &[Finding]| -> Vec<String> {
         let about = findings.iter().filter(|finding| [&NAD_ABSENT, &NAD_DRIFT].contains(&finding.rule));
         about.map(|finding| finding.message.clone()).collect()

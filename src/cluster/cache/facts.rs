@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use crate::cluster::client::ApiError;
-use crate::policy::{Facts, MissingFact, Operators, Policy, Subject, Verdict, judge};
+use crate::policy::{FactLookup, Facts, MissingFact, NameVisibility, Operators, Policy, Subject, Verdict, judge};
 use crate::resources::Object;
 
 /// A fact that could not be fetched before the deadline.
@@ -24,8 +24,25 @@ impl From<ApiError> for Unavailable {
 
 /// A source of facts.
 pub trait FactSource: Send + Sync {
-    /// The facts that are available without a request, for every review.
-    fn known(&self, object: &Object<'_>) -> Facts;
+    /// The facts that hold for every object.
+    fn common(&self) -> Facts {
+        Facts { today: Some(today()), operators: self.operators(), names: self.names(), ..Facts::default() }
+    }
+
+    /// The facts about an object that are available without a request.
+    fn known(&self, object: &Object<'_>, policy: &Policy) -> Facts {
+        self.common().gather(object, self.lookup(), policy)
+    }
+
+    /// Where those are looked up.
+    fn lookup(&self) -> &dyn FactLookup {
+        &()
+    }
+
+    /// What may be named to the writer before a permission check.
+    fn names(&self) -> NameVisibility {
+        NameVisibility::All
+    }
 
     /// The discovered operators.
     fn operators(&self) -> Operators {
@@ -97,7 +114,7 @@ pub async fn judge_with_facts(
             Err(_) => warn!(writer, "timed out checking whether the writer is an operator"),
         }
     }
-    let mut facts = known(source, subject, policy);
+    let mut facts = source.known(subject.object, policy);
     let mut verdict = judge(subject, &facts, policy);
     let mut asked = Vec::new();
     while let Some(wanted) = verdict.wanted.as_ref().filter(|wanted| should_fetch(wanted, subject)) {
@@ -138,19 +155,6 @@ fn should_fetch(wanted: &MissingFact, subject: &Subject<'_>) -> bool {
     wanted.is_for_final() == subject.is_final && (subject.is_final || !subject.is_deletion_progress())
 }
 
-fn known(source: &dyn FactSource, subject: &Subject<'_>, policy: &Policy) -> Facts {
-    let facts = Facts { today: Some(today()), ..source.known(subject.object) };
-    match subject.object {
-        Object::Network(network) if policy.has_foreign_target(network, &facts) => facts.without_place(),
-        _ => facts,
-    }
-}
-
-/// Facts that are independent of the object.
-pub fn global_facts(source: &dyn FactSource) -> Facts {
-    Facts { today: Some(today()), operators: source.operators(), ..Facts::default() }
-}
-
 pub(in crate::cluster) fn today() -> jiff::civil::Date {
     Facts::date(jiff::Timestamp::now())
 }
@@ -160,10 +164,6 @@ pub(in crate::cluster) fn today() -> jiff::civil::Date {
 pub struct NoCluster;
 
 impl FactSource for NoCluster {
-    fn known(&self, _: &Object<'_>) -> Facts {
-        Facts::default()
-    }
-
     fn find<'a>(&'a self, _: Facts, _: FactsQuery<'a>, _: Duration) -> FactsFuture<'a> {
         Box::pin(std::future::ready(Ok(None)))
     }

@@ -27,10 +27,6 @@ pub(in crate::cluster) struct UncachedCluster<'a> {
 }
 
 impl FactSource for UncachedCluster<'_> {
-    fn known(&self, _: &Object<'_>) -> Facts {
-        Facts { operators: self.operators.clone(), ..Facts::default() }
-    }
-
     fn operators(&self) -> Operators {
         self.operators.clone()
     }
@@ -70,7 +66,7 @@ impl Cluster {
                 // Whether the prefix is needed is known only with the owner; fetching both at once saves a round trip.
                 let prefix = self.prefix(policy, &facts.operators, &id.namespace, caches);
                 let (named_owner, prefix) = try_join(self.network(id), prefix).await?;
-                Ok(Facts { named_owner, prefix, ..facts })
+                Ok(facts.with_owner(named_owner, prefix))
             }
             MissingFact::Owner { named: None, kinds, .. } => {
                 let mut homes = policy.operator_namespaces(&facts);
@@ -88,10 +84,10 @@ impl Cluster {
                         self.with_prefix(networks.await?, policy, &facts.operators, caches).await?
                     }
                 };
-                Ok(Facts { networks_here, knows_networks: true, prefix, ..facts })
+                Ok(facts.with_networks(networks_here, prefix))
             }
             MissingFact::LastNad { namespace } => {
-                Ok(Facts { last_nad: self.nad(&ObjectKey::new(namespace, &meta.name)).await?, ..facts })
+                Ok(facts.with_last_nad(self.nad(&ObjectKey::new(namespace, &meta.name)).await?))
             }
             MissingFact::Claimants { networks } => {
                 let found = try_join_all(networks.iter().map(|id| self.network(id))).await?;
@@ -106,7 +102,7 @@ impl Cluster {
                     .filter(|found| found.target_namespace == meta.namespace && found.id.name == meta.name)
                     .collect();
                 claimants.dedup();
-                Ok(Facts { claimants: Some(claimants), claimants_read: true, named_owner, ..facts })
+                Ok(facts.with_claimants(claimants, named_owner))
             }
             MissingFact::NameVisibility(hidden) => {
                 let Some(user) = question.user.and_then(UserInfo::of_review) else { return Ok(facts) };
@@ -118,7 +114,7 @@ impl Cluster {
                         named.push(reference.clone());
                     }
                 }
-                Ok(Facts { names: NameVisibility::Own(named), ..facts })
+                Ok(facts.with_names(NameVisibility::Own(named)))
             }
         }
     }

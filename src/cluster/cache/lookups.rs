@@ -4,16 +4,21 @@ use std::sync::Arc;
 
 use crate::cluster::cache::Caches;
 use crate::cluster::cache::watch::CacheState;
-use crate::policy::{Lookup, NadFact, NamespaceState, NetworkFact};
+use crate::policy::{FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact};
 use crate::resources::{NetworkId, NetworkKind, ObjectKey};
 
 impl Caches {
-    /// The networks that render a NAD there.
-    pub(in crate::cluster) fn networks_at(&self, nad: &ObjectKey) -> Vec<NetworkId> {
+    /// The networks that target the key of a NAD, as far as the caches are synced.
+    pub(in crate::cluster) fn networks_to(&self, nad: &ObjectKey) -> Vec<NetworkId> {
+        self.accepted_at(nad, &|_| true).into_iter().map(|network| network.id).collect()
+    }
+
+    /// Those of them that `renders` accepts.
+    fn accepted_at(&self, nad: &ObjectKey, renders: &dyn Fn(&NetworkFact) -> bool) -> Vec<NetworkFact> {
         let mut found = Vec::new();
         for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
             if let CacheState::Known(networks) = &*cache.state() {
-                found.extend(networks.at(kind, nad).map(|network| network.id));
+                found.extend(networks.at(kind, nad).filter(renders).take(MAX_RENDERERS));
             }
         }
         found
@@ -80,5 +85,37 @@ impl Caches {
             CacheState::Known(policies) => Some(policies.offered()),
             CacheState::Unknown | CacheState::NotInstalled => None,
         }
+    }
+}
+
+/// The facts of a review. Values that end up in a stored object are not among them: a NAD's owner is read live.
+impl FactLookup for Caches {
+    fn coverage(&self) -> NetworkCoverage {
+        let is_unknown = self.networks.iter().any(|cache| cache.state().is_unknown());
+        if is_unknown { NetworkCoverage::Unknown } else { NetworkCoverage::Cached }
+    }
+
+    fn networks_at(&self, nad: &ObjectKey, renders: &dyn Fn(&NetworkFact) -> bool) -> Vec<NetworkFact> {
+        self.accepted_at(nad, renders)
+    }
+
+    fn nad(&self, key: &ObjectKey) -> Lookup<NadFact> {
+        Self::nad(self, key)
+    }
+
+    fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
+        Self::namespace(self, name)
+    }
+
+    fn offered(&self) -> Option<Arc<[String]>> {
+        Self::offered(self)
+    }
+
+    fn unreachable(&self) -> Vec<String> {
+        let missed = |kind| {
+            self.metrics.missed(kind);
+            format!("the cache of {kind} objects is not synced")
+        };
+        self.unknown().into_iter().map(missed).collect()
     }
 }

@@ -29,10 +29,8 @@ use crate::cluster::cache::stores::{
 use crate::cluster::cache::watch::{Cache, CacheState, Summarize};
 use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
 use crate::cluster::client::{ApiPath, ApiResource, Cluster};
-use crate::policy::{
-    DEFAULT_OPERATOR_NAME, Facts, MAX_RENDERERS, NameVisibility, NetworkFact, Operators, Policy, Subject,
-};
-use crate::resources::{Network, NetworkId, NetworkKind, Object, ObjectKey};
+use crate::policy::{DEFAULT_OPERATOR_NAME, FactLookup, Facts, NameVisibility, Operators, Policy, Subject};
+use crate::resources::{NetworkId, NetworkKind, Object};
 use crate::supervise::Supervisor;
 use crate::telemetry::metrics::CacheMetrics;
 
@@ -193,54 +191,6 @@ impl Caches {
         networks.chain(rest).filter(|(_, is_unknown)| *is_unknown).map(|(kind, _)| kind).collect()
     }
 
-    /// The cached facts for an object. Values that end up in a stored object are not among them: a NAD's owner is read live.
-    fn known(&self, object: &Object<'_>) -> Facts {
-        // The writer may not read other namespaces, unless a permission check says otherwise.
-        let names = NameVisibility::Own(Vec::new());
-        let mut facts = Facts { operators: self.discovery.found(), names, ..Facts::default() };
-        match object {
-            Object::Nad(nad) => facts.claimants = self.claimants(&nad.meta.key()),
-            Object::Network(network) => {
-                self.around(network, &mut facts);
-                for kind in self.unknown() {
-                    self.metrics.missed(kind);
-                    facts.unreachable.push(format!("the cache of {kind} objects is not synced"));
-                }
-            }
-        }
-        facts
-    }
-
-    fn around(&self, network: &Network<'_>, facts: &mut Facts) {
-        let nad = network.nad_key();
-        facts.target_namespace = self.namespace(nad.namespace());
-        facts.offered = self.offered();
-        // Before the server generates a name, nothing of that name exists.
-        if nad.name().is_empty() {
-            return;
-        }
-        facts.nad_here = self.nad(&nad);
-        for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
-            if let CacheState::Known(networks) = &*cache.state() {
-                facts.networks_here.extend(networks.at(kind, &nad));
-            }
-        }
-        facts.networks_here.truncate(MAX_RENDERERS);
-    }
-
-    /// The networks that render a NAD there, to decide who owns it; `None` if no network cache is synced.
-    fn claimants(&self, nad: &ObjectKey) -> Option<Vec<NetworkFact>> {
-        let mut claimants = Vec::new();
-        for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
-            match &*cache.state() {
-                CacheState::Known(networks) => claimants.extend(networks.at(kind, nad)),
-                CacheState::NotInstalled => {}
-                CacheState::Unknown => return None,
-            }
-        }
-        Some(claimants)
-    }
-
     /// The last discovered operators.
     pub(in crate::cluster) fn operators(&self) -> Operators {
         self.discovery.found()
@@ -282,8 +232,13 @@ pub struct CachedCluster {
 }
 
 impl FactSource for CachedCluster {
-    fn known(&self, object: &Object<'_>) -> Facts {
-        self.caches.known(object)
+    fn lookup(&self) -> &dyn FactLookup {
+        &*self.caches
+    }
+
+    /// The writer may not read other namespaces, unless a permission check says otherwise.
+    fn names(&self) -> NameVisibility {
+        NameVisibility::Own(Vec::new())
     }
 
     fn operators(&self) -> Operators {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::cluster::cache::watch::Summarize;
 use crate::cluster::client::collection::ApiObject;
-use crate::policy::{MAX_RENDERERS, NetworkFact};
+use crate::policy::NetworkFact;
 use crate::resources::{LAST_NAMESPACE, NetworkId, NetworkKind, Object, ObjectKey, name_of};
 
 /// The networks of one kind.
@@ -27,7 +27,7 @@ pub(in crate::cluster) struct NetworkTarget {
 impl NetworkStore {
     /// Those that render a NAD there.
     pub(in crate::cluster) fn at(&self, kind: NetworkKind, nad: &ObjectKey) -> impl Iterator<Item = NetworkFact> {
-        let here = self.here.get(nad).into_iter().flatten().take(MAX_RENDERERS);
+        let here = self.here.get(nad).into_iter().flatten();
         here.filter_map(move |namespace| {
             self.find(&NetworkId { kind, namespace: namespace.to_string(), name: nad.name().to_owned() })
         })

@@ -1,6 +1,6 @@
 use super::*;
 use crate::policy::{Lookup, NadFact, NamespaceState};
-use crate::resources::{NAD_GROUP, NETWORK_GROUP};
+use crate::resources::{NAD_GROUP, NETWORK_GROUP, ObjectKey};
 
 #[test]
 fn fresh_cache_avoids_live_reads() {
@@ -34,6 +34,12 @@ fn put<K: Summarize>(cache: &Cache<K>, objects: &[String]) {
     cache.take(CacheState::Known(kept));
 }
 
+/// The facts of a review, of which the operators are not discovered.
+fn known(caches: &Caches, object: &Object<'_>) -> Facts {
+    let base = Facts { operators: caches.operators(), ..Facts::default() };
+    base.gather(object, caches, &Policy::default())
+}
+
 fn object(api: &str, kind: &str, namespace: &str, name: &str, spec: &str) -> String {
     format!(
         r#"{{"apiVersion":"{api}/v1","kind":"{kind}","metadata":{{"name":"{name}","namespace":"{namespace}"}},"spec":{spec}}}"#
@@ -49,10 +55,10 @@ fn unsynced_cache_is_unknown_and_synced_cache_is_absent() {
     let nad_text = object(NAD_GROUP, "NetworkAttachmentDefinition", "apps", "net", "{}");
     let nad = Object::read(&nad_text).unwrap().unwrap();
 
-    let facts = caches.known(&network);
+    let facts = known(&caches, &network);
     assert_eq!((facts.target_namespace, facts.nad_here), (Lookup::Unknown, Lookup::Unknown));
     assert!(facts.networks_here.is_empty() && facts.offered.is_none() && facts.operators == Operators::Unknown);
-    assert_eq!((caches.candidates(), caches.known(&nad).claimants), (None, None));
+    assert_eq!((caches.candidates(), known(&caches, &nad).claimants), (None, None));
     assert!(metrics.text().contains("nadmit_cache_missed_total{kind=\"Namespace\"} 1\n"));
     assert_eq!(caches.unknown().len(), 8);
 
@@ -64,7 +70,7 @@ fn unsynced_cache_is_unknown_and_synced_cache_is_absent() {
     for cache in &caches.networks {
         cache.take(CacheState::NotInstalled);
     }
-    let facts = caches.known(&network);
+    let facts = known(&caches, &network);
     assert_eq!((facts.target_namespace, facts.nad_here), (Lookup::Absent, Lookup::Absent));
     assert_eq!(facts.offered.as_deref(), Some([].as_slice()));
     assert_eq!(caches.candidates(), Some(vec!["op".to_owned()]), "a Deployment of that name proves nothing");
@@ -77,7 +83,7 @@ fn unsynced_cache_is_unknown_and_synced_cache_is_absent() {
     put(&caches.networks[0], std::slice::from_ref(&text));
     put(&caches.networks[2], &[object(NETWORK_GROUP, "OVSNetwork", "apps", "net", "{}")]);
     caches.policies.take(CacheState::NotInstalled);
-    let facts = caches.known(&network);
+    let facts = known(&caches, &network);
     assert_eq!(facts.target_namespace, Lookup::Found(NamespaceState::Active));
     assert_eq!(facts.nad_here, Lookup::Found(NadFact { owner: None }));
     let here: Vec<_> = facts.networks_here.iter().map(|network| network.id.to_string()).collect();
@@ -85,7 +91,7 @@ fn unsynced_cache_is_unknown_and_synced_cache_is_absent() {
     assert_eq!(facts.offered, None, "without the kind nobody knows what is offered");
 
     // Facts that end up in a stored value are read live.
-    let facts = caches.known(&nad);
+    let facts = known(&caches, &nad);
     assert_eq!((facts.named_owner, facts.networks_here, facts.knows_networks), (Lookup::Unknown, Vec::new(), false));
     let claimants: Vec<_> = facts.claimants.iter().flatten().map(|network| network.id.to_string()).collect();
     assert_eq!(claimants, ["SriovNetwork op/net", "OVSNetwork apps/net"]);

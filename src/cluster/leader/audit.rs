@@ -236,7 +236,7 @@ impl LeaderAudit<'_> {
         let cluster = &self.auditor.cached.cluster;
         let nad = cluster.stored_object(&ApiPath::nad(key)?).await?;
         let mut networks = Vec::new();
-        for id in caches.networks_at(key) {
+        for id in caches.networks_to(key) {
             networks.extend(cluster.stored_object(&ApiPath::network(&id)?).await?);
         }
         self.now = Timestamp::now();

@@ -2,11 +2,14 @@
 //! come from.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use crate::audit::context::{AuditContext, NetworkContext};
 use crate::audit::stored_object::{ObjectMeta, StoredObject};
 use crate::cluster::client::collection::ApiObject;
-use crate::policy::{Lookup, NamespaceState, NetworkFact, Policy, Rewrites, Verdict};
+use crate::policy::{
+    FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact, Policy, Rewrites, Verdict,
+};
 use crate::resources::{Network, NetworkId, Object, ObjectKey};
 use crate::supervise::{Panicked, contained, contained_async};
 
@@ -67,6 +70,43 @@ pub(in crate::cluster) struct NadSlot<'a> {
     pub(in crate::cluster) renderers: &'a [NetworkFact],
 }
 
+/// The facts about an object at a slot.
+struct SlotLookup<'a, L> {
+    slot: NadSlot<'a>,
+    offered: &'a Option<Arc<[String]>>,
+    lookup: &'a L,
+}
+
+impl<L: AuditLookup> FactLookup for SlotLookup<'_, L> {
+    fn coverage(&self) -> NetworkCoverage {
+        NetworkCoverage::Complete
+    }
+
+    fn networks_at(&self, _: &ObjectKey, renders: &dyn Fn(&NetworkFact) -> bool) -> Vec<NetworkFact> {
+        self.slot.renderers.iter().filter(|network| renders(network)).take(MAX_RENDERERS).cloned().collect()
+    }
+
+    fn network(&self, id: &NetworkId) -> Lookup<NetworkFact> {
+        self.lookup.network(id)
+    }
+
+    fn nad(&self, _: &ObjectKey) -> Lookup<NadFact> {
+        self.slot.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad.nad_fact()))
+    }
+
+    fn last_nad(&self, key: &ObjectKey) -> Lookup<()> {
+        self.lookup.nad(key)
+    }
+
+    fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
+        self.lookup.namespace(name)
+    }
+
+    fn offered(&self) -> Option<Arc<[String]>> {
+        self.offered.clone()
+    }
+}
+
 /// How a network waits for its NAD.
 #[derive(Clone, Copy, Default)]
 pub(in crate::cluster) struct Waiting<'a> {
@@ -77,15 +117,17 @@ pub(in crate::cluster) struct Waiting<'a> {
 }
 
 impl<L: AuditLookup> ObjectAudit<'_, L> {
+    fn at<'s>(&'s self, slot: NadSlot<'s>) -> SlotLookup<'s, L> {
+        SlotLookup { slot, offered: &self.context.offered, lookup: self.lookup }
+    }
+
     /// Audits the NAD of a slot, if there is one.
     pub(in crate::cluster) async fn nad(&self, slot: NadSlot<'_>, sink: &mut impl ScanSink) {
         let Some(nad) = slot.nad else { return };
         let judged = async {
             let Ok(Some(object)) = Object::read(&nad.text) else { return };
-            let named_owner = object.meta().owner().map_or(Lookup::Unknown, |owner| self.lookup.network(&owner));
             let rewrites = sink.rewrites(object.kind(), &object.key());
-            let stored = (&object, &nad.object_meta);
-            let verdict = self.context.nad(stored, slot.renderers, named_owner, rewrites, self.policy);
+            let verdict = self.context.nad((&object, &nad.object_meta), &self.at(slot), rewrites, self.policy);
             let is_rendered = !slot.renderers.is_empty();
             sink.scanned(Scanned {
                 text: &nad.text,
@@ -114,14 +156,12 @@ impl<L: AuditLookup> ObjectAudit<'_, L> {
             let Object::Network(network) = &object else { return };
             let of = NetworkContext {
                 nad: slot.nad.map_or(Lookup::Absent, Lookup::Found),
-                renderers: slot.renderers,
-                last_nad: network.previous_nad_key().map_or(Lookup::Unknown, |key| self.lookup.nad(&key)),
-                namespace: self.lookup.namespace(&network.target_namespace()),
                 waiting: waiting.networks,
                 refused: waiting.denied,
                 rewrites: sink.rewrites(object.kind(), &object.key()),
             };
-            let verdict = self.context.network((&object, network, &stored.object_meta), of, self.policy);
+            let about = (&object, network, &stored.object_meta);
+            let verdict = self.context.network(about, of, &self.at(slot), self.policy);
             let (text, object_meta) = (&stored.text, &stored.object_meta);
             sink.scanned(Scanned { text, object: &object, object_meta, is_rendered: false, verdict }).await;
         };

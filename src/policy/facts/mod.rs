@@ -1,6 +1,8 @@
 //! Facts about the rest of the cluster while an object is judged. The entry points (serve, check, audit) gather them; "unknown"
 //! is a value, never a guess.
 
+mod gather;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,6 +11,8 @@ use jiff::tz::TimeZone;
 
 use super::{NameVisibility, Operators, Policy, Reference, StoredState};
 use crate::resources::{Network, NetworkId, NetworkKind, name_of};
+
+pub use gather::{FactLookup, NetworkCoverage};
 
 /// The result of a lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -164,17 +168,5 @@ impl Facts {
             _ => &self.networks_here,
         };
         known.iter().filter(|network| policy.may_render(network, namespace, self)).collect()
-    }
-
-    /// The facts without anything about the target, for a network with a foreign target namespace.
-    pub(crate) fn without_place(self) -> Self {
-        Self {
-            names: self.names,
-            operators: self.operators,
-            today: self.today,
-            prefix: self.prefix,
-            stored: self.stored,
-            ..Self::default()
-        }
     }
 }
