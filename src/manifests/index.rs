@@ -6,10 +6,13 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::Manifest;
+use super::claims::ClaimIndex;
 use crate::policy::{
-    FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact, Policy, Prefix,
+    ClaimFacts, FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact, Policy, Prefix,
 };
-use crate::resources::{NETWORK_GROUP, NetworkId, NetworkKind, Object, ObjectKey};
+use crate::resources::{
+    CLAIM_GROUP, DRA_DRIVER, DriverObject, NAD_GROUP, NETWORK_GROUP, NetworkId, NetworkKind, Object, ObjectKey,
+};
 use crate::yaml::YamlNode;
 
 /// The networks, NADs, namespaces and node policies in a set of manifests. Small, because it holds all of them at once.
@@ -24,6 +27,7 @@ pub struct Index {
     has_policies: bool,
     words: HashSet<Arc<str>>,
     offered: Option<Arc<[String]>>,
+    claims: ClaimIndex,
 }
 
 /// Assumptions without a cluster.
@@ -76,6 +80,10 @@ impl Index {
                 let name = manifest.node.follow("/spec/resourceName").0.as_str();
                 self.resources.extend(name.map(ToOwned::to_owned));
             }
+            ("apps/v1", "DaemonSet") => self.add_driver_object(manifest),
+            (_, "DeviceAttributes" | "SriovResourcePolicy") if api_version.starts_with(DRA_DRIVER) => {
+                self.add_driver_object(manifest);
+            }
             _ if is_ours(api_version) => {
                 let json = manifest.node.to_json();
                 if let Ok(Some(object)) = Object::read(&json) {
@@ -83,6 +91,12 @@ impl Index {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn add_driver_object(&mut self, manifest: &Manifest) {
+        if let Some(object) = DriverObject::read(&manifest.node.to_json()) {
+            self.claims.add_driver_object(object);
         }
     }
 
@@ -107,6 +121,7 @@ impl Index {
                 let owner = meta.owner().map(|owner| owner.owner_ref().into());
                 self.nads.push(NadEntry { namespace, name, owner });
             }
+            Object::Claim(claim) => self.claims.add(claim),
         }
     }
 
@@ -128,6 +143,7 @@ impl Index {
         self.namespaces.extend(other.namespaces);
         self.resources.extend(other.resources);
         self.has_policies |= other.has_policies;
+        self.claims.merge(other.claims);
     }
 
     /// The one copy of a word that is kept.
@@ -152,6 +168,7 @@ impl Index {
         self.by_id.sort_by_key(|at| networks.get(*at as usize).map(NetworkEntry::id));
         self.nads.shrink_to_fit();
         let resources = std::mem::take(&mut self.resources);
+        self.claims.finish();
         self.offered = self.has_policies.then(|| resources.into_iter().collect());
         self
     }
@@ -211,11 +228,19 @@ impl FactLookup for Index {
     fn offered(&self) -> Option<Arc<[String]>> {
         self.offered.clone()
     }
+
+    fn served_by_classes(&self) -> Arc<[String]> {
+        self.claims.served()
+    }
+
+    fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
+        self.claims.facts(nad, resource_name)
+    }
 }
 
 fn is_ours(api_version: &str) -> bool {
     let group = api_version.split('/').next().unwrap_or_default();
-    group == NETWORK_GROUP || group == crate::resources::NAD_GROUP
+    [NETWORK_GROUP, NAD_GROUP, CLAIM_GROUP].contains(&group)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::FailurePolicies;
 use super::scope::NamespaceScope;
 use super::status::GuardedStatus;
-use super::{Action, AuditPolicy, Rule, rules};
+use super::{Action, AuditPolicy, DraMode, Rule, rules};
 use crate::yaml::Documents;
 
 /// Whether findings have consequences.
@@ -47,12 +47,15 @@ pub enum WriteTarget {
 }
 
 /// Whether devices may come from claims (DRA) instead of a resourceName.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dra {
-    /// A NAD without a resourceName is valid here.
+    /// A NAD without a resourceName is valid if a claim or DeviceClass of the SR-IOV driver names it.
+    #[default]
+    Auto,
+    /// It is always valid.
     Allow,
-    /// It is not.
+    /// It is never valid.
     Deny,
 }
 
@@ -98,6 +101,11 @@ pub struct Policy {
     pub operator: OperatorPolicy,
     /// How resource names are determined and written.
     pub resource_name: ResourceName,
+    /// Whether NADs may leave the resourceName out because pods claim their devices (DRA).
+    pub dra: Dra,
+    /// How the SR-IOV DRA driver is configured; if not set, it is read from the driver's DaemonSet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dra_mode: Option<DraMode>,
     /// CNI plugins, besides sriov and ib-sriov, that need a device of their own.
     pub device_plugins: Vec<String>,
     /// What the API server does with a write while nadmit is unavailable, by webhook.
@@ -128,7 +136,7 @@ pub struct NamespacePolicy {
     /// The action for each rule in these namespaces.
     #[serde(default)]
     pub rules: BTreeMap<String, Action>,
-    /// Whether NADs here may leave the resourceName out because pods claim their devices.
+    /// Whether NADs here may leave the resourceName out because pods claim their devices; overrides the general `dra`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dra: Option<Dra>,
     /// The resource name for NADs here that have none and that no network owns: `openshift.io/mlxnics`.

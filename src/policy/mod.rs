@@ -20,8 +20,9 @@ mod similar;
 mod status;
 mod stored;
 
+pub use crate::resources::DraMode;
 pub use facts::{
-    FactLookup, Facts, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState, NetworkCoverage, NetworkFact,
+    ClaimFacts, FactLookup, Facts, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState, NetworkCoverage, NetworkFact,
     Prefix,
 };
 pub use failure::{FailurePolicies, FailurePolicy};

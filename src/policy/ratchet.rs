@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use super::{Finding, Rule, rules};
 use crate::cni::CniObject;
 use crate::json::{Document, Kind, PathStep, Span, Value};
-use crate::resources::{Nad, Network};
+use crate::resources::{DeviceClaim, Nad, Network};
 
 /// The rules that are never excused: every other injected text, owner or namespace is a new attack.
 const NEVER_EXCUSED: [&Rule; 3] =
@@ -92,6 +92,7 @@ impl Ratchet {
 pub(crate) enum JudgedObject<'d> {
     Nad(&'d Nad<'d>),
     Network(&'d Network<'d>),
+    Claim(&'d DeviceClaim<'d>),
     /// A status write, in which nothing is excused by what was there before.
     Status,
 }
@@ -116,6 +117,7 @@ impl FindingLocation<'_> {
                 let value = match self.judged {
                     JudgedObject::Nad(nad) => nad.value_at(&finding.pointer),
                     JudgedObject::Network(network) => network.value_at(&finding.pointer),
+                    JudgedObject::Claim(claim) => claim.value_at(&finding.pointer),
                     JudgedObject::Status => return hasher.finish(),
                 };
                 // A missing annotation is reported at the metadata if there are no annotations.

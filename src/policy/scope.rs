@@ -26,14 +26,9 @@ impl NamespaceScope<'_> {
         self.matching.iter().rev().find_map(|entry| entry.mode).unwrap_or(self.policy.mode)
     }
 
-    /// Whether a NAD may leave its resourceName out.
-    pub(crate) fn allows_dra(&self) -> bool {
-        self.dra() == Some(Dra::Allow)
-    }
-
-    /// The policy's setting for devices by claim, if any.
-    pub(crate) fn dra(&self) -> Option<Dra> {
-        self.matching.iter().rev().find_map(|entry| entry.dra)
+    /// The policy's setting for devices by claim.
+    pub(crate) fn dra(&self) -> Dra {
+        self.matching.iter().rev().find_map(|entry| entry.dra).unwrap_or(self.policy.dra)
     }
 
     /// The resource name for NADs that have none.

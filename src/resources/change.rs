@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::raw::{FieldValue, RawFields};
-use super::{Meta, Nad, Network, Object, READ_ANNOTATIONS};
+use super::{DeviceClaim, Meta, Nad, Network, Object, READ_ANNOTATIONS};
 use crate::json::{Document, Kind, Value, unescape};
 
 /// How many owner references are compared individually. The CEL cost is limited, so a longer list must be equal as a whole.
@@ -28,6 +28,7 @@ impl Object<'_> {
                 new.config == old.config && new.unknown == old.unknown && new.misshapen == old.misshapen
             }
             (Self::Network(new), Object::Network(old)) => new.spec.is_same(&old.spec) && new.misshapen == old.misshapen,
+            (Self::Claim(new), Object::Claim(old)) => new.spec.is_same(&old.spec) && new.misshapen == old.misshapen,
             _ => false,
         }
     }
@@ -70,16 +71,27 @@ impl Nad<'_> {
 impl Network<'_> {
     /// The complete value at a JSON pointer; empty if absent.
     pub fn value_at(&self, pointer: &str) -> Cow<'_, str> {
-        let Some(path) = pointer.strip_prefix("/spec/") else { return of_metadata(&self.meta, pointer) };
+        value_in(&self.spec, &self.meta, pointer)
+    }
+}
+
+impl DeviceClaim<'_> {
+    /// The complete value at a JSON pointer; empty if absent.
+    pub fn value_at(&self, pointer: &str) -> Cow<'_, str> {
+        value_in(&self.spec, &self.meta, pointer)
+    }
+}
+
+fn value_in<'o>(spec: &RawFields<'o>, meta: &'o Meta<'_>, pointer: &str) -> Cow<'o, str> {
+        let Some(path) = pointer.strip_prefix("/spec/") else { return of_metadata(meta, pointer) };
         let (field, below) = path.split_once('/').unwrap_or((path, ""));
-        let raw = self.spec.raw(&unescape(field)).unwrap_or_default();
+        let raw = spec.raw(&unescape(field)).unwrap_or_default();
         if below.is_empty() {
             return Cow::Borrowed(raw);
         }
         let Ok(document) = Document::parse(raw) else { return Cow::Borrowed(raw) };
         let value = below.split('/').try_fold(&document.root, |value, token| child(value, &unescape(token)));
         Cow::Owned(value.and_then(|value| raw.get(value.span.range())).unwrap_or_default().to_owned())
-    }
 }
 
 fn child<'v, 't>(value: &'v Value<'t>, token: &str) -> Option<&'v Value<'t>> {

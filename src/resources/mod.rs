@@ -1,9 +1,11 @@
-//! The judged objects: the NetworkAttachmentDefinition, and the three networks the SR-IOV operator renders one from. Reading
-//! never fails on a wrong type; it records it.
+//! The judged objects: the NetworkAttachmentDefinition, the three networks the SR-IOV operator renders one from, and the claims whose
+//! parameters name one. Reading never fails on a wrong type; it records it.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod change;
 pub mod crd;
+mod device_claim;
+mod dra_driver;
 mod key;
 mod meta;
 mod network;
@@ -14,6 +16,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 pub use change::{LONGEST_OWNER, MAX_OWNERS};
+pub use device_claim::{CLAIM_GROUP, ClaimKind, DRA_DRIVER, DeviceClaim, DriverConfig};
+pub use dra_driver::{DraMode, DriverObject};
 pub use key::ObjectKey;
 pub use meta::Meta;
 pub use network::{Network, NetworkKind};
@@ -45,6 +49,8 @@ pub enum Object<'a> {
     Nad(Nad<'a>),
     /// A SriovNetwork, SriovIBNetwork or OVSNetwork.
     Network(Network<'a>),
+    /// A ResourceClaim, ResourceClaimTemplate or DeviceClass.
+    Claim(DeviceClaim<'a>),
 }
 
 /// A value of another type than the schema has.
@@ -173,6 +179,7 @@ impl<'a> Object<'a> {
         Ok(match group {
             NAD_GROUP if head.kind == "NetworkAttachmentDefinition" => Some(Self::Nad(Nad::from_head(head))),
             NETWORK_GROUP => NetworkKind::from_kind(&head.kind).map(|kind| Self::Network(Network::read(kind, head))),
+            CLAIM_GROUP => ClaimKind::from_kind(&head.kind).map(|kind| Self::Claim(DeviceClaim::read(kind, head))),
             _ => None,
         })
     }
@@ -182,6 +189,7 @@ impl<'a> Object<'a> {
         match self {
             Self::Nad(nad) => &nad.meta,
             Self::Network(network) => &network.meta,
+            Self::Claim(claim) => &claim.meta,
         }
     }
 
@@ -190,10 +198,10 @@ impl<'a> Object<'a> {
         self.meta().key()
     }
 
-    /// The key of the NAD: its own, or the one of the NAD that a network renders.
+    /// The key of the NAD: its own, or the one of the NAD that a network renders. A claim renders none.
     pub fn nad_key(&self) -> ObjectKey {
         match self {
-            Self::Nad(nad) => nad.meta.key(),
+            Self::Nad(_) | Self::Claim(_) => self.key(),
             Self::Network(network) => network.nad_key(),
         }
     }
@@ -203,6 +211,7 @@ impl<'a> Object<'a> {
         match self {
             Self::Nad(_) => "NetworkAttachmentDefinition",
             Self::Network(network) => network.kind.name(),
+            Self::Claim(claim) => claim.kind.name(),
         }
     }
 }

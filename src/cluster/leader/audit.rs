@@ -30,7 +30,7 @@ use crate::cluster::leader::reports::Reporter;
 use crate::output::report::ObjectReference;
 use crate::policy::rules::audit::{HOT_OBJECT, NAD_ABSENT};
 use crate::policy::{Lookup, NameVisibility, NamespaceState, NetworkFact, Operators, Policy, Rewrites};
-use crate::resources::{NAD_GROUP, NETWORK_GROUP, NetworkId, Object, ObjectKey};
+use crate::resources::{CLAIM_GROUP, NAD_GROUP, NETWORK_GROUP, NetworkId, Object, ObjectKey};
 use crate::supervise::{Panicked, Supervisor, contained_async};
 use crate::telemetry::metrics::AuditMetrics;
 
@@ -312,6 +312,7 @@ impl ScanSink for LeaderAudit<'_> {
         let group = match scanned.object {
             Object::Nad(_) => NAD_GROUP,
             Object::Network(_) => NETWORK_GROUP,
+            Object::Claim(_) => CLAIM_GROUP,
         };
         let key = scanned.object.nad_key();
         let api_version = format!("{group}/v1");

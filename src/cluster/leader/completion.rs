@@ -56,6 +56,8 @@ impl IncompleteObjects {
         let path = match object {
             Object::Nad(nad) => ApiPath::nad(&nad.meta.key()),
             Object::Network(network) => ApiPath::network(&network.id()),
+            // Nothing in a claim is repaired.
+            Object::Claim(_) => return,
         };
         let Ok(path) = path else { return };
         if !is_incomplete {

@@ -73,8 +73,8 @@ fn nad_verdict(policy: &Policy, namespace: &str, has_dra_driver: bool) -> &'stat
         return "pass";
     }
     match policy.scope(namespace).dra() {
-        Some(Dra::Allow) => "warn",
-        None if has_dra_driver => "warn",
+        Dra::Allow => "warn",
+        Dra::Auto if has_dra_driver => "warn",
         // An empty annotation violates another rule, which may be disabled.
         _ if policy.denies(&MALFORMED, namespace) => "deny",
         _ => "deny-absent",

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkFact, Prefix};
+use super::{ClaimFacts, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkFact, Prefix};
 use crate::policy::{NameVisibility, Policy};
-use crate::resources::{Network, NetworkId, Object, ObjectKey};
+use crate::resources::{Network, NetworkId, Object, ObjectKey, RESOURCE_NAME};
 
 /// How much is known about the networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +57,16 @@ pub trait FactLookup {
         None
     }
 
+    /// The extended resources that DeviceClasses serve.
+    fn served_by_classes(&self) -> Arc<[String]> {
+        Arc::default()
+    }
+
+    /// The claims of the devices of a NAD; `resource_name` is the one it has.
+    fn claims(&self, _nad: &ObjectKey, _resource_name: Option<&str>) -> ClaimFacts {
+        ClaimFacts::default()
+    }
+
     /// What could not be read, as text such as `the cache of Namespace objects is not synced`.
     fn unreachable(&self) -> Vec<String> {
         Vec::new()
@@ -71,6 +81,8 @@ impl Facts {
     pub fn gather(mut self, object: &Object<'_>, lookup: &dyn FactLookup, policy: &Policy) -> Self {
         match object {
             Object::Nad(nad) => {
+                self.claims = lookup.claims(&nad.meta.key(), nad.meta.annotation(RESOURCE_NAME).as_deref());
+                self.served_by_classes = lookup.served_by_classes();
                 if let Some(owner) = nad.meta.owner() {
                     self.named_owner = lookup.network(&owner);
                 }
@@ -94,6 +106,7 @@ impl Facts {
                     self.gather_network(network, lookup, policy);
                 }
             }
+            Object::Claim(_) => self.claims = lookup.claims(&object.key(), None),
         }
         self
     }
@@ -102,6 +115,7 @@ impl Facts {
         let nad = network.nad_key();
         self.target_namespace = lookup.namespace(nad.namespace());
         self.offered = lookup.offered();
+        self.served_by_classes = lookup.served_by_classes();
         // Before the server generates a name, nothing of that name exists.
         if nad.name().is_empty() {
             return;

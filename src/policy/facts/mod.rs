@@ -9,10 +9,26 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::{NameVisibility, Operators, Policy, Reference, StoredState};
+use super::{DraMode, NameVisibility, Operators, Policy, Reference, StoredState};
 use crate::resources::{Network, NetworkId, NetworkKind, name_of};
 
 pub use gather::{FactLookup, NetworkCoverage};
+
+/// What is known about devices that come by claim (DRA).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClaimFacts {
+    /// Whether the SR-IOV driver is installed; `None` if unknown.
+    pub has_driver: Option<bool>,
+    /// How it is configured.
+    pub mode: Option<DraMode>,
+    /// For a NAD: whether the parameters of a DeviceClass name it. Such a class is for the whole cluster, and only administrators
+    /// create it.
+    pub is_named_by_class: bool,
+    /// For a NAD: whether the parameters of a claim or claim template in its namespace name it.
+    pub is_named_by_claim: bool,
+    /// For a NAD: whether the driver publishes devices under its resourceName; `None` if unknown.
+    pub is_published: Option<bool>,
+}
 
 /// The result of a lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -139,6 +155,10 @@ pub struct Facts {
     pub target_namespace: Lookup<NamespaceState>,
     /// The resource names that node policies offer; `None` where no policy is known.
     pub offered: Option<Arc<[String]>>,
+    /// The extended resources that DeviceClasses serve, with their domains.
+    pub served_by_classes: Arc<[String]>,
+    /// For a NAD: the claims of its devices.
+    pub claims: ClaimFacts,
     /// The operator's resource prefix.
     pub prefix: Option<Prefix>,
     /// The operator's namespace as given on the command line; the policy takes precedence.

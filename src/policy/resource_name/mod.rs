@@ -1,16 +1,19 @@
 //! Where a NAD's resourceName comes from, and what is wrong with the one it has.
 
+mod device_source;
 mod name;
 
 use std::borrow::Cow;
 
 use name::{domain, is_unqualified, is_usable, own_name};
+pub(crate) use device_source::DeviceSource;
 pub(crate) use name::{is_name, unusable};
 
 use crate::cni::{Config, Plugin, edit};
 use crate::json::escape;
 use crate::policy::file::WriteTarget;
 use crate::policy::finding::{Findings, Repair};
+use crate::policy::rules::dra;
 use crate::policy::rules::nad_device::{MALFORMED, MISMATCH, MISSING, ONE_DEVICE, STATIC_DEVICE, named};
 use crate::policy::scope::NamespaceScope;
 use crate::policy::{Facts, Finding, Lookup, MissingFact, NetworkFact};
@@ -69,17 +72,22 @@ pub(crate) fn check(question: &ResourceNameCheck<'_>, out: &mut Findings<'_>) {
     let ResourceNameCheck { nad, config, scope, .. } = question;
     let annotation = nad.meta.annotation(RESOURCE_NAME);
     let mut devices: Vec<&Plugin<'_>> = config.plugins.iter().filter(|plugin| needs_device(plugin, scope)).collect();
+    let source = question.source();
     let all = devices.len();
-    devices.retain(|plugin| !has_fixed_device(plugin, out));
+    if all > 0 && source == DeviceSource::Claim {
+        dra::check_claimed(config, out);
+    }
+    devices.retain(|plugin| !has_fixed_device(plugin, source, out));
     if devices.is_empty() {
         // A plugin with a fixed device needs no name, and a name without a device plugin is mostly harmless.
-        let claims = |name: &str| scope.allows_dra() && is_unqualified(name);
-        if let Some(name) = annotation.as_deref().filter(|name| all == 0 && unusable(name).is_some() && !claims(name)) {
+        let is_malformed = |name: &str| unusable(name).is_some() && !question.is_published(name);
+        if let Some(name) = annotation.as_deref().filter(|name| all == 0 && is_malformed(name)) {
             malformed_annotation(name, out).at_most_warn();
         }
         return;
     }
-    if annotation.is_none() && scope.allows_dra() {
+    // A NAD that belongs to a network is completed in any case: nobody may prevent that by a claim.
+    if annotation.is_none() && source == DeviceSource::Claim && !question.belongs_to_network() {
         return;
     }
     let answer = question.answer(annotation.as_deref(), &devices);
@@ -92,10 +100,13 @@ pub(crate) fn check(question: &ResourceNameCheck<'_>, out: &mut Findings<'_>) {
     }
 }
 
-/// Reports a `deviceID` that is fixed in the config.
-fn has_fixed_device(plugin: &Plugin<'_>, out: &mut Findings<'_>) -> bool {
+/// Whether a `deviceID` is fixed in the config, which is reported unless the driver of a claim replaces it.
+fn has_fixed_device(plugin: &Plugin<'_>, source: DeviceSource, out: &mut Findings<'_>) -> bool {
     let Some(fixed) = plugin.object.get("deviceID") else { return false };
     let Some(device) = fixed.value.as_str().filter(|device| !device.is_empty()) else { return false };
+    if source == DeviceSource::Claim {
+        return true;
+    }
     let help = "remove `deviceID` and name the resource in the annotation k8s.v1.cni.cncf.io/resourceName";
     out.config(&STATIC_DEVICE, fixed.key_span, format!("`deviceID` is fixed to {device}"), ONE_DEVICE, help);
     true
@@ -127,6 +138,15 @@ fn consequence(kind: &str) -> &'static str {
 }
 
 impl ResourceNameCheck<'_> {
+    fn source(&self) -> DeviceSource {
+        DeviceSource::of(self.facts, self.scope)
+    }
+
+    /// Whether the driver of claims publishes devices under a name that device plugins cannot have.
+    fn is_published(&self, name: &str) -> bool {
+        is_unqualified(name) && DeviceSource::accepts_unqualified(self.facts, self.scope)
+    }
+
     /// The network that renders this NAD: the one it names, or the only one there is. A network that renders elsewhere may be
     /// named, but is ignored here.
     fn owner(&self) -> Option<&NetworkFact> {
@@ -248,17 +268,20 @@ impl ResourceNameCheck<'_> {
             return true;
         };
         let from_network = answer.filter(|answer| answer.source == NameSource::Owner);
-        if !is_usable(name) || (is_unqualified(name) && !self.scope.allows_dra()) {
+        if !is_usable(name) || (is_unqualified(name) && !self.is_published(name)) {
             let finding = malformed_annotation(name, out);
             if let Some(answer) = from_network {
                 finding.with_repairs(self.repairs(&answer.value, devices));
                 finding.help = format!("it becomes {}, as {}", answer.value, answer.source.phrase());
                 return true;
             }
-            if is_unqualified(name) {
+            if is_unqualified(name) || self.source() == DeviceSource::Claim {
                 finding.at_most_warn();
             }
             return false;
+        }
+        if self.source() == DeviceSource::ClaimByMultus && self.facts.claims.is_published == Some(false) {
+            dra::unpublished(name, out);
         }
         let Some(answer) = from_network else { return false };
         let pointer = || format!("/metadata/annotations/{}", escape(RESOURCE_NAME));
@@ -276,6 +299,7 @@ impl ResourceNameCheck<'_> {
         let expected = self.scope.prefix(self.facts).filter(|prefix| !prefix.assumed);
         if let (Some(expected), Some(found)) = (expected, domain(name))
             && expected.value != found
+            && !self.facts.served_by_classes.iter().any(|served| served == name)
         {
             let headline =
                 format!("annotation resourceName is {name}, but the operator's prefix is {}", expected.value);
@@ -298,23 +322,33 @@ impl ResourceNameCheck<'_> {
                 out.object(&MISSING, pointer, headline, note, help).with_repairs(self.repairs(&answer.value, devices));
             }
             None => {
-                let unqualified =
-                    devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| is_unqualified(name));
-                let help = match (unqualified, self.lacks_prefix()) {
-                    (None, Some(network)) => format!(
-                        "its network's resourceName is `{name}`, but the RESOURCE_PREFIX of the operator is not known: set `resourceName: \
-                         {{prefix: <domain>}}` in nadmit's policy to that value, such as `openshift.io`, or add the annotation \
-                         k8s.v1.cni.cncf.io/resourceName: <domain>/{name}",
-                        name = network.resource_name
-                    ),
-                    (Some(name), _) => format!(
-                        "the config says `{name}`, without the domain: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/{name}"
-                    ),
-                    (None, None) => "add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers the devices; if pods claim their devices (DRA) instead, set `dra: allow` for this namespace in the policy"
-                        .to_owned(),
-                };
-                out.object(&MISSING, pointer, headline, note, help);
+                let finding = out.object(&MISSING, pointer, headline, note, self.help_for_missing(devices));
+                if matches!(self.source(), DeviceSource::Claim | DeviceSource::Either) {
+                    finding.at_most_warn();
+                }
             }
+        }
+    }
+
+    fn help_for_missing(&self, devices: &[&Plugin<'_>]) -> String {
+        let unqualified =
+            devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| is_unqualified(name));
+        match (unqualified, self.lacks_prefix(), self.source()) {
+            (None, Some(network), _) => format!(
+                "its network's resourceName is `{name}`, but the RESOURCE_PREFIX of the operator is not known: set `resourceName: \
+                 {{prefix: <domain>}}` in nadmit's policy to that value, such as `openshift.io`, or add the annotation \
+                 k8s.v1.cni.cncf.io/resourceName: <domain>/{name}",
+                name = network.resource_name
+            ),
+            (_, _, DeviceSource::ClaimByMultus) => "add the annotation k8s.v1.cni.cncf.io/resourceName with the value of the attribute k8s.cni.cncf.io/resourceName that a DeviceAttributes object gives to the claimed devices"
+                .to_owned(),
+            (Some(name), _, _) => format!(
+                "the config says `{name}`, without the domain: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/{name}"
+            ),
+            (None, None, DeviceSource::Either) => "if a device plugin offers the devices, add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>; if pods claim them (DRA), name this NAD as netAttachDefName in the VfConfig of a ResourceClaim, ResourceClaimTemplate or DeviceClass"
+                .to_owned(),
+            (None, None, _) => "add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers the devices; if pods claim their devices (DRA) instead, set `dra: allow` for this namespace in the policy"
+                .to_owned(),
         }
     }
 

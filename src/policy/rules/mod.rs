@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod cluster;
+pub(crate) mod dra;
 pub(crate) mod drift;
 pub(crate) mod host_file;
 pub(crate) mod ib_sriov;
@@ -51,6 +52,9 @@ pub static RULES: &[&Rule] = &[
     &nad_device::STATIC_DEVICE,
     &nad_device::FORGED_OWNER,
     &nad_device::OVERWRITES,
+    &dra::VF_CONFIG,
+    &dra::IGNORED,
+    &dra::CONFLIST,
     &sriov_vlan::VLAN,
     &sriov_vlan::QOS,
     &sriov_vlan::PROTO,
@@ -143,6 +147,11 @@ pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &NamespaceScope<'
                 audit::check_network(network, facts, scope, &mut out);
                 cluster::check(facts, &mut out);
             }
+            out.into_parts_of(subject.is_final)
+        }
+        Object::Claim(claim) => {
+            let mut out = Findings::new(JudgedObject::Claim(claim), None, ratchet);
+            dra::check(claim, &mut out);
             out.into_parts_of(subject.is_final)
         }
     }

@@ -263,10 +263,21 @@ fn claimed(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out
     out.object(&CLAIMED, "/metadata/name", headline, note, "rename the network or the NAD");
 }
 
+/// Whether a DeviceClass serves the extended resource of that name. Without a known prefix any domain may be the operator's.
+fn is_served_by_class(name: &str, facts: &Facts, scope: &NamespaceScope<'_>) -> bool {
+    let prefix = scope.prefix(facts).filter(|prefix| !prefix.assumed);
+    let is_it = |served: &String| {
+        served.split_once('/').is_some_and(|(domain, own)| {
+            own == name && prefix.as_ref().is_none_or(|prefix| prefix.value == domain)
+        })
+    };
+    facts.served_by_classes.iter().any(is_it)
+}
+
 fn no_policy(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {
     let Some(offered) = &facts.offered else { return };
     let name = network.text("resourceName");
-    if name.is_empty() || offered.iter().any(|known| *known == name) {
+    if name.is_empty() || offered.iter().any(|known| *known == name) || is_served_by_class(&name, facts, scope) {
         return;
     }
     let headline = format!("no SriovNetworkNodePolicy offers the resource `{name}`");

@@ -1,0 +1,130 @@
+//! Rules on devices by claim (DRA): on the parameters of claims, and on NADs that claims name.
+
+use super::super::finding::Findings;
+use super::super::rule::rule;
+use super::super::similar::closest;
+use super::nad_device::MISMATCH;
+use crate::cni::Config;
+use crate::json::escape;
+use crate::resources::raw::FieldValue;
+use crate::resources::{DRA_DRIVER, DeviceClaim, DriverConfig, RESOURCE_NAME};
+
+rule! { VF_CONFIG = "dra/vf-config", Deny;
+"parameters of a claim that the SR-IOV DRA driver cannot decode";
+"The driver decodes its parameters strictly, when the pod is already on its node. A VfConfig with an unknown field, a value of another type or another kind fails, and the pod hangs in ContainerCreating." }
+
+rule! { IGNORED = "dra/ignored", Warn;
+"parameters of a claim that the SR-IOV DRA driver ignores";
+"The driver applies a VfConfig to the requests that its entry lists, and to none if it lists none. Of the fields it uses `driver`, `ifName` and `netAttachDefName`; the NAD is always looked up in the namespace of the claim." }
+
+rule! { CONFLIST = "dra/conflist", Warn;
+"a NAD with a list of plugins whose device comes by claim";
+"In STANDALONE mode the SR-IOV DRA driver reads `spec.config` as the config of one plugin. A list has no `type` at the top, so the plugin cannot be started." }
+
+/// The fields of a VfConfig, and whether each is a boolean.
+const FIELDS: [(&str, bool); 7] = [
+    ("apiVersion", false),
+    ("kind", false),
+    ("driver", false),
+    ("addVhostMount", true),
+    ("ifName", false),
+    ("netAttachDefName", false),
+    ("netAttachDefNamespace", false),
+];
+/// What happens to pods if the driver cannot decode the parameters.
+const NOT_PREPARED: &str = "the driver cannot prepare the device; pods that use the claim hang in ContainerCreating";
+
+/// The rules on a claim.
+pub(super) fn check(claim: &DeviceClaim<'_>, out: &mut Findings<'_>) {
+    for config in &claim.configs {
+        check_parameters(config, out);
+        check_ignored(claim, config, out);
+    }
+}
+
+fn check_parameters(config: &DriverConfig<'_>, out: &mut Findings<'_>) {
+    let pointer = format!("{}/opaque/parameters", config.pointer);
+    let Some(parameters) = &config.parameters else {
+        let help = format!("write an object with `apiVersion: {DRA_DRIVER}/v1alpha1` and `kind: VfConfig`");
+        out.object(&VF_CONFIG, pointer, "the parameters are not an object", NOT_PREPARED, help);
+        return;
+    };
+    let version = parameters.text("apiVersion").value().unwrap_or_default();
+    let is_of_group = version.split_once('/').is_some_and(|(group, _)| group == DRA_DRIVER);
+    let kind = parameters.text("kind").value().unwrap_or_default();
+    if !is_of_group || kind != "VfConfig" {
+        let headline = format!("the parameters are `{version}` `{kind}`, not a VfConfig of the SR-IOV driver");
+        let help = format!("write `apiVersion: {DRA_DRIVER}/v1alpha1` and `kind: VfConfig`");
+        out.object(&VF_CONFIG, pointer, headline, NOT_PREPARED, help);
+        return;
+    }
+    if version.strip_prefix(DRA_DRIVER) != Some("/v1alpha1") {
+        let headline = format!("the VfConfig has the version `{version}`, which nadmit does not know");
+        let note = "a driver that knows only v1alpha1 cannot prepare the device";
+        let help = format!("check that the installed driver knows it, or write `apiVersion: {DRA_DRIVER}/v1alpha1`");
+        out.object(&VF_CONFIG, format!("{pointer}/apiVersion"), headline, note, help).at_most_warn();
+        return;
+    }
+    for key in parameters.keys() {
+        let place = format!("{pointer}/{}", escape(key));
+        let Some((field, is_boolean)) = FIELDS.into_iter().find(|(field, _)| *field == key) else {
+            let known = closest(key, FIELDS.into_iter().map(|(field, _)| field));
+            let help = known.map_or_else(|| "remove it".to_owned(), |known| format!("did you mean `{known}`?"));
+            out.object(&VF_CONFIG, place, format!("a VfConfig has no field `{key}`"), NOT_PREPARED, help).about_key();
+            continue;
+        };
+        let wanted = if is_boolean { "true or false" } else { "a string" };
+        let is_wrong = match parameters.raw(field) {
+            Some("true" | "false") if is_boolean => false,
+            Some(_) if is_boolean => true,
+            _ => matches!(parameters.text(field), FieldValue::Wrong(_)),
+        };
+        if is_wrong {
+            let headline = format!("`{field}` of the VfConfig is not {wanted}");
+            out.object(&VF_CONFIG, place, headline, NOT_PREPARED, format!("write {wanted}"));
+        }
+    }
+}
+
+fn check_ignored(claim: &DeviceClaim<'_>, config: &DriverConfig<'_>, out: &mut Findings<'_>) {
+    if !config.has_requests {
+        let headline = "the parameters for the SR-IOV driver list no requests";
+        let note = "the driver applies them to no device";
+        out.object(&IGNORED, config.pointer.clone(), headline, note, "add `requests` with the names of the requests");
+        return;
+    }
+    let Some(parameters) = &config.parameters else { return };
+    let pointer = |field: &str| format!("{}/opaque/parameters/{field}", config.pointer);
+    let namespace = parameters.text("netAttachDefNamespace").value().unwrap_or_default();
+    if !namespace.is_empty() && (claim.meta.namespace.is_empty() || namespace != claim.meta.namespace) {
+        let headline = format!("`netAttachDefNamespace: {namespace}` has no effect");
+        let note = "the driver looks the NAD up in the namespace of the claim";
+        let help = "remove it, and create the NAD in the namespace of the claim";
+        out.object(&IGNORED, pointer("netAttachDefNamespace"), headline, note, help).about_key();
+    }
+    if parameters.raw("addVhostMount") == Some("true") {
+        let note = "the driver mounts no vhost devices into the pod";
+        let help = "remove it, and give the pod its vhost devices in another way";
+        out.object(&IGNORED, pointer("addVhostMount"), "`addVhostMount` has no effect", note, help).about_key();
+    }
+}
+
+/// The rules on the config of a NAD whose device comes by claim.
+pub(in crate::policy) fn check_claimed(config: &Config<'_>, out: &mut Findings<'_>) {
+    if config.is_list {
+        let span = config.root.get_exact("plugins").map_or(config.root.value.span, |member| member.key_span);
+        let headline = "the config is a list of plugins, but a claim names this NAD";
+        let note = "the SR-IOV DRA driver reads it as the config of one plugin; pods hang in ContainerCreating";
+        let help = "write the config of the device plugin alone, with its `type` at the top";
+        out.config(&CONFLIST, span, headline, note, help).about_key();
+    }
+}
+
+/// A resourceName under which the driver publishes no devices.
+pub(in crate::policy) fn unpublished(name: &str, out: &mut Findings<'_>) {
+    let pointer = format!("/metadata/annotations/{}", escape(RESOURCE_NAME));
+    let headline = format!("annotation resourceName is {name}, but no DeviceAttributes object publishes that name");
+    let note = "in MULTUS mode the claimed device is found only by exactly this name";
+    let help = "write the value of the attribute k8s.cni.cncf.io/resourceName of the claimed devices";
+    out.object(&MISMATCH, pointer, headline, note, help).at_most_warn();
+}
