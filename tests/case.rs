@@ -4,7 +4,7 @@
 //!   of the rule, `src/policy/rules/examples/<rule>/`.
 //! - `expect.yaml`: exactly the findings, and the patch of a document if it says one.
 //! - `policy.yaml`: a policy, if not the default one.
-//! - `admission.yaml`: what only admission knows (user, old object, facts of the cluster; `sub_resource: status` for a write to one). Doors that cannot know it skip the case.
+//! - `admission.yaml`: what only admission knows (user, old object, facts of the cluster; `sub_resource: status` for a write to one). Entry points that cannot know it skip the case.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -127,7 +127,7 @@ impl Run<'_> {
                 if let Ok(text) = input.text() {
                     documents(&LineIndex::of(&text), &mut |document| {
                         if let ManifestDocument::Manifest(manifest) = document {
-                            // Read errors are reported when the input is judged.
+                            // A panic here is reported when the input is judged.
                             let _ = contained(|| part.add(&manifest));
                         }
                     });

@@ -1,6 +1,6 @@
 //! The log queue: log lines go into a buffer and are written by a separate thread, so that a blocked log never delays admission.
 //!
-//! tracing-appender is not in the tree, bounds its queue by lines instead of bytes, and does not write how many it dropped.
+//! tracing-appender would be another dependency, bounds its queue by lines instead of bytes, and does not write how many it dropped.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ const BATCH_DELAY: Duration = Duration::from_millis(20);
 /// The flush timeout at shutdown.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The way into the log.
+/// The queue of log lines; clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LogQueue {
     shared: Arc<QueueState>,

@@ -33,7 +33,7 @@ const OPERATOR_GRACE: Duration = Duration::from_secs(1);
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The timeout for reading the owning network.
 const OWNER_TIMEOUT: Duration = Duration::from_secs(5);
-/// The rule about a NAD whose name is not known to the audit; with the network's own operator it may be.
+/// A NAD with this finding is tried too: the audit may not know the prefix of its name, but a live read of its network may.
 const NAME_MISSING: &str = "nad/resource-name-missing";
 
 /// The objects that admission would complete, as the audit found them.
@@ -194,7 +194,7 @@ impl Completer {
                 info!(%path, "completed an object stored without nadmit");
                 sleep(WRITE_INTERVAL).await;
             }
-            // A conflicting write went through admission.
+            // Somebody else wrote the object, and admission completed that write.
             Ok(Some(WriteResult::Changed)) => self.completions.count("changed"),
             Err(error) => {
                 round.failed += 1;
@@ -252,7 +252,7 @@ impl CompletionContext<'_> {
     }
 }
 
-/// Why a NAD stays incomplete.
+/// Why an object stays incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum CompletionError {
     /// The owning network cannot be read.
