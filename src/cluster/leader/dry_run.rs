@@ -118,7 +118,7 @@ mod tests {
             (0..2 * MAX_QUESTIONS + 5).map(|number| ((), number.to_string().into())).collect();
         let mut denials = DryRunDenials::default();
         let start = Instant::now();
-        let mut look = |minute: u64, at: &[((), Box<str>)]| {
+        let mut turns_at = |minute: u64, at: &[((), Box<str>)]| {
             let now = start + Duration::from_secs(60 * minute);
             let turns = denials.next_turns(at.to_vec(), now);
             denials.asked += turns.len();
@@ -128,13 +128,13 @@ mod tests {
             });
             asked.collect::<Vec<_>>()
         };
-        assert_eq!(look(0, &waiting), Vec::from_iter(0..MAX_QUESTIONS));
-        assert_eq!(look(0, &waiting[..1]), [0; 0], "there is no question left");
-        assert_eq!(look(1, &waiting[..1]), [0]);
-        assert_eq!(look(10, &waiting), Vec::from_iter(MAX_QUESTIONS..2 * MAX_QUESTIONS));
+        assert_eq!(turns_at(0, &waiting), Vec::from_iter(0..MAX_QUESTIONS));
+        assert_eq!(turns_at(0, &waiting[..1]), [0; 0], "the limit is reached");
+        assert_eq!(turns_at(1, &waiting[..1]), [0]);
+        assert_eq!(turns_at(10, &waiting), Vec::from_iter(MAX_QUESTIONS..2 * MAX_QUESTIONS));
         // Those without a result first, then the oldest; the first was tried again since.
         let third = (2 * MAX_QUESTIONS..2 * MAX_QUESTIONS + 5).chain(1..MAX_QUESTIONS - 4);
-        assert_eq!(look(20, &waiting), Vec::from_iter(third));
+        assert_eq!(turns_at(20, &waiting), Vec::from_iter(third));
         assert_eq!(denials.denial.len(), waiting.len());
         // Results expire.
         denials.next_turns::<()>(Vec::new(), start + Duration::from_secs(60 * 20) + KEEP_ANSWER);
