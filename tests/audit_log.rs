@@ -1,4 +1,4 @@
-//! `nadmit audit-log` as a process: what scripts and people see, and the page in a real browser.
+//! `nadmit audit-log` as a process: its output for scripts and people, and the page in a real browser.
 
 use std::fs::{self, File};
 use std::io::Write;

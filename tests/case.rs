@@ -76,7 +76,7 @@ struct CaseStored {
     finalizers: Vec<String>,
     nad: Option<Value>,
     condition: Option<String>,
-    refused: Option<String>,
+    denied: Option<String>,
     operator: Option<String>,
     waiting: usize,
     rewrites: Option<CaseRewrites>,
@@ -249,7 +249,7 @@ impl CaseFacts {
         }
         match self.last_nad.as_deref() {
             Some("absent") => facts.last_nad = Lookup::Absent,
-            Some("there") => facts.last_nad = Lookup::Found(()),
+            Some("found") => facts.last_nad = Lookup::Found(()),
             Some(other) => panic!("unknown value: {other}"),
             None => {}
         }
@@ -283,12 +283,12 @@ impl CaseStored {
                 Some(nad) => Lookup::Found(nad.to_string()),
             },
             condition: self.condition.clone(),
-            refused: self.refused.clone(),
+            refused: self.denied.clone(),
             operator: match self.operator.as_deref() {
                 None => OperatorHealth::Unknown,
-                Some("gone") => OperatorHealth::NotRunning,
-                Some("works") => OperatorHealth::Active,
-                Some("silent") => OperatorHealth::Stalled,
+                Some("not-running") => OperatorHealth::NotRunning,
+                Some("active") => OperatorHealth::Active,
+                Some("stalled") => OperatorHealth::Stalled,
                 Some(other) => panic!("unknown operator state: {other}"),
             },
             waiting: self.waiting,

@@ -1,4 +1,4 @@
-//! `nadmit check` as a process: what scripts and people see.
+//! `nadmit check` as a process: its output for scripts and people.
 
 use std::fs;
 use std::io::Write;
@@ -343,7 +343,7 @@ fn help_and_rules_snapshots() {
     }
 }
 
-/// The page of objects in a real browser: searched, filtered, one object opened, with what admission would change.
+/// The page of objects in a real browser: search, filter, and an opened object with the changes of admission.
 #[test]
 fn the_page_of_objects_works_in_a_browser() {
     let directory = tempfile::tempdir().unwrap();

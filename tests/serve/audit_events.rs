@@ -178,7 +178,7 @@ fn audit_event_counts_are_bounded() {
         let server = InProcess::within(Limits { audit_period: period, ..Limits::default() }).await;
         let mut client = server.connect().await;
         assert_eq!(client.post(PATH, batch(&[event("a", "a", 1)])).await.unwrap().status, 200);
-        let gone = async {
+        let dropped = async {
             loop {
                 let report = client.send("GET", PATH, &[], Vec::new()).await.unwrap().json();
                 if [&report["current"], &report["previous"]].iter().all(|period| period["totals"]["blind"] == 0) {
@@ -186,7 +186,7 @@ fn audit_event_counts_are_bounded() {
                 }
             }
         };
-        timeout(TIMEOUT, gone).await.expect("the counts of the period were not dropped");
+        timeout(TIMEOUT, dropped).await.expect("the counts of the period were not dropped");
         let mut again = event("a", "a", 1);
         again["requestReceivedTimestamp"] = json!("2026-11-16T20:24:00Z");
         assert_eq!(client.post(PATH, batch(&[again])).await.unwrap().status, 200);
