@@ -34,8 +34,8 @@ fn found(cluster: &TestCluster, user: &str) -> Vec<(String, String)> {
     for document in report["documents"].as_array().unwrap() {
         for finding in document["findings"].as_array().unwrap() {
             let text = |value: &Value| value.as_str().unwrap().to_owned();
-            let words = format!("{}: {}", text(&finding["message"]), text(&finding["note"]));
-            found.push((format!("{} {}", text(&finding["rule"]), text(&document["source"])), words));
+            let message = format!("{}: {}", text(&finding["message"]), text(&finding["note"]));
+            found.push((format!("{} {}", text(&finding["rule"]), text(&document["source"])), message));
         }
     }
     found.sort();
@@ -43,8 +43,8 @@ fn found(cluster: &TestCluster, user: &str) -> Vec<(String, String)> {
 }
 
 /// The message of a finding, after waiting for it.
-fn words(cluster: &TestCluster, user: &str, what: &str) -> String {
-    wait(what, || found(cluster, user).into_iter().find(|(found, _)| found == what).map(|(_, words)| words))
+fn wait_for_message(cluster: &TestCluster, user: &str, what: &str) -> String {
+    wait(what, || found(cluster, user).into_iter().find(|(found, _)| found == what).map(|(_, message)| message))
 }
 
 fn wait_clean(cluster: &TestCluster, user: &str) {
@@ -144,7 +144,7 @@ fn audit_findings_appear_and_clear() {
     // The namespace does not exist.
     make(&cluster, "early", "later", &json!({}));
     let early = format!("audit/nad-absent {}", network_named("early"));
-    assert!(words(&cluster, auditor, &early).contains("namespace `later` does not exist"));
+    assert!(wait_for_message(&cluster, auditor, &early).contains("namespace `later` does not exist"));
     // README shows the human output of this finding.
     let shown = String::from_utf8(audit(&cluster, auditor, &[]).stdout).unwrap();
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
@@ -160,9 +160,12 @@ fn audit_findings_appear_and_clear() {
     deny_nads_in(&cluster, "full");
     make(&cluster, "refused", "full", &json!({}));
     let denied = format!("audit/nad-absent {}", network_named("refused"));
-    let message = words(&cluster, "admin", &denied);
+    let message = wait_for_message(&cluster, "admin", &denied);
     assert!(message.contains("a dry run of it is denied: ") && message.contains("the namespace is full"), "{message}");
-    assert!(!words(&cluster, auditor, &denied).contains("no room"), "users who may only read do not get the reason");
+    assert!(
+        !wait_for_message(&cluster, auditor, &denied).contains("no room"),
+        "users who may only read do not get the reason"
+    );
     allow_nads(&cluster);
     cluster.jane.wait(&nad_at("full", "refused"), |_| true);
     wait_clean(&cluster, auditor);
@@ -171,22 +174,22 @@ fn audit_findings_appear_and_clear() {
     cluster.stop_operator();
     make(&cluster, "waits", "apps", &json!({}));
     let waits = format!("audit/nad-absent {}", network_named("waits"));
-    assert!(words(&cluster, auditor, &waits).contains("the operator is not running"));
+    assert!(wait_for_message(&cluster, auditor, &waits).contains("the operator is not running"));
     // It seems to run, but stopped reconciling: two waiting networks are not a coincidence.
     cluster.operator_is_available(1);
     wait("the finding about an operator that writes nothing", || {
-        words(&cluster, auditor, &waits).contains("has written nothing since").then_some(())
+        wait_for_message(&cluster, auditor, &waits).contains("has written nothing since").then_some(())
     });
     assert!(!found(&cluster, auditor).iter().any(|(found, _)| found.starts_with("audit/operator-silent")));
     make(&cluster, "waits-too", "apps", &json!({}));
     let silent = format!("audit/operator-silent {}", network_named("waits-too"));
-    assert!(words(&cluster, auditor, &silent).contains("stopped reconciling"));
+    assert!(wait_for_message(&cluster, auditor, &silent).contains("stopped reconciling"));
     cluster.jane.delete(&TestNetworkKind::Sriov.at("two"));
     let stuck = format!("audit/stuck-deletion {}", network_named("two"));
-    assert!(words(&cluster, auditor, &stuck).contains("netattdef.finalizers.sriovnetwork.openshift.io"));
+    assert!(wait_for_message(&cluster, auditor, &stuck).contains("netattdef.finalizers.sriovnetwork.openshift.io"));
     change_vlan(&cluster, "one");
     let drift = format!("audit/nad-drift {}", network_named("one"));
-    assert!(words(&cluster, auditor, &drift).contains("has `/vlan` 7, its network has 5"));
+    assert!(wait_for_message(&cluster, auditor, &drift).contains("has `/vlan` 7, its network has 5"));
     let rules: BTreeSet<_> =
         found(&cluster, auditor).into_iter().map(|(found, _)| found.split(' ').next().unwrap().to_owned()).collect();
     let want = ["audit/nad-absent", "audit/nad-drift", "audit/operator-silent", "audit/stuck-deletion"];
@@ -200,7 +203,7 @@ fn audit_findings_appear_and_clear() {
     // A NAD whose network was deleted.
     cluster.admin.create(&nads("apps"), &orphan());
     let orphan = "audit/orphan NetworkAttachmentDefinition/apps/orphan";
-    assert!(words(&cluster, auditor, orphan).contains("does not exist any more"));
+    assert!(wait_for_message(&cluster, auditor, orphan).contains("does not exist any more"));
     make(&cluster, "gone", "apps", &json!({}));
     cluster.jane.wait(&nad_at("apps", "gone"), |_| true);
     wait_clean(&cluster, auditor);

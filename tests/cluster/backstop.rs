@@ -29,7 +29,7 @@ impl TestCluster {
     }
 
     /// The output of kubectl for a dry-run creation of a NAD, and whether it succeeds.
-    fn words(&self, namespace: &str, nad: &Value) -> (bool, String) {
+    fn kubectl_create(&self, namespace: &str, nad: &Value) -> (bool, String) {
         let create = ["create", "--dry-run=server", "--namespace", namespace, "-f", "-"];
         let out = self.kubectl("jane", &create, &nad.to_string());
         (out.status.success(), String::from_utf8(out.stderr).unwrap())
@@ -74,16 +74,16 @@ fn backstop_denies_only_incomplete_nads() {
             false,
         ),
         ("a device in a text of JSON", nad("a", r#"{"type":"sriov","x":"{\"deviceID\":\"x\"}"}"#), false),
-        ("longer than patterns can bear", nad("a", &padded(500_000)), false),
-        ("nearly as long as they can bear", nad("a", &padded(6_000)), false),
+        ("longer than the patterns support", nad("a", &padded(500_000)), false),
+        ("nearly as long as the patterns support", nad("a", &padded(6_000)), false),
         ("long, with a device in some other text", nad("a", &long(r#""type":"sriov","y":"deviceID""#)), false),
         ("long, with an empty device", nad("a", &long(r#""type":"s\u0072iov","deviceID":"""#)), false),
         ("long, with a fixed device", nad("a", &long(r#""type":"sriov","deviceID":"0000:03:02.0""#)), true),
         ("long, of another plugin with such a name", nad("a", &long(r#""type":"macvlan","name":"sriov""#)), true),
-        ("nested deeper than patterns follow", nad("a", &nested(r#""type":"sriov""#)), false),
+        ("nested deeper than the patterns support", nad("a", &nested(r#""type":"sriov""#)), false),
         ("nested as deep, of another plugin", nad("a", &nested(r#""type":"macvlan""#)), true),
         ("another plugin", nad("a", r#"{"cniVersion":"1.0.0","type":"macvlan","master":"eth0"}"#), true),
-        ("a type that is no plugin's", nad("a", r#"{"type":"macvlan","args":{"type":"sriov"}}"#), true),
+        ("a type in another object", nad("a", r#"{"type":"macvlan","args":{"type":"sriov"}}"#), true),
         ("no config", nad("a", ""), true),
         ("not JSON", nad("a", "sriov"), true),
         (
@@ -206,9 +206,9 @@ exceptions:
     );
 
     // Where pods may claim their devices, the policy warns, and the backstop denies nothing.
-    let (is_made, words) = cluster.words("claims", &incomplete);
-    assert!(is_made && words.contains("Warning") && words.contains("DRA"), "{words}");
-    assert_eq!(cluster.words("claims", &named(nad("net", INCOMPLETE), "a.io/b")), (true, String::new()));
+    let (is_made, output) = cluster.kubectl_create("claims", &incomplete);
+    assert!(is_made && output.contains("Warning") && output.contains("DRA"), "{output}");
+    assert_eq!(cluster.kubectl_create("claims", &named(nad("net", INCOMPLETE), "a.io/b")), (true, String::new()));
 
     // The backstop follows changes of the policy and of the DeviceClasses; the admission policies themselves are never written.
     let policies = |api: &Api| {
@@ -226,8 +226,8 @@ exceptions:
     wait("the DeviceClass", || denied(&cluster.jane, "lab", &incomplete).is_none().then_some(()));
     cluster.kill_nadmit();
     wait("a warning", || {
-        let (is_made, words) = cluster.words("lab", &incomplete);
-        (is_made && words.contains("nadmit-incomplete-nads-warn")).then_some(())
+        let (is_made, output) = cluster.kubectl_create("lab", &incomplete);
+        (is_made && output.contains("nadmit-incomplete-nads-warn")).then_some(())
     });
     cluster.start_nadmit();
     cluster.admin.delete("/apis/resource.k8s.io/v1/deviceclasses/vfs");

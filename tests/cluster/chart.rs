@@ -116,8 +116,8 @@ fn chart_rejects_unknown_values() {
         ("replica=3", "replica"),
     ] {
         let out = rendered(&home, &["--set", values]);
-        let words = String::from_utf8_lossy(&out.stderr);
-        assert!(!out.status.success() && words.contains("schema") && words.contains(about), "{values}: {words}");
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && stderr.contains("schema") && stderr.contains(about), "{values}: {stderr}");
     }
 }
 
@@ -299,8 +299,8 @@ fn configurations_that_version_0_1_0_created_are_adopted() {
     let path = chart();
     let upgrade = ["upgrade", "nadmit", path.to_str().unwrap()];
     let out = run(cluster.helm(&upgrade));
-    let words = String::from_utf8_lossy(&out.stderr);
-    assert!(!out.status.success() && words.contains("invalid ownership metadata"), "{words}");
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && stderr.contains("invalid ownership metadata"), "{stderr}");
     cluster.run_helm(&[&upgrade[..], &["--take-ownership"]].concat());
     for (path, before) in [MUTATING, VALIDATING].iter().zip(&before) {
         let now = cluster.admin.get(path).unwrap();

@@ -35,7 +35,7 @@ fn message(report: &Value, rule: &str) -> Option<String> {
 }
 
 /// The message about an object, after waiting for it.
-fn words(cluster: &TestCluster, namespace: &str, path: &str, rule: &str) -> String {
+fn wait_for_message(cluster: &TestCluster, namespace: &str, path: &str, rule: &str) -> String {
     wait(rule, || message(&report(cluster, namespace, path)?, rule))
 }
 
@@ -69,8 +69,9 @@ fn reports_appear_and_disappear_with_findings() {
 
     // The namespace does not exist: the network gets a finding, which clears when the namespace exists.
     make(&cluster, "early", "later", &json!({}));
-    let words_of = |cluster: &TestCluster, name: &str, rule: &str| words(cluster, OPERATOR, &at(name), rule);
-    assert!(words_of(&cluster, "early", "audit/nad-absent").contains("namespace `later` does not exist"));
+    let message_about =
+        |cluster: &TestCluster, name: &str, rule: &str| wait_for_message(cluster, OPERATOR, &at(name), rule);
+    assert!(message_about(&cluster, "early", "audit/nad-absent").contains("namespace `later` does not exist"));
     wait("the metric", || (count(&cluster, "audit/nad-absent") == 1.0).then_some(()));
     let events = format!("/api/v1/namespaces/{OPERATOR}/events");
     let is_recorded = |event: &Value| event["involvedObject"]["name"] == "early" && event["reason"] == "AuditNadAbsent";
@@ -80,7 +81,7 @@ fn reports_appear_and_disappear_with_findings() {
     wait("the metric", || (count(&cluster, "audit/nad-absent") == 0.0).then_some(()));
     // Deleting a namespace deletes the NAD.
     cluster.admin.delete("/api/v1/namespaces/later");
-    let absent = words_of(&cluster, "early", "audit/nad-absent");
+    let absent = message_about(&cluster, "early", "audit/nad-absent");
     assert!(absent.contains("namespace `later`"), "{absent}");
     cluster.jane.delete(&at("early"));
     cluster.jane.wait_deleted(&at("early"));
@@ -109,14 +110,14 @@ fn reports_appear_and_disappear_with_findings() {
         make(&cluster, name, "apps", &json!({}));
     }
     for name in ["waits", "waits-too"] {
-        assert!(words_of(&cluster, name, "audit/operator-silent").contains("stopped reconciling"));
+        assert!(message_about(&cluster, name, "audit/operator-silent").contains("stopped reconciling"));
     }
     cluster.jane.delete(&at("two"));
-    assert!(words_of(&cluster, "two", "audit/stuck-deletion").contains("finalizer"));
+    assert!(message_about(&cluster, "two", "audit/stuck-deletion").contains("finalizer"));
     change_vlan(&cluster, "one");
-    assert!(words_of(&cluster, "one", "audit/nad-drift").contains("has `/vlan` 7, its network has 5"));
+    assert!(message_about(&cluster, "one", "audit/nad-drift").contains("has `/vlan` 7, its network has 5"));
     cluster.admin.create(&nads("apps"), &orphan());
-    words(&cluster, "apps", &nad_at("apps", "orphan"), "audit/orphan");
+    wait_for_message(&cluster, "apps", &nad_at("apps", "orphan"), "audit/orphan");
     for rule in ["operator-silent", "stuck-deletion", "nad-drift", "orphan"] {
         assert!(count(&cluster, &format!("audit/{rule}")) > 0.0, "{rule}");
     }
@@ -228,7 +229,7 @@ fn new_leader_writes_nothing_twice() {
     cluster.deploy_with(POLICY);
     cluster.namespace("apps");
     make(&cluster, "early", "later", &json!({}));
-    words(&cluster, OPERATOR, &TestNetworkKind::Sriov.at("early"), "audit/nad-absent");
+    wait_for_message(&cluster, OPERATOR, &TestNetworkKind::Sriov.at("early"), "audit/nad-absent");
     let before = report(&cluster, OPERATOR, &TestNetworkKind::Sriov.at("early")).unwrap();
     cluster.kill_nadmit();
     cluster.deploy_with(POLICY);

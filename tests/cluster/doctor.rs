@@ -200,13 +200,13 @@ fn doctor_waits_and_the_canary_cleans_up() {
     assert_eq!((found.code, &found.report["canary"]["left"]), (0, &json!([])), "{}", found.text);
     assert!(found.report["canary"]["complete_after"].as_f64().is_some_and(|seconds| seconds < 30.0), "{}", found.text);
     assert!(found.step("NAD")["says"].as_str().unwrap().starts_with("nadmit-canary-"));
-    nothing_is_left(&cluster);
+    assert_nothing_left(&cluster);
 
     cluster.stop_operator();
     let found = doctor(&cluster, "admin", &["--canary", "--yes", "--wait", "2s", "--resource-name", "cx7"]);
     assert_eq!((found.code, &found.report["canary"]["left"]), (3, &json!([])), "{}", found.text);
     assert_eq!(found.states()["operator"], "broken");
-    nothing_is_left(&cluster);
+    assert_nothing_left(&cluster);
 
     // The user interrupts it.
     let child =
@@ -214,9 +214,9 @@ fn doctor_waits_and_the_canary_cleans_up() {
     wait("the canary", || canaries(&cluster).iter().any(|name| name.contains("sriovnetworks")).then_some(()));
     signal(child.id(), "INT");
     let out = child.wait_with_output().unwrap();
-    let words = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(out.status.code() == Some(2) && words.contains("interrupted before the operator responded"), "{words}");
-    nothing_is_left(&cluster);
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(2) && stderr.contains("interrupted before the operator responded"), "{stderr}");
+    assert_nothing_left(&cluster);
 
     // A user who may create only one of the two objects leaves none behind.
     let policy = cluster.directory().join("doctor-policy.yaml");
@@ -225,7 +225,7 @@ fn doctor_waits_and_the_canary_cleans_up() {
     let found = doctor(&cluster, "jane", &["--canary", "--yes", "--resource-name", "cx7", "--policy", policy]);
     assert!(found.code == 2 && found.text.contains("cannot create"), "{}", found.text);
     assert!(!found.text.contains("could not delete"), "{}", found.text);
-    nothing_is_left(&cluster);
+    assert_nothing_left(&cluster);
 }
 
 /// The canary objects that exist.
@@ -239,6 +239,6 @@ fn canaries(cluster: &TestCluster) -> Vec<String> {
     all
 }
 
-fn nothing_is_left(cluster: &TestCluster) {
+fn assert_nothing_left(cluster: &TestCluster) {
     assert_eq!(canaries(cluster), [""; 0]);
 }

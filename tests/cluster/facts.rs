@@ -44,20 +44,20 @@ pub fn knows_all(nadmit: &TestServer) {
 /// The warnings for jane when she applies an object in a dry run.
 fn warnings(cluster: &TestCluster, object: &Value) -> String {
     let out = cluster.kubectl("jane", &["apply", "--dry-run=server", "-f", "-"], &object.to_string());
-    let words = String::from_utf8(out.stderr).unwrap();
-    assert!(out.status.success(), "{words}");
-    let lines = words.lines().filter_map(|line| line.strip_prefix("Warning: "));
+    let text = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.success(), "{text}");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("Warning: "));
     lines.map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 /// Waits until a warning contains this text.
-fn warns(cluster: &TestCluster, object: &Value, words: &str) {
-    wait(words, || warnings(cluster, object).contains(words).then_some(()));
+fn warns(cluster: &TestCluster, object: &Value, text: &str) {
+    wait(text, || warnings(cluster, object).contains(text).then_some(()));
 }
 
 /// Waits until no warning contains this text.
-fn has_no_warning(cluster: &TestCluster, object: &Value, words: &str) {
-    wait(&format!("no {words}"), || (!warnings(cluster, object).contains(words)).then_some(()));
+fn has_no_warning(cluster: &TestCluster, object: &Value, text: &str) {
+    wait(&format!("no {text}"), || (!warnings(cluster, object).contains(text)).then_some(()));
 }
 
 fn policies() -> String {

@@ -54,9 +54,9 @@ fn tenants(name: &str, spec: &Value) -> Value {
 }
 
 /// Fails if a text names the operator's namespace or one of its objects.
-fn assert_reveals_nothing(words: &str) {
+fn assert_reveals_nothing(message: &str) {
     for secret in [OPERATOR, "hidden-owner", "hiddenx6"] {
-        assert!(!words.contains(secret), "{secret}: {words}");
+        assert!(!message.contains(secret), "{secret}: {message}");
     }
 }
 
@@ -64,14 +64,14 @@ fn assert_reveals_nothing(words: &str) {
 fn foreign_target_gives_one_constant_finding() {
     let cluster = cluster();
     let of = |name: &str, target: &str| {
-        let words = messages_for(
+        let message = messages_for(
             &cluster,
             "tenant",
             &tenants(name, &json!({ "resourceName": "hiddenx7", "networkNamespace": target })),
         );
-        assert_reveals_nothing(&words);
-        assert!(words.contains("network/target-namespace") && words.matches("(network/").count() == 1, "{words}");
-        words.replace(name, "NAME").replace(target, "TARGET")
+        assert_reveals_nothing(&message);
+        assert!(message.contains("network/target-namespace") && message.matches("(network/").count() == 1, "{message}");
+        message.replace(name, "NAME").replace(target, "TARGET")
     };
     // The message is the same for an existing NAD, a missing one, and a missing namespace.
     let there = of("taken", "victim");
@@ -90,28 +90,28 @@ fn foreign_target_gives_one_constant_finding() {
 fn names_need_the_writers_permission() {
     let cluster = cluster();
     let claimed = tenants("mine", &json!({ "resourceName": "hiddenx7" }));
-    let words = messages_for(&cluster, "tenant", &claimed);
-    assert!(words.contains("network/claimed") && words.contains("network/no-policy"), "{words}");
-    assert_reveals_nothing(&words);
+    let message = messages_for(&cluster, "tenant", &claimed);
+    assert!(message.contains("network/claimed") && message.contains("network/no-policy"), "{message}");
+    assert_reveals_nothing(&message);
     // A user with read permission gets the names.
-    let words = messages_for(&cluster, "jane", &claimed);
-    assert!(words.contains(&format!("SriovNetwork {OPERATOR}/mine also renders the NAD tenant/mine")), "{words}");
-    assert!(words.contains("did you mean `hiddenx6`?"), "{words}");
+    let message = messages_for(&cluster, "jane", &claimed);
+    assert!(message.contains(&format!("SriovNetwork {OPERATOR}/mine also renders the NAD tenant/mine")), "{message}");
+    assert!(message.contains("did you mean `hiddenx6`?"), "{message}");
 
     let mut overwritten = nad("mine", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
     overwritten["metadata"]["namespace"] = "tenant".into();
-    let words = messages_for(&cluster, "tenant", &overwritten);
-    assert!(words.contains("nad/operator-overwrites"), "{words}");
-    assert_reveals_nothing(&words);
+    let message = messages_for(&cluster, "tenant", &overwritten);
+    assert!(message.contains("nad/operator-overwrites"), "{message}");
+    assert_reveals_nothing(&message);
     assert!(
         messages_for(&cluster, "jane", &overwritten).contains(&format!("SriovNetwork {OPERATOR}/mine renders a NAD"))
     );
 
     overwritten["metadata"]["annotations"] =
         json!({ "sriovnetwork.openshift.io/owner-ref": "SriovNetwork.sriovnetwork.openshift.io/tenant/x" });
-    let words = messages_for(&cluster, "tenant", &overwritten);
-    assert!(words.contains("nad/forged-owner") && words.contains("is invalid"), "{words}");
-    assert_reveals_nothing(&words);
+    let message = messages_for(&cluster, "tenant", &overwritten);
+    assert!(message.contains("nad/forged-owner") && message.contains("is invalid"), "{message}");
+    assert_reveals_nothing(&message);
     assert!(
         messages_for(&cluster, "jane", &overwritten)
             .contains(&format!("SriovNetwork {OPERATOR}/mine renders this NAD"))

@@ -94,16 +94,16 @@ impl TestCluster {
         of(&log, kind, name, "Couldn't update NetworkAttachmentDefinition").filter(is_conflict).count()
     }
 
-    fn count(&self, kind: TestNetworkKind, name: &str, words: &str) -> usize {
-        of(&self.operator_log(), kind, name, words).count()
+    fn count(&self, kind: TestNetworkKind, name: &str, prefix: &str) -> usize {
+        of(&self.operator_log(), kind, name, prefix).count()
     }
 }
 
 /// The operator's log lines about a network that start with a text.
-fn of<'l>(log: &'l [Value], kind: TestNetworkKind, name: &'l str, words: &'l str) -> impl Iterator<Item = &'l Value> {
+fn of<'l>(log: &'l [Value], kind: TestNetworkKind, name: &'l str, prefix: &'l str) -> impl Iterator<Item = &'l Value> {
     log.iter().filter(move |line| {
         let text = line["msg"].as_str().unwrap_or_default();
-        text.starts_with(words) && line["controllerKind"] == kind.name() && line["name"] == name
+        text.starts_with(prefix) && line["controllerKind"] == kind.name() && line["name"] == name
     })
 }
 

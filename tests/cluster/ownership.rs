@@ -37,13 +37,14 @@ fn forged_owner_is_denied_and_true_owner_is_silent() {
 
     // Another network renders it: the operator would not change it.
     let forged = owned("net", &owner(TestNetworkKind::Sriov, "other"));
-    let words = wait("a denial", || {
-        let (is_stored, words) = apply(&cluster, &forged);
-        (!is_stored).then_some(words)
+    let messages = wait("a denial", || {
+        let (is_stored, messages) = apply(&cluster, &forged);
+        (!is_stored).then_some(messages)
     });
     assert!(
-        words.contains("nad/forged-owner") && words.contains(&format!("SriovNetwork {OPERATOR}/net renders this NAD")),
-        "{words}"
+        messages.contains("nad/forged-owner")
+            && messages.contains(&format!("SriovNetwork {OPERATOR}/net renders this NAD")),
+        "{messages}"
     );
     // The same for a later update.
     let truly = owned("net", &owner(TestNetworkKind::Sriov, "net"));
@@ -54,18 +55,21 @@ fn forged_owner_is_denied_and_true_owner_is_silent() {
     assert!(error.unwrap_err().message.contains("nad/forged-owner"));
 
     // The true owner, even if the watch has not delivered the network yet, because nadmit reads it before it judges.
-    let (is_stored, words) = apply(&cluster, &truly);
-    assert!(is_stored && !words.contains("nad/forged-owner"), "{words}");
+    let (is_stored, messages) = apply(&cluster, &truly);
+    assert!(is_stored && !messages.contains("nad/forged-owner"), "{messages}");
     for number in 0..5 {
         let name = format!("new-{number}");
         cluster.jane.create(&TestNetworkKind::Ib.path(), &network(TestNetworkKind::Ib, &name, "apps", &json!({})));
-        let (is_stored, words) = apply(&cluster, &owned(&name, &owner(TestNetworkKind::Ib, &name)));
-        assert!(is_stored && !words.contains("nad/forged-owner"), "{words}");
+        let (is_stored, messages) = apply(&cluster, &owned(&name, &owner(TestNetworkKind::Ib, &name)));
+        assert!(is_stored && !messages.contains("nad/forged-owner"), "{messages}");
     }
 
     // No network renders it: a restore creates the NADs first.
-    let (is_stored, words) = apply(&cluster, &owned("early", &owner(TestNetworkKind::Sriov, "early")));
-    assert!(is_stored && words.contains("nad/forged-owner") && words.contains("which does not exist"), "{words}");
+    let (is_stored, messages) = apply(&cluster, &owned("early", &owner(TestNetworkKind::Sriov, "early")));
+    assert!(
+        is_stored && messages.contains("nad/forged-owner") && messages.contains("which does not exist"),
+        "{messages}"
+    );
 
     // A deleted network denies nothing, however late its watch event arrives.
     cluster.jane.delete(&nad_at("apps", "net"));
@@ -75,7 +79,7 @@ fn forged_owner_is_denied_and_true_owner_is_silent() {
             .jane
             .create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, &name, "apps", &json!({})));
         cluster.jane.delete(&TestNetworkKind::Sriov.at(&name));
-        let (is_stored, words) = apply(&cluster, &owned(&name, &owner(TestNetworkKind::Sriov, "other")));
-        assert!(is_stored, "{words}");
+        let (is_stored, messages) = apply(&cluster, &owned(&name, &owner(TestNetworkKind::Sriov, "other")));
+        assert!(is_stored, "{messages}");
     }
 }

@@ -54,7 +54,7 @@ fn reporter(cluster: &TestCluster, reports: Reports) -> Reporter {
     reporter
 }
 
-fn keep(reporter: &mut Reporter, stored: &Value) -> ReportWrite {
+fn write_report(reporter: &mut Reporter, stored: &Value) -> ReportWrite {
     block_on(reporter.write_report(&about(stored), &judged(stored))).unwrap()
 }
 
@@ -100,18 +100,18 @@ fn report_is_written_on_change_and_deleted_when_clean() {
     let mut stored = cluster.jane.create(&nads("apps"), &nad("net", BAD));
     // Without the CRDs nothing is written, and nothing fails.
     let mut before = reporter(&cluster, Reports::Openreports);
-    assert_eq!(keep(&mut before, &stored), ReportWrite::Unchanged);
+    assert_eq!(write_report(&mut before, &stored), ReportWrite::Unchanged);
     assert_eq!(block_on(before.delete_stale()).unwrap(), 0);
     cluster.create_other_crds();
-    assert_eq!(keep(&mut before, &stored), ReportWrite::Unchanged);
+    assert_eq!(write_report(&mut before, &stored), ReportWrite::Unchanged);
     block_on(before.load(Reports::Openreports)).unwrap();
-    assert_eq!(keep(&mut before, &stored), ReportWrite::Created);
+    assert_eq!(write_report(&mut before, &stored), ReportWrite::Created);
     cluster.admin.delete(&at(Reports::Openreports, &stored));
 
     for reports in KINDS {
         let at = at(reports, &stored);
         let mut first = reporter(&cluster, reports);
-        assert_eq!(keep(&mut first, &stored), ReportWrite::Created, "{reports:?}");
+        assert_eq!(write_report(&mut first, &stored), ReportWrite::Created, "{reports:?}");
         let made = cluster.admin.get(&at).unwrap();
         assert_eq!(made["results"][0]["rule"], "nad/field-type");
         assert_eq!(made["summary"]["fail"], 2, "{made:#}");
@@ -122,37 +122,37 @@ fn report_is_written_on_change_and_deleted_when_clean() {
         assert!(row.contains("NetworkAttachmentDefinition") && row.contains("net"), "{table}");
 
         // The same findings again write nothing, even by a reporter without a cache.
-        assert_eq!(keep(&mut first, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut first, &stored), ReportWrite::Unchanged);
         let mut second = reporter(&cluster, reports);
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Unchanged);
         assert_eq!(block_on(second.delete_stale()).unwrap(), 0);
         assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&made), "{reports:?}");
 
         // Labels of other users are ignored.
         let labelled = cluster.admin.patch(&at, &json!({ "metadata": { "labels": { "team": "a" } } }));
         block_on(second.load(reports)).unwrap();
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Unchanged);
         assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&labelled));
         // A full scan restores a changed result, and keeps the label.
         cluster.admin.patch(&at, &json!({ "results": [{ "policy": "all is well" }] }));
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Unchanged);
         block_on(second.load(reports)).unwrap();
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Replaced);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Replaced);
         let restored = cluster.admin.get(&at).unwrap();
         assert_eq!((&restored["results"], &restored["metadata"]["labels"]["team"]), (&made["results"], &json!("a")));
 
         // Another finding changes the report; the first reporter's cache is stale, and does no harm.
         stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": BETTER } }));
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Replaced);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Replaced);
         let changed = cluster.admin.get(&at).unwrap();
         assert_ne!(changed["results"], made["results"]);
-        assert_eq!(keep(&mut first, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut first, &stored), ReportWrite::Unchanged);
         assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&changed));
 
         stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": GOOD } }));
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Deleted);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Deleted);
         assert!(cluster.admin.get(&at).is_none());
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Unchanged);
         stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": BAD } }));
     }
 }
@@ -169,7 +169,7 @@ fn stale_reports_are_deleted() {
     let [old, new] = KINDS;
     let mut it = reporter(&cluster, old);
     for stored in [&first, &second, &third] {
-        assert_eq!(keep(&mut it, stored), ReportWrite::Created);
+        assert_eq!(write_report(&mut it, stored), ReportWrite::Created);
     }
     // The garbage collector may take half a minute to discover all kinds.
     cluster.jane.delete(&nad_at("apps", "first"));
@@ -178,7 +178,7 @@ fn stale_reports_are_deleted() {
 
     // There are no findings about the second object any more.
     block_on(it.load(old)).unwrap();
-    assert_eq!(keep(&mut it, &third), ReportWrite::Unchanged);
+    assert_eq!(write_report(&mut it, &third), ReportWrite::Unchanged);
     assert_eq!(block_on(it.delete_stale()).unwrap(), 1);
     assert!(cluster.admin.get(&at(old, &second)).is_none());
     assert!(cluster.admin.get(&at(old, &third)).is_some());
@@ -189,10 +189,10 @@ fn stale_reports_are_deleted() {
     let theirs = cluster.admin.create("/apis/openreports.io/v1alpha1/namespaces/apps/reports", &foreign);
     block_on(it.load(new)).unwrap();
     assert!(cluster.admin.get(&at(old, &third)).is_none());
-    assert_eq!(keep(&mut it, &third), ReportWrite::Created);
+    assert_eq!(write_report(&mut it, &third), ReportWrite::Created);
     block_on(it.load(Reports::Off)).unwrap();
     assert!(cluster.admin.get(&at(new, &third)).is_none());
-    assert_eq!(keep(&mut it, &third), ReportWrite::Unchanged);
+    assert_eq!(write_report(&mut it, &third), ReportWrite::Unchanged);
     let path = "/apis/openreports.io/v1alpha1/namespaces/apps/reports/theirs";
     assert_eq!(version(&cluster.admin.get(path).unwrap()), version(&theirs));
 }
@@ -220,14 +220,14 @@ fn concurrent_reporters_converge() {
     });
     for it in [&mut one, &mut two] {
         block_on(it.load(reports)).unwrap();
-        let kept = keep(it, &stored);
+        let kept = write_report(it, &stored);
         assert!(matches!(kept, ReportWrite::Unchanged | ReportWrite::Replaced), "{kept:?}");
     }
     let last = cluster.admin.get(&at(reports, &stored)).unwrap();
     assert_eq!(last["results"][0]["rule"], "nad/field-type");
     for it in [&mut one, &mut two] {
         block_on(it.load(reports)).unwrap();
-        assert_eq!(keep(it, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(it, &stored), ReportWrite::Unchanged);
     }
     assert_eq!(version(&cluster.admin.get(&at(reports, &stored)).unwrap()), version(&last));
 }

@@ -273,9 +273,9 @@ fn write_all(cluster: &TestCluster, setup: &str, want: impl Fn(&Row) -> u16) {
         let name = format!("{setup}-{}", row.name);
         let read = plan(cluster, &name);
         let answer = (row.write)(cluster, &format!("{PLANS}/{name}"), &read);
-        let (code, words) = answer.map_or_else(|error| (error.code, error.message), |_| (200, String::new()));
+        let (code, message) = answer.map_or_else(|error| (error.code, error.message), |_| (200, String::new()));
         if code != want(row) {
-            wrong.push(format!("{name}: {code} instead of {}: {words}", want(row)));
+            wrong.push(format!("{name}: {code} instead of {}: {message}", want(row)));
         }
         // Denied writes store nothing, and no write stores the annotation.
         let stored = cluster.admin.get(&format!("{PLANS}/{name}")).unwrap();

@@ -41,7 +41,7 @@ fn name(number: usize) -> String {
     format!("net-{number}")
 }
 
-fn is_made_again(number: usize) -> bool {
+fn is_recreated(number: usize) -> bool {
     (number / WRITERS).is_multiple_of(2)
 }
 
@@ -115,7 +115,7 @@ fn write(api: &Api, may_end: &AtomicBool) -> Vec<Written> {
                 let mine = || (writer..NETWORKS).step_by(WRITERS);
                 mine().for_each(|number| make(number, 0));
                 for round in 1.. {
-                    for number in mine().filter(|number| is_made_again(*number)) {
+                    for number in mine().filter(|number| is_recreated(*number)) {
                         api.delete(&TestNetworkKind::Sriov.at(&name(number)));
                         // Its name is in use until the operator has removed its finalizer.
                         networks.wait_deleted(&name(number));
