@@ -240,7 +240,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
 mod tests {
     use super::*;
 
-    /// Panics over one name.
+    /// Panics on one name.
     struct Poisoned;
 
     impl Format for Poisoned {

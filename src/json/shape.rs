@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_keys_that_differ_are_told_apart() {
+    fn only_different_keys_have_different_shapes() {
         for (key, name, want) in [
             ("VLAN", "vlan", true),
             ("vlanQoS", "vlan", false),

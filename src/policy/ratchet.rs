@@ -222,7 +222,7 @@ mod tests {
         judge(&subject, &Facts::default(), &Policy::default())
     }
 
-    /// What a headline does not show in full, or shows of another value, still counts.
+    /// Two values count as different even if their headlines look the same.
     #[test]
     fn identity_is_the_whole_value_and_what_it_is_compared_with() {
         let long = |end: &str| format!(r#""link_state":"{}{end}{}""#, "x".repeat(300), "y".repeat(300));
@@ -248,7 +248,7 @@ mod tests {
         }
     }
 
-    /// However many findings there are, the one that counts is found, and the verdict stays short.
+    /// The one new denial is found among any number of findings, and the verdict stays short.
     #[test]
     fn finds_one_new_denial_among_many_excused() {
         let bad: String = (0..20_000).map(|number| format!(r#"{{"dst":"bad{number}"}},"#)).collect();

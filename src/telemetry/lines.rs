@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes only when it is let.
+    /// A writer that blocks until it is released.
     struct Gate {
         open: mpsc::Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
@@ -151,7 +151,7 @@ mod tests {
         let written = Arc::default();
         let lines = LogQueue::start(Gate { open, written: Arc::clone(&written) }).unwrap();
         let line = [b'x'; 1024];
-        // Twice as much as there is room for, and nobody lets it out.
+        // Twice as much as the queue holds, while the writer blocks.
         for _ in 0..2 * MAX_BUFFERED / line.len() {
             (&lines).write_all(&line).unwrap();
         }

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use crate::policy::{Facts, StoredState, judge};
 
-    /// What the audit finds about a NAD.
+    /// The findings of the audit about a NAD.
     fn record(incomplete: &IncompleteObjects, config: &str, policy: &str) {
         let json = serde_json::json!({
             "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
@@ -288,12 +288,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_audit_finds_incomplete_is_completed() {
+    fn nads_with_incomplete_findings_are_completed() {
         let without_annotation = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#;
         let without_name = r#"{"cniVersion":"1.0.0","type":"sriov"}"#;
         for (config, policy, want) in [
             (without_annotation, "{}", true),
-            // What is reported makes no difference.
+            // The configured action makes no difference.
             (without_annotation, "rules: {audit/nad-incomplete: off}", true),
             (without_name, "{}", true),
             (r#"{"cniVersion":"1.0.0","type":"macvlan"}"#, "{}", false),
