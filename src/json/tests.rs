@@ -86,6 +86,7 @@ fn limits_hold() {
     assert_eq!(Document::parse(&deep(MAX_DEPTH + 1)).unwrap_err().problem, Problem::TooDeep);
     assert_eq!(Document::parse(&"[".repeat(100_000)).unwrap_err().problem, Problem::TooDeep);
     assert_eq!(Document::parse(&" ".repeat(MAX_BYTES + 1)).unwrap_err().problem, Problem::TooLarge);
+    assert!(Document::parse(&format!("{}5", " ".repeat(MAX_BYTES - 1))).is_ok());
 }
 
 /// The list itself is a value, too.
