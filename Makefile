@@ -3,6 +3,7 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 30
 K8S ?= 1.34
+MUTANTS ?= 100
 DENY ?= licenses bans sources
 CARGO_DENY = 0.20.2
 # The sources' paths are not in the binary, so that it is the same wherever it is built.
@@ -11,7 +12,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 STATIC = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(CARGO_HOME)=cargo
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help build image sbom test e2e readers lint deny doc bench fuzz renderings generate
+.PHONY: help build image sbom test e2e readers lint deny doc bench fuzz mutants renderings generate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +57,10 @@ bench: ## benchmarks: time, instructions, check over thousands of files, audit-l
 	$(CARGO) bench --locked --bench check
 	$(CARGO) bench --locked --bench audit_log
 	$(CARGO) bench --locked --bench serve
+
+mutants: ## break the pure modules in 100 random ways (MUTANTS=100, SEED repeats a run) and list what no test notices (installs cargo-mutants if it is missing)
+	command -v cargo-mutants >/dev/null || $(CARGO) install --locked cargo-mutants@27.1.0
+	tests/mutants $(MUTANTS)
 
 renderings: ## compare the two ways to render a network, directly and through YAML, for a million generated networks
 	PROPTEST_CASES=10000 $(CARGO) test --locked --lib resources::render -- --nocapture

@@ -8,7 +8,7 @@
 //!  reviews   ── serve ──┘    (I/O)     (pure)                (pure)
 //! ```
 //!
-//! The modules, from the outside in. Dependencies point downwards only; those marked pure use no clock, no network, no
+//! The modules, from the outside in. Dependencies point downwards only; those marked pure use no clock, no files, no network, no
 //! environment and no `async`. Lints and tests enforce both.
 //!
 //! | module | content |
@@ -17,14 +17,14 @@
 //! | [`server`] | HTTPS: connections, limits, routes, reloading, shutdown |
 //! | [`cluster`] | everything that talks to an API server: [`client`](cluster::client), [`cache`](cluster::cache),
 //! [`identity`](cluster::identity), [`leader`](cluster::leader), [`doctor`](cluster::doctor) |
-//! | [`audit`] | a cluster as it is stored: what is known around an object, where a network's chain breaks, who rewrites what (pure) |
+//! | [`audit`] | a cluster as it is stored: the context of an object, where a network's chain breaks, write loops (pure) |
 //! | [`audit_log`] | the API server's audit log: who wrote blindly, stale, without a change or in a loop (pure) |
+//! | [`deploy`] | the manifests of nadmit, including its webhooks (pure) |
 //! | [`supervise`] | supervision of background tasks |
+//! | [`manifests`] | manifest files: finding, reading and indexing them |
 //! | [`tls`] | certificates: from files, for development, or from a self-managed CA that is rotated |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`denials`] | denied writes of the last hour, and their report |
-//! | [`manifests`] | manifest files: finding, reading and indexing them |
-//! | [`deploy`] | the manifests of nadmit, including its webhooks (pure) |
 //! | [`output`] | verdicts as diagnostics, JSON, SARIF, JUnit; the rule reference (pure) |
 //! | [`review`] | the AdmissionReview wire format; a verdict as its response (pure) |
 //! | [`policy`] | the policy file, the facts, `judge`, the rules (pure) |

@@ -224,7 +224,7 @@ mod tests {
                 sleep(Duration::from_millis(1)).await;
             }
         };
-        tokio::time::timeout(patience, poll).await.unwrap_or_else(|_| panic!("not in time: {what}"));
+        tokio::time::timeout(patience, poll).await.unwrap_or_else(|_| panic!("timed out waiting for {what}"));
     }
 
     fn run(test: impl Future<Output = ()>) {
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn serving_task_failure_is_recorded() {
         run(async {
-            // (what it does, how it is reported)
+            // (the task, the reported failure)
             let table: [(fn(), &str); 3] = [
                 (|| panic!("poison {}", 7), "background task `t` ended unexpectedly: it panicked: poison 7"),
                 (|| std::panic::panic_any(5), "background task `t` ended unexpectedly: it panicked: without a message"),
@@ -291,7 +291,7 @@ mod tests {
             // A task that returns is restarted.
             goes_on.send_replace(true);
             until("it is started again", || starts.load(Ordering::SeqCst) > 4).await;
-            assert_eq!(supervisor.failure(), None, "reviews go on");
+            assert_eq!(supervisor.failure(), None, "the server keeps running");
         });
     }
 

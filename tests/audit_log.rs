@@ -1,4 +1,4 @@
-//! `nadmit audit-log` as a process: what scripts and people see, and the page in a real browser.
+//! `nadmit audit-log` as a process: its output for scripts and people, and the page in a real browser.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -62,7 +62,7 @@ fn exit_codes() {
     }
 }
 
-/// However the log comes, the same is said of it.
+/// A log gives the same report whether it is plain, compressed, rotated or piped.
 #[test]
 fn plain_compressed_rotated_and_piped_logs_agree() {
     let whole = fs::read(log()).unwrap();
@@ -89,7 +89,7 @@ fn plain_compressed_rotated_and_piped_logs_agree() {
     assert_eq!(found, want);
 }
 
-/// Three servers wrote what could as well be one log: the same is said of it, whatever the order in which they are named.
+/// Three servers wrote parts of one log: the report is the same, in whatever order the parts are named.
 #[test]
 fn logs_of_several_servers_are_read_in_the_order_of_time() {
     let whole = fs::read_to_string(log()).unwrap();
@@ -110,7 +110,7 @@ fn logs_of_several_servers_are_read_in_the_order_of_time() {
         found["log"]["sources"] = Value::Null;
         assert_eq!(found, want, "{order:?}");
     }
-    // More than can be open at once is refused, and it is said what to do.
+    // More logs than may be open at once are rejected, with a hint.
     let many: Vec<_> = (0..65).map(|number| format!("{number}.log")).collect();
     let output = run(&many.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(2));
@@ -146,7 +146,7 @@ fn the_page_works_in_a_browser() {
     const OPENED: &str = "[...document.querySelectorAll('.details')].filter((row) => row.checkVisibility()).length";
     let texts = |value: Value| -> Vec<String> { serde_json::from_value(value).unwrap() };
 
-    // Search, by keyboard: the field is what the first Tab leads to.
+    // Search, by keyboard: the first Tab focuses the search field.
     browser.open(&page, "");
     let all = texts(browser.value(SHOWN)).len();
     assert!(all > 8, "{all} rows");
@@ -168,7 +168,7 @@ fn the_page_works_in_a_browser() {
     browser.open(&page, "#only=audit-log/blind-status-write");
     assert_eq!(browser.value(keys), serde_json::json!([only, only]));
 
-    // A row is opened by a click, and closed by the key Enter.
+    // A click opens a row, and the Enter key closes it.
     browser.open(&page, "");
     assert_eq!(browser.value(OPENED), 0);
     browser.click("tbody button");
@@ -180,18 +180,18 @@ fn the_page_works_in_a_browser() {
     assert_eq!(browser.value(OPENED), 2, "the finding and the loop");
     assert_eq!(browser.value("document.querySelectorAll('tbody:not([hidden]) .strip .mark').length"), 24);
 
-    // It asks nobody for anything, and could not.
-    let asked = browser.requests();
-    assert_eq!(asked.len(), 1, "{asked:?}");
-    assert!(asked[0].starts_with("file://") && asked[0].contains("report.html"), "{asked:?}");
+    // The page requests nothing, and its Content-Security-Policy would block requests.
+    let requested = browser.requests();
+    assert_eq!(requested.len(), 1, "{requested:?}");
+    assert!(requested[0].starts_with("file://") && requested[0].contains("report.html"), "{requested:?}");
     browser.value("addEventListener('securitypolicyviolation', (event) => document.title = event.violatedDirective)");
     browser.value("void (document.body.append(new Image()), document.images[0].src = 'http://127.0.0.1:9/')");
     let until = Instant::now() + Duration::from_secs(60);
     while browser.value("document.title") != "img-src" {
-        assert!(Instant::now() < until, "the page may ask for pictures");
+        assert!(Instant::now() < until, "the Content-Security-Policy did not block the image");
     }
 
-    // Light and dark, and paper.
+    // Light, dark and print.
     browser.open(&page, "");
     let mut seen = Vec::new();
     for (medium, scheme) in [("screen", "light"), ("screen", "dark"), ("print", "dark")] {
@@ -209,15 +209,15 @@ fn the_page_works_in_a_browser() {
             browser.picture(),
         ));
     }
-    let [(light, ..), (dark, ..), (paper, ..)] = &seen[..] else { panic!("three looks") };
+    let [(light, ..), (dark, ..), (paper, ..)] = &seen[..] else { panic!("expected three screenshots") };
     assert_ne!(light, dark);
     assert_eq!(*paper, serde_json::json!(["rgb(0, 0, 0)", "rgb(255, 255, 255)"]));
-    // (controls, opened rows): paper has no controls, and all is open on it.
+    // (controls, opened rows): a printed page has no controls, and all rows are open.
     assert_eq!(
-        seen.iter().map(|look| (look.1, look.2)).collect::<Vec<_>>(),
+        seen.iter().map(|page| (page.1, page.2)).collect::<Vec<_>>(),
         [(true, false), (true, false), (false, true)]
     );
-    assert!(seen[0].3 != seen[1].3 && seen[0].3 != seen[2].3, "they look alike");
+    assert!(seen[0].3 != seen[1].3 && seen[0].3 != seen[2].3, "the screenshots are equal");
     browser.prefer("", "light");
     // "%PDF-", in base 64.
     assert!(browser.printed().starts_with("JVBERi0"));

@@ -1,4 +1,4 @@
-//! A real browser without a window: chromium, spoken to through a pipe as its developer tools do.
+//! A real browser without a window: chromium, controlled through a pipe with its DevTools protocol.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -13,23 +13,23 @@ use tempfile::TempDir;
 
 use super::not_run::not_run;
 
-/// How long the browser may take for anything.
+/// The timeout of every call to the browser.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A browser with one page; both are gone when this is dropped.
+/// A browser with one page; dropping this ends the browser.
 pub struct Browser {
     child: Child,
     input: ChildStdin,
     output: Receiver<Value>,
     session: Value,
     number: u64,
-    /// What it told without being asked.
-    told: VecDeque<Value>,
+    /// The events that it sent.
+    events: VecDeque<Value>,
     _profile: TempDir,
 }
 
 impl Browser {
-    /// Starts it; `None` where there is none, outside CI. `CHROMIUM` says where it is.
+    /// Starts it; `None` if it is not installed, outside of CI. The variable `CHROMIUM` has its path.
     pub fn start() -> Option<Self> {
         let chromium = std::env::var_os("CHROMIUM").unwrap_or_else(|| "chromium".into());
         if Command::new(&chromium).arg("--version").output().is_err() {
@@ -56,8 +56,8 @@ impl Browser {
                 message.clear();
             }
         });
-        let told = VecDeque::new();
-        let mut browser = Self { child, input, output, session: Value::Null, number: 0, told, _profile: profile };
+        let events = VecDeque::new();
+        let mut browser = Self { child, input, output, session: Value::Null, number: 0, events, _profile: profile };
         let target = browser.call("Target.createTarget", &json!({"url": "about:blank"}))["targetId"].clone();
         let attached = browser.call("Target.attachToTarget", &json!({"targetId": target, "flatten": true}));
         browser.session = attached["sessionId"].clone();
@@ -66,24 +66,24 @@ impl Browser {
         Some(browser)
     }
 
-    /// Opens a file, with that behind it in the address.
+    /// Opens a file, with a fragment in the address.
     pub fn open(&mut self, file: &Path, fragment: &str) {
-        // A new fragment alone would not load it again.
+        // A change of the fragment alone would not reload the page.
         for address in ["about:blank".to_owned(), format!("file://{}{fragment}", file.display())] {
-            self.told.clear();
+            self.events.clear();
             self.call("Page.navigate", &json!({"url": address}));
-            while !self.told.iter().any(|told| told["method"] == "Page.loadEventFired") {
-                let told = self.output.recv_timeout(TIMEOUT).expect("the page loads");
-                self.told.push_back(told);
+            while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
+                let event = self.output.recv_timeout(TIMEOUT).expect("the page loads");
+                self.events.push_back(event);
             }
         }
     }
 
-    /// The addresses that it asked for since the page was opened.
+    /// The addresses that the page requested since it was opened.
     pub fn requests(&mut self) -> Vec<String> {
         self.call("Runtime.evaluate", &json!({"expression": "1"}));
-        let sent = self.told.iter().filter(|told| told["method"] == "Network.requestWillBeSent");
-        sent.map(|told| told["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
+        let sent = self.events.iter().filter(|event| event["method"] == "Network.requestWillBeSent");
+        sent.map(|event| event["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
     }
 
     /// The value of an expression in the page.
@@ -93,7 +93,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Presses a key; those of which the text is not empty write something.
+    /// Presses a key; `text` is what the key types, if anything.
     pub fn press(&mut self, key: &str, code: u32, text: &str) {
         for kind in ["keyDown", "keyUp"] {
             let text = if kind == "keyDown" { text } else { "" };
@@ -102,12 +102,12 @@ impl Browser {
         }
     }
 
-    /// Writes into what has the focus.
+    /// Types text into the focused element.
     pub fn write(&mut self, text: &str) {
         self.call("Input.insertText", &json!({"text": text}));
     }
 
-    /// Clicks on the first element of that kind.
+    /// Clicks on the first element that matches a selector.
     pub fn click(&mut self, selector: &str) {
         let place = format!(
             "(() => {{ const box = document.querySelector({selector:?}).getBoundingClientRect(); return [box.x + 5, box.y + box.height / 2]; }})()"
@@ -119,18 +119,18 @@ impl Browser {
         }
     }
 
-    /// What the reader likes: a medium, `screen` or `print`, and a colour scheme.
+    /// Sets the reader's preferences: a medium, `screen` or `print`, and a colour scheme.
     pub fn prefer(&mut self, medium: &str, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.call("Emulation.setEmulatedMedia", &json!({"media": medium, "features": features}));
     }
 
-    /// A picture of what is seen, in base 64.
+    /// A screenshot, in base 64.
     pub fn picture(&mut self) -> String {
         self.call("Page.captureScreenshot", &json!({}))["data"].as_str().unwrap().to_owned()
     }
 
-    /// The page on paper, as a PDF in base 64.
+    /// The printed page, as a PDF in base 64.
     pub fn printed(&mut self) -> String {
         self.call("Page.printToPDF", &json!({}))["data"].as_str().unwrap().to_owned()
     }
@@ -148,7 +148,7 @@ impl Browser {
                 assert!(answer["error"].is_null(), "{method}: {answer}");
                 return answer["result"].clone();
             }
-            self.told.push_back(answer);
+            self.events.push_back(answer);
         }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! - `input.yaml`: the manifests; all are judged, each with the others as facts. Those of the cases `bad` and `good` are the examples
 //!   of the rule, `src/policy/rules/examples/<rule>/`.
-//! - `expect.yaml`: exactly the findings, and the patch of a document if it says one.
-//! - `policy.yaml`: a policy, if not the default one.
-//! - `admission.yaml`: what only admission knows (user, old object, facts of the cluster; `sub_resource: status` for a write to one). Doors that cannot know it skip the case.
+//! - `expect.yaml`: exactly the findings, and the patch of the first document if the case checks it.
+//! - `policy.yaml`: a policy, if the case does not use the default one.
+//! - `admission.yaml`: facts that a manifest does not have (user, old object, facts of the cluster; `sub_resource: status` for a status write). Entry points without these facts skip the case.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub struct Expect {
     pub patch: Option<Value>,
 }
 
-/// What only admission knows.
+/// The facts that only an admission request has.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Admission {
@@ -67,7 +67,7 @@ struct CaseFacts {
     stored: Option<CaseStored>,
 }
 
-/// What only an audit knows; times are in seconds.
+/// The facts that only an audit has; times are in seconds.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct CaseStored {
@@ -76,7 +76,7 @@ struct CaseStored {
     finalizers: Vec<String>,
     nad: Option<Value>,
     condition: Option<String>,
-    refused: Option<String>,
+    denied: Option<String>,
     operator: Option<String>,
     waiting: usize,
     rewrites: Option<CaseRewrites>,
@@ -106,7 +106,7 @@ struct CaseNetwork {
 /// A case on disk.
 pub struct Case {
     pub name: String,
-    /// Where its expectation is, and its policy if it has one.
+    /// The directory with its expectation, and its policy if it has one.
     pub directory: PathBuf,
     /// The file with its manifests.
     pub input_file: PathBuf,
@@ -119,27 +119,27 @@ pub struct Case {
 }
 
 impl Case {
-    /// Whether a manifest file alone says all that the case is about.
+    /// Whether the manifests alone decide the findings.
     pub fn is_offline(&self) -> bool {
         self.admission.is_none()
     }
 
-    /// The user that writes, where the case names one.
+    /// The user that writes, if the case names one.
     pub fn user(&self) -> Option<&str> {
         self.admission.as_ref()?.user.as_deref()
     }
 
-    /// Whether the case is about a write to a status.
+    /// Whether the case is a status write.
     pub fn is_status(&self) -> bool {
         self.admission.as_ref().is_some_and(|admission| admission.sub_resource.as_deref() == Some("status"))
     }
 
-    /// Whether the case is about what is stored already, so that no write is judged.
+    /// Whether the case audits a stored object instead of judging a write.
     pub fn is_stored(&self) -> bool {
         self.admission.as_ref().is_some_and(|admission| admission.facts.stored.is_some())
     }
 
-    /// The object as it was before, as JSON text, where the case is an update.
+    /// The old object as JSON text, if the case is an update.
     pub fn old(&self) -> Option<String> {
         self.admission.as_ref()?.old.as_ref().map(ToString::to_string)
     }
@@ -163,8 +163,8 @@ impl Case {
         self.manifests().iter().filter_map(|manifest| self.judge_one(manifest)).collect()
     }
 
-    /// All that the case knows about the rest of the cluster when that object is written: from its other manifests, and
-    /// from what it says about admission.
+    /// All facts of the case when that object is written: from its other manifests, and
+    /// from its `admission.yaml`.
     pub fn facts(&self, object: &Object<'_>) -> Facts {
         let mut index = Index::default();
         self.manifests().iter().for_each(|manifest| index.add(manifest));
@@ -201,11 +201,11 @@ impl Case {
 }
 
 impl Case {
-    /// Judges the case's write to a status in process.
+    /// Judges the case's status write in process.
     pub fn judge_status(&self, object: &str) -> Verdict {
         let value: Value = serde_json::from_str(object).unwrap();
         let word = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let old = self.old().unwrap_or_else(|| panic!("{}: a status is written to what is there", self.name));
+        let old = self.old().unwrap_or_else(|| panic!("{}: a status write needs an old object", self.name));
         let write = StatusWrite {
             group: word("/apiVersion").split_once('/').unwrap().0,
             resource: &(word("/kind").to_lowercase() + "s"),
@@ -249,15 +249,15 @@ impl CaseFacts {
         }
         match self.last_nad.as_deref() {
             Some("absent") => facts.last_nad = Lookup::Absent,
-            Some("there") => facts.last_nad = Lookup::Found(()),
-            Some(other) => panic!("it cannot be {other}"),
+            Some("found") => facts.last_nad = Lookup::Found(()),
+            Some(other) => panic!("unknown value: {other}"),
             None => {}
         }
         match self.target_namespace.as_deref() {
             Some("absent") => facts.target_namespace = Lookup::Absent,
             Some("active") => facts.target_namespace = Lookup::Found(NamespaceState::Active),
             Some("terminating") => facts.target_namespace = Lookup::Found(NamespaceState::Terminating),
-            Some(other) => panic!("no such state: {other}"),
+            Some(other) => panic!("unknown state: {other}"),
             None => {}
         }
         if let Some(value) = &self.prefix {
@@ -283,13 +283,13 @@ impl CaseStored {
                 Some(nad) => Lookup::Found(nad.to_string()),
             },
             condition: self.condition.clone(),
-            refused: self.refused.clone(),
+            refused: self.denied.clone(),
             operator: match self.operator.as_deref() {
                 None => OperatorHealth::Unknown,
-                Some("gone") => OperatorHealth::NotRunning,
-                Some("works") => OperatorHealth::Active,
-                Some("silent") => OperatorHealth::Stalled,
-                Some(other) => panic!("no such life: {other}"),
+                Some("not-running") => OperatorHealth::NotRunning,
+                Some("active") => OperatorHealth::Active,
+                Some("stalled") => OperatorHealth::Stalled,
+                Some(other) => panic!("unknown operator state: {other}"),
             },
             waiting: self.waiting,
             rewrites: self.rewrites.as_ref().map(|rewrites| Rewrites {
@@ -303,7 +303,7 @@ impl CaseStored {
     }
 }
 
-/// What `check` takes for granted, on a fixed day.
+/// The assumptions of `check`, on a fixed day.
 fn assumptions() -> Assumptions {
     Assumptions {
         prefix: Prefix { value: "openshift.io".to_owned(), assumed: true },
@@ -316,7 +316,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")
 }
 
-/// Every case there is.
+/// All cases.
 pub fn all() -> Vec<Case> {
     directories().iter().map(|directory| Case::read(directory)).collect()
 }

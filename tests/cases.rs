@@ -7,7 +7,7 @@
     clippy::string_slice,
     reason = "a test fails by panicking"
 )]
-#![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
+#![allow(unreachable_pub, missing_docs, reason = "this is a test binary")]
 
 #[allow(dead_code, reason = "shared with the tests of the entry points")]
 mod case;
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// The judgement finds in each case exactly what the case expects.
+/// The judgement reports exactly the findings that the case expects.
 fn each_case_matches_its_expectation(case: &Case, verdicts: &[(String, Verdict)]) {
     let found = findings(verdicts);
     let mut expected = case.expect.findings.clone();
@@ -84,7 +84,7 @@ fn findings(verdicts: &[(String, Verdict)]) -> Vec<Expected> {
     found
 }
 
-/// Judging what a patch makes yields no further patch, and the finding is gone.
+/// Judging a patched object gives no second patch.
 fn each_repair_converges(case: &Case, verdicts: &[(String, Verdict)]) {
     for (document, (json, verdict)) in verdicts.iter().enumerate() {
         if verdict.patch.is_empty() {
@@ -112,14 +112,14 @@ fn replaced(input: &str, document: usize, json: &str) -> String {
     parts.join("\n---\n")
 }
 
-/// Otherwise the convergence of repairs would be checked on nothing.
+/// Without enough repaired cases, the check that repairs converge would test nothing.
 fn enough_cases_are_repaired() {
     let patches = |case: &Case| case.judge().iter().filter(|(_, verdict)| !verdict.patch.is_empty()).count();
     let repaired: usize = case::all().iter().map(patches).sum();
     assert!(repaired > 20, "only {repaired} documents are repaired");
 }
 
-/// Every rule has a case that it finds and one near it that it does not.
+/// Every rule has a case with a finding, and a similar case without one.
 fn every_rule_has_cases() {
     let mut by_rule: BTreeMap<String, Vec<Case>> = BTreeMap::new();
     for case in case::all() {
@@ -134,5 +134,5 @@ fn every_rule_has_cases() {
         assert!(finds(&bad), "{} does not expect its rule", bad.name);
         assert!(!finds(&good), "{} expects its rule", good.name);
     }
-    assert!(by_rule.is_empty(), "cases of rules that are not there: {:?}", by_rule.keys());
+    assert!(by_rule.is_empty(), "cases of rules that do not exist: {:?}", by_rule.keys());
 }

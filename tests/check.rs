@@ -1,4 +1,4 @@
-//! `nadmit check` as a process: what scripts and people see.
+//! `nadmit check` as a process: its output for scripts and people.
 
 use std::fs;
 use std::io::Write;
@@ -56,7 +56,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The door agrees with the judgement in every case that can be said offline.
+/// The binary reports the same findings as the judgement, in every case that needs no cluster.
 #[test]
 fn each_case_through_the_binary() {
     let mut judged = 0;
@@ -193,7 +193,7 @@ fn policy_errors_name_line_and_key() {
     }
 }
 
-/// Each bad input costs one line that names the file and the document, and the others are judged.
+/// Each unreadable input gives one line that names the file and the document, and the other documents are judged.
 #[test]
 fn input_errors_are_one_line() {
     let bomb = "kind: X\na: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n\
@@ -223,11 +223,11 @@ fn input_errors_are_one_line() {
         assert!(error.starts_with(&format!("error: {want}")), "{error}\nwanted: {want}");
         assert_eq!(error.lines().count(), 1, "{error}");
         let out = text(&output.stdout);
-        assert_eq!(out.contains("nad/resource-name-missing"), readable, "the document behind it is judged: {out}");
+        assert_eq!(out.contains("nad/resource-name-missing"), readable, "the document after it is judged: {out}");
     }
 }
 
-/// The prefix of the command line is the one in the repair.
+/// The repair uses the prefix of the command line.
 #[test]
 fn resource_prefix_flag_is_used() {
     let output = run(&["check", "--output", "json", "--resource-prefix", "nvidia.com", "shown/missing.yaml"]);
@@ -235,7 +235,7 @@ fn resource_prefix_flag_is_used() {
     assert_eq!(report["documents"][1]["patch"][0]["value"], "nvidia.com/cx7anl244");
 }
 
-/// A config of nothing but brackets is a finding, not an accident.
+/// A config of nothing but brackets is a finding, and does not crash the parser.
 #[test]
 fn file_snippets_point_at_brackets() {
     let manifest = BAD.replace("{\"cniVersion\": \"1.0.0\", \"type\": \"sriov\"}", &"[".repeat(100_000));
@@ -246,7 +246,7 @@ fn file_snippets_point_at_brackets() {
 }
 
 #[test]
-fn a_file_that_is_too_large_is_refused() {
+fn a_file_that_is_too_large_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("large.yaml");
     fs::File::create(&path).unwrap().set_len(100 << 20).unwrap();
@@ -255,7 +255,7 @@ fn a_file_that_is_too_large_is_refused() {
     assert!(text(&output.stderr).ends_with("large.yaml: larger than 64 MiB; split the file\n"));
 }
 
-/// `nadmit check … | head` ends in peace.
+/// `nadmit check … | head` exits without an error.
 #[test]
 fn a_closed_pipe_is_no_error() {
     let many = format!("{BAD}---\n").repeat(3000);
@@ -288,7 +288,7 @@ fn json_of(manifest: &str) -> String {
     nadmit::yaml::Documents::new(manifest).next().unwrap().node.unwrap().to_json()
 }
 
-/// Equal input gives equal bytes, in every format, however many cores work on it.
+/// Equal input gives equal bytes, in every format, with any number of cores.
 #[test]
 fn output_is_the_same_every_time() {
     const EXAMPLE: &str = "../src/policy/rules/examples/nad/unknown-key/bad.yaml";
@@ -343,7 +343,7 @@ fn help_and_rules_snapshots() {
     }
 }
 
-/// The page of objects in a real browser: searched, filtered, one object opened, with what admission would change.
+/// The page of objects in a real browser: search, filter, and an opened object with the changes of admission.
 #[test]
 fn the_page_of_objects_works_in_a_browser() {
     let directory = tempfile::tempdir().unwrap();
@@ -370,5 +370,5 @@ fn the_page_of_objects_works_in_a_browser() {
     browser.click("tbody:not([hidden]) button");
     let shown = browser.value(added);
     assert!(shown.as_str().unwrap().contains("k8s.v1.cni.cncf.io/resourceName: openshift.io/cx7anl244"), "{shown}");
-    assert_eq!(browser.requests().len(), 1, "it asks nobody for anything");
+    assert_eq!(browser.requests().len(), 1, "the page requests nothing else");
 }

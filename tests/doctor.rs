@@ -1,11 +1,11 @@
-//! `nadmit doctor` where there is no cluster. What it says of one is tested beside a real API server.
+//! `nadmit doctor` without a cluster. The cluster tests run it beside a real API server.
 
 use std::fs;
 use std::process::{Command, Output};
 
 use serde_json::json;
 
-/// Runs it without any cluster that the environment would lead to.
+/// Runs `nadmit doctor` without any cluster from the environment.
 fn doctor(arguments: &[&str]) -> Output {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_nadmit"));
@@ -19,7 +19,7 @@ fn doctor(arguments: &[&str]) -> Output {
 fn unreachable_cluster_exits_with_2() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("config");
-    // Nobody listens on the port of the discard service any more.
+    // No process listens on the port of the discard service.
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "it",
         "clusters": [{ "name": "it", "cluster": { "server": "https://127.0.0.1:9" } }],

@@ -1,4 +1,4 @@
-//! Texts that were written to do harm: to the terminal of whoever reads about them, or to the parser.
+//! Texts that were written to do harm: to the terminal of their readers, or to the parser.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use crate::browser::Browser;
 use crate::serve::harness::TestServer;
 
-/// Clears a terminal, reverses what follows, and has no width.
+/// Clears a terminal, reverses the following text, and has no width.
 const NASTY: &str = "\u{1b}[2J\u{202e}\u{2066}\u{200b}\u{7f}\u{9b}x";
-/// The same as people see it.
+/// The same text, escaped.
 const SHOWN: &str = "\\u{1b}[2J\\u{202e}\\u{2066}\\u{200b}\\u{7f}\\u{9b}x";
 
 fn run(arguments: &[&str]) -> Output {
@@ -22,18 +22,18 @@ fn run(arguments: &[&str]) -> Output {
     command.args(arguments).env_remove("NADMIT_POLICY").output().unwrap()
 }
 
-/// Characters that a terminal or a browser obeys; line breaks are ours.
-fn is_obeyed(character: char) -> bool {
+/// Whether a terminal or a browser interprets the character; nadmit itself writes the line breaks.
+fn is_interpreted(character: char) -> bool {
     (character.is_control() && character != '\n')
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 fn assert_plain(what: &str, text: &str) {
-    let found = text.find(is_obeyed);
+    let found = text.find(is_interpreted);
     assert_eq!(found, None, "{what}: {:?}", found.map(|at| &text[at.saturating_sub(40)..]));
 }
 
-/// A manifest that is denied and repaired, with such text in its name, its namespace, a key and a value.
+/// A manifest with a denied and a repaired object, and such text in its name, its namespace, a key and a value.
 fn manifest(directory: &Path) -> PathBuf {
     let config = json!({
         "cniVersion": "1.0.0",
@@ -81,14 +81,14 @@ fn untrusted_text_is_escaped_in_every_human_output() {
         let text = String::from_utf8(output.stdout).unwrap();
         assert_plain(arguments[1], &text);
         assert_plain("standard error", &String::from_utf8(output.stderr).unwrap());
-        // The name of the file (only where the page is not), of the objects, and the values.
+        // The file name (except in the page), the object names, and the values.
         for want in [format!("n{SHOWN}"), format!("m{SHOWN}"), format!("s{SHOWN}")] {
             assert!(text.contains(&want), "{arguments:?}: no {want} in {text}");
         }
         let is_page = arguments.contains(&"html");
         assert!(is_page || !text.lines().any(|line| line.starts_with("error: forged")), "{text}");
     }
-    // The colours are ours; nothing else is obeyed.
+    // nadmit itself writes the colours; nothing else is interpreted.
     let coloured = run(&["check", file, "--color", "always"]);
     let text = String::from_utf8(coloured.stdout).unwrap();
     assert!(text.contains("\u{1b}[") && !text.contains("\u{1b}[2J") && !text.contains('\u{202e}'), "{text:?}");
@@ -104,7 +104,7 @@ fn machine_formats_keep_the_data() {
     assert!(text.contains(&Value::from(format!("n{NASTY}")).to_string()), "{text}");
     let sarif: Value = serde_json::from_slice(&run(&["check", file, "--output", "sarif"]).stdout).unwrap();
     assert!(sarif.to_string().contains('\u{202e}'), "{sarif}");
-    // XML cannot hold the escape character in any way.
+    // XML cannot represent the escape character.
     let junit = String::from_utf8(run(&["check", file, "--output", "junit"]).stdout).unwrap();
     assert!(junit.contains("\u{fffd}[2J\u{202e}") && !junit.contains('\u{1b}'), "{junit:?}");
 }
@@ -139,7 +139,7 @@ fn audit_log_tables_escape_untrusted_text() {
         "responseStatus": { "code": 200 }, "requestReceivedTimestamp": "2026-01-01T00:00:00.000000Z",
         "stageTimestamp": "2026-01-01T00:00:00.100000Z",
     });
-    // Many within a minute, so that it is a loop.
+    // Many writes within a minute count as a loop.
     let lines: Vec<_> = (0..60)
         .map(|second| {
             event
@@ -174,13 +174,16 @@ fn server_responses_and_logs_escape_untrusted_text() {
     for path in ["/validate", "/mutate"] {
         let answer: Value = serde_json::from_str(&server.post(path, review.to_string()).text()).unwrap();
         let response = &answer["response"];
-        let mut said: Vec<&str> =
+        let mut messages: Vec<&str> =
             response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        said.extend(response["status"]["message"].as_str());
-        for said in &said {
-            assert_plain(path, said);
+        messages.extend(response["status"]["message"].as_str());
+        for message in &messages {
+            assert_plain(path, message);
         }
-        assert!(path == "/mutate" || said.iter().any(|said| said.contains("\\u{1b}[2J\\u{202e}")), "{answer:#}");
+        assert!(
+            path == "/mutate" || messages.iter().any(|message| message.contains("\\u{1b}[2J\\u{202e}")),
+            "{answer:#}"
+        );
     }
     server.wait_for_line("endpoint=\"mutate\"");
     let log = server.log_text();
@@ -194,14 +197,14 @@ fn page_runs_only_its_own_script() {
     let directory = tempfile::tempdir().unwrap();
     let file = manifest(directory.path());
     let page = String::from_utf8(run(&["check", file.to_str().unwrap(), "--output", "html"]).stdout).unwrap();
-    // As if text from outside had not been escaped.
+    // Simulates text from outside that was not escaped.
     let injected =
         page.replace("<footer>", "<script>window.forged = 1</script><img src=x onerror=\"window.forged = 1\"><footer>");
     let place = directory.path().join("page.html");
     fs::write(&place, injected).unwrap();
     browser.open(&place, "#open=1");
     assert_eq!(browser.value("typeof window.forged"), "undefined");
-    // The script of the page makes the rows buttons, and its style is in force.
+    // The page's own script turns the rows into buttons, and its own style applies.
     assert!(browser.value("document.querySelectorAll('[aria-expanded=true]').length").as_u64().unwrap() > 0);
     assert_eq!(browser.value("getComputedStyle(document.querySelector('.figures')).listStyleType"), "none");
 }
@@ -210,7 +213,7 @@ fn hostile() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile")
 }
 
-/// Each is an error of its own file, and the others are judged.
+/// Each is an error of its own file, and the other files are judged.
 #[test]
 fn parser_panic_is_reported_and_other_files_are_checked() {
     let output = run(&["check", "--output", "json", hostile().to_str().unwrap(), "tests/shown/good.yaml"]);
@@ -225,7 +228,7 @@ fn parser_panic_is_reported_and_other_files_are_checked() {
     assert_eq!(report["summary"]["documents"], 1, "{report:#}");
 }
 
-/// Numbers that look random and are the same every time.
+/// Pseudo-random numbers with a fixed seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -237,7 +240,7 @@ impl Numbers {
     }
 }
 
-/// Real manifests and the hostile texts, cut, doubled and joined at random: every text ends as documents, whatever is in it.
+/// Real manifests and the hostile texts, cut, doubled and joined at random: the parser returns documents or errors for all of them.
 #[test]
 fn parser_never_panics() {
     const PIECES: [&str; 30] = [

@@ -1,10 +1,10 @@
-//! Dependencies point downwards only, and a type name means one thing.
+//! Modules depend only on lower layers, and no type name is defined twice.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// From the entry points down. A module may use the modules below its line, and none beside it.
+/// From the entry points down. A module may use the modules in the lines below it, and none in its own line.
 const LAYERS: &[&[&str]] = &[
     &["cli"],
     &["server"],
@@ -43,7 +43,7 @@ fn every_file(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The Rust files that are no tests.
+/// The Rust files that are not tests.
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     every_file(directory, &mut files);
@@ -51,17 +51,17 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The lines of a file that are no comments and no tests: tests of a file stand at its end.
+/// The lines of a file without comments and without tests, which are at its end.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines: Vec<&str> = text.lines().collect();
-    // `mod tests;` may stand anywhere; `mod tests {` is the end of what counts.
+    // `mod tests;` may be anywhere; `mod tests {` starts the tests at the end.
     let is_end = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].contains("mod ") && pair[1].ends_with('{');
     let end = lines.windows(2).position(is_end).unwrap_or(lines.len());
     let code = lines.into_iter().take(end).enumerate();
     code.map(|(at, line)| (at + 1, line.split("//").next().unwrap_or_default()))
 }
 
-/// What stands behind each occurrence of a prefix: `cluster` in `crate::cluster::client`.
+/// The name after each occurrence of a prefix: `cluster` in `crate::cluster::client`.
 fn named<'l>(line: &'l str, prefix: &'l str) -> impl Iterator<Item = &'l str> {
     line.match_indices(prefix).map(move |(at, _)| {
         let rest = &line[at + prefix.len()..];
@@ -71,7 +71,7 @@ fn named<'l>(line: &'l str, prefix: &'l str) -> impl Iterator<Item = &'l str> {
 
 fn upward(root: &str, prefix: &str, layers: &[&[&str]]) -> (Vec<String>, usize) {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
-    let (mut wrong, mut arrows) = (Vec::new(), 0);
+    let (mut wrong, mut uses) = (Vec::new(), 0);
     for file in sources(&src) {
         let relative = file.strip_prefix(&src).unwrap();
         let first = relative.iter().next().unwrap().to_str().unwrap();
@@ -84,17 +84,17 @@ fn upward(root: &str, prefix: &str, layers: &[&[&str]]) -> (Vec<String>, usize) 
         for (number, line) in code(&text) {
             for to in named(line, prefix).filter(|to| *to != module) {
                 let Some(below) = rank(layers, to) else { continue };
-                arrows += 1;
+                uses += 1;
                 if below <= from {
                     wrong.push(format!("{}:{number} uses {to}: {}", file.display(), line.trim()));
                 }
             }
         }
     }
-    (wrong, arrows)
+    (wrong, uses)
 }
 
-/// What is shipped is built, and understood, from `src/` alone.
+/// `src/` is built without the tests, and refers to none of their files.
 #[test]
 fn no_source_depends_on_the_tests() {
     let mut files = Vec::new();
@@ -105,7 +105,7 @@ fn no_source_depends_on_the_tests() {
             assert!(!line.contains("tests/"), "{}:{} names a path in tests/: {line}", file.display(), at + 1);
         }
     }
-    assert!(files.len() > 300, "only {} files looked at", files.len());
+    assert!(files.len() > 300, "only {} files checked", files.len());
 }
 
 #[test]
@@ -113,13 +113,13 @@ fn no_module_uses_one_above_it() {
     for (root, prefix, layers, at_least) in
         [("src", "crate::", LAYERS, 200), ("src/cluster", "crate::cluster::", CLUSTER, 50)]
     {
-        let (wrong, arrows) = upward(root, prefix, layers);
-        assert!(wrong.is_empty(), "arrows that point upwards:\n{}", wrong.join("\n"));
-        assert!(arrows > at_least, "only {arrows} arrows found in {root}");
+        let (wrong, uses) = upward(root, prefix, layers);
+        assert!(wrong.is_empty(), "uses of a higher layer:\n{}", wrong.join("\n"));
+        assert!(uses > at_least, "only {uses} uses of other modules found in {root}");
     }
 }
 
-/// The type that a line defines. An associated type is none: it is indented.
+/// The type that a line defines. Indented associated types do not count.
 fn defined(line: &str) -> Option<&str> {
     let code = line.trim_start();
     let code = match code.strip_prefix("pub(") {
@@ -151,32 +151,32 @@ fn no_type_name_is_defined_twice() {
     assert!(found.is_empty(), "one name, several types: {found:#?}");
 }
 
-/// The lines that `is_it` accepts, outside of the file or directory where they belong, and how many are there.
-fn outside(home: &str, is_it: impl Fn(&str) -> bool) -> (Vec<String>, usize) {
+/// The lines that `is_match` accepts, outside of the file or directory where they belong, and the number of those inside.
+fn outside(home: &str, is_match: impl Fn(&str) -> bool) -> (Vec<String>, usize) {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let (mut outside, mut at_home) = (Vec::new(), 0);
+    let (mut outside, mut inside) = (Vec::new(), 0);
     for file in sources(&src) {
         let text = fs::read_to_string(&file).unwrap();
-        for (number, line) in code(&text).filter(|(_, line)| is_it(line)) {
+        for (number, line) in code(&text).filter(|(_, line)| is_match(line)) {
             if file.starts_with(src.join(home)) {
-                at_home += 1;
+                inside += 1;
             } else {
                 outside.push(format!("{}:{number}: {}", file.display(), line.trim()));
             }
         }
     }
-    (outside, at_home)
+    (outside, inside)
 }
 
-/// Paths of the API server are made of checked names, in one file.
+/// One file builds all paths of the API server, from checked names.
 #[test]
 fn api_paths_are_made_in_one_place() {
-    let (wrong, at_home) = outside("cluster/client/path.rs", |line| line.contains("\"/api"));
-    assert!(wrong.is_empty(), "API paths outside of it:\n{}", wrong.join("\n"));
-    assert!(at_home > 0, "none is made there");
+    let (wrong, inside) = outside("cluster/client/path.rs", |line| line.contains("\"/api"));
+    assert!(wrong.is_empty(), "API paths in other files:\n{}", wrong.join("\n"));
+    assert!(inside > 0, "no API path found");
 }
 
-/// Review, check, audit and doctor look facts up in different ways, but they put them together in the same one.
+/// Review, check, audit and doctor look facts up in different ways, but one module assembles them.
 #[test]
 fn facts_about_other_objects_are_gathered_in_one_place() {
     let fields = ["named_owner", "networks_here", "knows_networks", "claimants", "claimants_read", "nad_here"];
@@ -187,7 +187,7 @@ fn facts_about_other_objects_are_gathered_in_one_place() {
             set && !["pub ", "let "].iter().any(|other| code.starts_with(other))
         })
     };
-    let (wrong, at_home) = outside("policy/facts", is_set);
-    assert!(wrong.is_empty(), "facts are set outside of it:\n{}", wrong.join("\n"));
-    assert!(at_home > 4, "only {at_home} are set there");
+    let (wrong, inside) = outside("policy/facts", is_set);
+    assert!(wrong.is_empty(), "facts are set in other modules:\n{}", wrong.join("\n"));
+    assert!(inside > 4, "only {inside} found in `policy/facts`");
 }

@@ -1,12 +1,12 @@
-//! Tests that need a program which is not on every machine.
+//! Tests that need a program which is not installed on every machine.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// The file whose lines `make test` prints at its end, because libtest shows nothing of a test that passes.
+/// The variable with the path of a file that `make test` prints at its end, because libtest hides the output of tests that pass.
 const FILE: &str = "NADMIT_NOT_RUN";
 
-/// Reports that the calling test does not run here. In CI it fails instead: there, everything is installed.
+/// Reports that the calling test cannot run on this machine. In CI it fails instead, because everything is installed there.
 pub fn not_run(what: &str, how: &str) {
     assert!(std::env::var_os("CI").is_none_or(|value| value != "true"), "CI runs every test, but not {what}. {how}");
     let line = format!("*** NOT RUN: {what}. {how} ***\n");

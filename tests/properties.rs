@@ -1,4 +1,4 @@
-//! What must hold for every input.
+//! Properties that hold for every input.
 
 use nadmit::cni::edit::{apply, set_string};
 use nadmit::cni::{CniObject as JsonObject, Config};
@@ -13,7 +13,7 @@ use proptest::sample::select;
 use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
-/// The same cases every time, so that no run fails by chance. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` look elsewhere.
+/// The same cases every time, so that no run fails by chance. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` select other cases.
 fn settings() -> ProptestConfig {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -25,12 +25,12 @@ fn settings() -> ProptestConfig {
     config
 }
 
-/// Blanks as people and programs put them between tokens.
+/// White space as people and programs put it between tokens.
 fn blanks() -> impl Strategy<Value = &'static str> {
     select(vec!["", "", " ", "\n    ", "\n\t", "\r\n  ", "\n\n  "])
 }
 
-/// Keys and values as text, odd spellings included.
+/// Keys and values as text, including unusual spellings.
 fn member() -> impl Strategy<Value = (&'static str, &'static str)> {
     let keys = vec![
         "name",
@@ -211,7 +211,7 @@ fn network() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(settings())]
 
-    /// The edit changes one member and not a byte besides.
+    /// The edit changes one member and no other byte.
     #[test]
     fn edit_changes_only_its_member(text in object(vec!["sriov", "ovs"]), value in ".{0,12}") {
         let document = JsonDocument::parse(&text).unwrap();
@@ -232,7 +232,7 @@ proptest! {
         prop_assert_eq!(others(object), others(after));
     }
 
-    /// It settles: a repaired object needs no repair, and equal input gives equal bytes.
+    /// A repaired object needs no second repair, and equal input gives equal bytes.
     #[test]
     fn repair_converges(json in nad(), facts in facts(), policy in policy(), operator in any::<bool>()) {
         let writer = operator.then_some(OPERATOR);
@@ -246,7 +246,7 @@ proptest! {
         prop_assert!(second.patch.is_empty(), "{} then {}", verdict.patch, second.patch);
         for finding in second.findings.iter().filter(|finding| finding.rule.id.starts_with("nad/resource-name")) {
             let before = verdict.findings.iter().any(|old| old.rule == finding.rule && old.message == finding.message);
-            prop_assert!(before || finding.action < nadmit::policy::Action::Patch, "a repair made a finding: {}", finding.message);
+            prop_assert!(before || finding.action < nadmit::policy::Action::Patch, "a repair caused a finding: {}", finding.message);
         }
         for operation in &verdict.patch.0 {
             let path = operation.path().to_string();
@@ -255,11 +255,11 @@ proptest! {
             prop_assert!(allowed, "a patch of {path}");
         }
         if operator {
-            prop_assert!(!verdict.denies(), "the operator was refused");
+            prop_assert!(!verdict.denies(), "the operator was denied");
         }
     }
 
-    /// An update that changes nothing is never refused, whatever the object.
+    /// An update that changes nothing is never denied, whatever the object.
     #[test]
     fn unchanged_objects_are_never_denied(json in nad(), facts in facts(), policy in policy()) {
         let object = Object::read(&json).unwrap().unwrap();
@@ -291,7 +291,7 @@ proptest! {
         prop_assert_eq!(of_network, of_nad);
     }
 
-    /// No text makes the readers fall over.
+    /// No text makes the readers panic.
     #[test]
     fn judging_never_panics(text in any_text(), facts in facts()) {
         if let Ok(document) = JsonDocument::parse(&text) {

@@ -1,4 +1,4 @@
-//! The pure modules stay pure.
+//! The pure modules do no I/O.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The lint catches calls by name; this catches what it has no name for.
+/// The clippy lint forbids functions by name; this test finds I/O that the lint has no name for.
 #[test]
 fn pure_modules_have_no_io() {
     let forbidden = [
@@ -50,5 +50,5 @@ fn pure_modules_have_no_io() {
             read += 1;
         }
     }
-    assert!(read > 20, "only {read} files looked at");
+    assert!(read > 20, "only {read} files checked");
 }

@@ -7,7 +7,7 @@ use clap::builder::PossibleValue;
 use clap::{Command, CommandFactory};
 use nadmit::cli::Cli;
 
-/// Every flag of every command stands in a section that is about this command, and so does its variable.
+/// The README explains every flag of every command, and its variable, in a section about this command.
 #[test]
 fn every_flag_is_explained() {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
@@ -16,20 +16,20 @@ fn every_flag_is_explained() {
     for command in Cli::command().get_subcommands() {
         let name = format!("nadmit {}", command.get_name());
         let about: String = sections.iter().filter(|section| section.contains(&name)).copied().collect();
-        assert!(!about.is_empty(), "README.md does not speak of `{name}`");
+        assert!(!about.is_empty(), "README.md does not mention `{name}`");
         for word in words(command) {
-            let is_there = about.match_indices(&word).any(|(at, _)| {
+            let is_present = about.match_indices(&word).any(|(at, _)| {
                 let next = about[at + word.len()..].chars().next();
                 !next.is_some_and(|next| next.is_ascii_alphanumeric() || "-_".contains(next))
             });
-            assert!(is_there, "README.md does not explain {word} of `{name}`");
+            assert!(is_present, "README.md does not explain {word} of `{name}`");
             checked += 1;
         }
     }
     assert!(checked > 40, "only {checked} flags and variables");
 }
 
-/// What is shipped has no arguments for tests alone: help shows every command and every argument, and says what it is for.
+/// No argument exists for tests alone: `--help` shows every command and every argument, and explains it.
 #[test]
 fn no_argument_is_hidden() {
     fn check(command: &Command) -> usize {
@@ -53,7 +53,7 @@ fn no_argument_is_hidden() {
     assert!(checked > 60, "only {checked} arguments");
 }
 
-/// Each row of the table of attacks names at least one test or case, and all of them exist.
+/// Each row of the table of attacks names at least one test or case, and all of these exist.
 #[test]
 fn every_attack_has_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -64,14 +64,14 @@ fn every_attack_has_a_test() {
         let tests = row.trim_end_matches('|').rsplit('|').next().unwrap();
         let mut named = 0;
         for name in tests.split('`').skip(1).step_by(2) {
-            let is_there = match name.split_once("::") {
+            let is_present = match name.split_once("::") {
                 Some((file, test)) => {
                     let file = if file.starts_with("src/") { file.to_owned() } else { format!("tests/{file}") };
                     fs::read_to_string(root.join(file)).is_ok_and(|text| text.contains(&format!("fn {test}(")))
                 }
                 None => root.join("tests/cases").join(name).join("expect.yaml").exists(),
             };
-            assert!(is_there, "SECURITY.md names `{name}`, which does not exist");
+            assert!(is_present, "SECURITY.md names `{name}`, which does not exist");
             named += 1;
         }
         assert!(named > 0, "no test in {row}");
@@ -80,7 +80,7 @@ fn every_attack_has_a_test() {
     assert!(checked > 60, "only {checked} tests");
 }
 
-/// Its flags and their variables, as the README writes them.
+/// The flags of a command and their variables, as the README writes them.
 fn words(command: &Command) -> Vec<String> {
     let words = command.get_arguments().flat_map(|argument| {
         let flag = argument.get_long().map(|long| format!("`--{long}"));

@@ -1,5 +1,5 @@
-//! What nadmit is built from: licences, sources, bans and duplicates, by the lists in deny.toml. `make deny` checks more of
-//! them with cargo-deny; this runs with every test, and installs nothing.
+//! The dependencies of nadmit: licences, sources, bans and duplicates, by the lists in deny.toml. `make deny` checks more
+//! with cargo-deny; these tests run each time, and install nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The texts in a list of deny.toml that has one entry in a line.
+/// The entries of a list in deny.toml that has one entry per line.
 fn listed(key: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("deny.toml")).unwrap();
     let (_, after) = text.split_once(&format!("\n{key} = [\n")).unwrap_or_else(|| panic!("no list `{key}`"));
@@ -23,7 +23,7 @@ fn listed(key: &str) -> BTreeSet<String> {
     list.lines().map(entry).collect()
 }
 
-/// A package: its name, its version, its licence, and where it comes from if not from Rust's own registry.
+/// A package: its name, its version, its licence, and its source if that is not crates.io.
 struct Package {
     name: String,
     version: String,
@@ -31,7 +31,7 @@ struct Package {
     elsewhere: Option<String>,
 }
 
-/// The packages that are built for this platform, along these kinds of dependencies.
+/// The packages that are built for this platform, by these kinds of dependencies.
 fn packages(edges: &str) -> Vec<Package> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["tree", "--locked", "--offline", "--prefix=none", "--format={p}|{l}", "--edges", edges]);
@@ -52,7 +52,7 @@ fn packages(edges: &str) -> Vec<Package> {
     packages
 }
 
-/// Whether what is allowed satisfies a licence expression: of `OR` one side, of `AND` both. Parentheses hold one expression.
+/// Whether the allowed licences satisfy a licence expression: one side of `OR`, both sides of `AND`. Parentheses hold one expression.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let expression = expression.trim().replace('/', " OR ");
     let split = |by: &str| -> Option<(String, String)> {
@@ -111,14 +111,14 @@ fn every_dependency_is_allowed() {
         let is_known = |version: &&String| twice.contains(&format!("{name}@{version}"));
         assert!(
             found.iter().filter(is_known).count() + 1 >= found.len(),
-            "{name} is there in several versions: {found:?}"
+            "{name} is built in several versions: {found:?}"
         );
         unused.retain(|entry| !found.iter().any(|version| *entry == format!("{name}@{version}")));
     }
-    assert!(unused.is_empty(), "not there twice any more: {unused:?}");
+    assert!(unused.is_empty(), "listed in `skip`, but built in one version only: {unused:?}");
 }
 
-/// The document names each crate of the lock file that is linked, with its checksum, and is the same each time.
+/// The SBOM names each crate of the lock file that is linked, with its checksum, and is the same each time.
 #[test]
 fn the_sbom_lists_what_is_linked() {
     if Command::new("python3").arg("--version").output().is_err() {

@@ -1,4 +1,4 @@
-//! The tests that look at nadmit from outside. One binary, so that it links once.
+//! The tests of nadmit's public interface. One binary, so that it links once.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,7 +7,7 @@
     clippy::string_slice,
     reason = "a test fails by panicking"
 )]
-#![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
+#![allow(unreachable_pub, missing_docs, reason = "this is a test binary")]
 
 mod audit_log;
 mod browser;

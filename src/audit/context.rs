@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::policy::OperatorFact;
 
-    /// The namespace is there, the NAD is not.
+    /// The namespace exists, the NAD does not.
     struct AbsentNad;
 
     impl FactLookup for AbsentNad {
@@ -202,7 +202,7 @@ mod tests {
             _ => panic!("{text}"),
         });
         let here = context.renderers(facts.to_vec(), "victim", &policy);
-        assert_eq!(here, facts[..1], "only the operator's own counts at the victim's place");
+        assert_eq!(here, facts[..1], "only the operator's own network counts for the victim's NAD");
         for (text, is_known) in [(&op, true), (&tenant, false)] {
             let kept = StoredObject::of(text).unwrap();
             let object = Object::read(&kept.text).unwrap().unwrap();

@@ -158,11 +158,11 @@ mod tests {
         assert_eq!((standing.objects(), standing.objects_with("nad/config-not-json")), (2, 2));
         standing.set_findings("a", &key("n"), &good);
         assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 1)]);
-        // One place is looked at, and its object is gone.
+        // One key is audited, and its object was deleted.
         standing.leave(&key("other"));
         assert_eq!(standing.left(&key("other")), ["b".into()]);
         assert_eq!(standing.counts().count(), 0);
-        // Everything is looked at, and one was not there.
+        // A full scan does not find one of the objects.
         standing.set_findings("c", &key("c"), &bad);
         standing.set_findings("d", &key("d"), &bad);
         standing.begin();

@@ -61,10 +61,10 @@ mod tests {
         writers.record_nad(&nad(&[("kubectl-edit", 9), ("nadmit", 9)]));
         assert_eq!(writers.operator_last_wrote(), None);
         writers.record_nad(&nad(&[("sriov-operator", 2), ("a-tool", 8)]));
-        assert_eq!(writers.operator_last_wrote(), Some(at(2)), "among equals");
+        assert_eq!(writers.operator_last_wrote(), Some(at(2)), "with equal counts");
         for hour in [3, 4] {
             writers.record_nad(&nad(&[("renamed", hour)]));
         }
-        assert_eq!(writers.operator_last_wrote(), Some(at(4)), "whatever it is called");
+        assert_eq!(writers.operator_last_wrote(), Some(at(4)), "whatever its name");
     }
 }

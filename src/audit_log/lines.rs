@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives a few bytes at a time, as a pipe may.
+    /// Returns a few bytes per read, as a pipe may.
     struct Drops<'a>(&'a [u8], usize);
 
     impl Read for Drops<'_> {
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn splits_lines_independently_of_read_sizes() {
-        // (text, lines where a line may have 5 bytes)
+        // (text, lines with a limit of 5 bytes)
         let table: &[(&str, &[&str])] = &[
             ("", &[]),
             ("a\nbc\n", &["a", "bc"]),
@@ -182,12 +182,12 @@ mod tests {
             encoder.write_all(text.as_bytes()).unwrap();
             encoder.finish().unwrap()
         };
-        // Two that were put together are one.
+        // Two concatenated streams are read as one.
         let both = [compress("a\nb"), compress("c\nd\n")].concat();
         let mut lines = Vec::new();
         each_line(both.as_slice(), |line| lines.push(shown(line))).unwrap();
         assert_eq!(lines, ["a", "bc", "d"]);
-        // What was read before the damage counts; the damage is an error.
+        // Lines before the damage count; the damage is an error.
         let whole = compress(&"a line of some length\n".repeat(10_000));
         let mut seen = 0;
         let result = each_line(whole.get(..whole.len() - 9).unwrap(), |_| seen += 1);

@@ -86,7 +86,7 @@ mod tests {
         Report::of(&scan, Vec::new(), 10).json()
     }
 
-    /// However the lines are spread over servers, the report is that of one who wrote them all.
+    /// However the lines are distributed over servers, the report is that of a single log.
     #[test]
     fn merging_servers_gives_the_same_report_as_one_log() {
         let lines: Vec<_> = (0..200).map(|second| event(second * 2, second / 3)).collect();
@@ -95,17 +95,17 @@ mod tests {
         for servers in [2_usize, 3, 7] {
             let mut logs = vec![Vec::new(); servers + 1];
             for (number, line) in lines.iter().enumerate() {
-                // Not in turn: one takes a few, and then another one.
+                // Not alternating: one server writes a few, and then another one.
                 logs[(number * number / 5) % servers].push(line.clone());
             }
-            // The last one has nothing to say.
+            // The last log is empty.
             logs[servers].push("{}".to_owned());
             let found = report(logs).replace("\"lines\":201", "\"lines\":200");
             assert_eq!(found, want, "{servers} servers");
         }
     }
 
-    /// A line that comes late in its log does not hold the others up, and a damaged one harms nobody.
+    /// A line that is late in its log does not delay the others, and a damaged line is skipped.
     #[test]
     fn merge_tolerates_out_of_order_and_damaged_lines() {
         let late = vec![event(50, 5), event(10, 1), "damaged".to_owned(), event(60, 6)];

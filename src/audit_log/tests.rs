@@ -1,4 +1,4 @@
-//! Events as the API server writes them, and what is made of them.
+//! Events as the API server writes them, and their classification.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn with(mut event: Value, pointer: &str, value: Value) -> Value {
     event
 }
 
-/// At a second, answered a millisecond later, with that version stored.
+/// An event at a second, answered a millisecond later, with the stored version.
 fn stored(event: Value, second: u32, version: &str) -> Value {
     let at = |ms: u32| json!(format!("2026-11-16T20:{:02}:{:02}.{ms:03}000Z", second / 60, second % 60));
     let event = with(event, "/requestReceivedTimestamp", at(0));
@@ -65,7 +65,7 @@ fn classifies_what_a_write_proves() {
     use Proof::*;
     use WriteMethod::*;
     use WriteOutcome::*;
-    // (verb, query, code, body, what is made of it)
+    // (verb, query, code, body, the class)
     let table = [
         ("update", "", 200, named(json!("7")), (Put, Version, Taken)),
         ("update", "", 409, named(json!("7")), (Put, Version, Stale)),
@@ -88,7 +88,7 @@ fn classifies_what_a_write_proves() {
         ("patch", "", 200, on_version("test", "7"), (JsonPatch, Version, Taken)),
         ("patch", "", 200, on_version("replace", "7"), (JsonPatch, Version, Taken)),
         ("patch", "", 409, on_version("add", "7"), (JsonPatch, Version, Stale)),
-        // It may be the test, or any other operation.
+        // The version may be tested by any operation of the patch.
         ("patch", "", 422, on_version("test", "7"), (JsonPatch, Version, Refused)),
         ("patch", "", 422, on_version("remove", ""), (JsonPatch, Nothing, Refused)),
         (
@@ -163,7 +163,7 @@ fn skips_events_out_of_scope() {
     assert_eq!(Report::of(&everything, Vec::new(), 10).totals.blind, 1);
 }
 
-/// What a client states in nadmit's way proves something where nadmit compared it and would have refused it.
+/// A version in nadmit's annotation proves something if nadmit compared it and would have denied the write.
 #[test]
 fn write_compared_by_nadmit_is_not_blind() {
     for (class, mode, blind) in
@@ -189,7 +189,7 @@ fn damaged_lines_are_counted() {
     scan.line(Line::Unfinished(line.as_bytes()));
     assert_eq!((scan.lines, scan.unreadable, scan.too_long, scan.torn), (7, 4, 1, 1));
     assert_eq!(Report::of(&scan, Vec::new(), 10).totals.blind, 1);
-    // Wherever it is cut, nobody falls over, and nothing is counted.
+    // However an event is truncated, the scan does not panic, and counts nothing.
     for end in line.char_indices().map(|(at, _)| at) {
         let mut scan = LogScan::new(LogScope::default());
         scan.line(Line::Unfinished(line.get(..end).unwrap().as_bytes()));
@@ -201,7 +201,7 @@ fn damaged_lines_are_counted() {
 fn writes_that_changed_nothing() {
     let blind = || status("patch", "", 200, &json!({"status": {}}));
     let guarded = |version: &str| status("patch", "", 200, &json!({"metadata": {"resourceVersion": version}}));
-    // (events, changed nothing for certain, unknown)
+    // (events, certainly unchanged, unknown)
     let table: Vec<(&str, Vec<Value>, u64, u64)> = vec![
         ("it says what it read", vec![stored(guarded("5"), 1, "5"), stored(guarded("5"), 2, "6")], 1, 0),
         ("the first one is unknown", vec![stored(blind(), 1, "5")], 0, 1),
@@ -241,7 +241,7 @@ fn loops_are_those_written_often_within_a_minute() {
         let agent = |number| if number % 2 == 0 { "a" } else { "b" };
         (0..count).map(|number| stored(blind(agent(number)), number * seconds, &number.to_string())).collect()
     };
-    // (seconds between writes, how many, the most within a minute)
+    // (seconds between writes, number of writes, the most within a minute)
     for (seconds, count, per_minute) in
         [(1, 30, 30), (1, 100, 60), (2, 100, 30), (20, 100, 3), (61, 50, 1), (0, 12, 12)]
     {
@@ -267,10 +267,10 @@ fn memory_is_bounded_for_any_log_size() {
         scan.line(Line::Whole(hot.as_bytes()));
     }
     let report = Report::of(&scan, Vec::new(), 10);
-    assert_eq!(report.totals.blind, 4 * MAX_OBJECTS as u64, "nothing is lost in sum");
+    assert_eq!(report.totals.blind, 4 * MAX_OBJECTS as u64, "the sum is complete");
     assert_eq!(report.writers.len(), MAX_AGENTS + 1);
     assert!(report.log.has_others && report.writers.iter().any(|writer| writer.agent == OTHERS));
-    // Of the objects that come and go none is taken for one in a loop, and the one that is, is found.
+    // No short-lived object counts as a loop, and the real loop is found.
     assert_eq!(report.loops.len(), 1);
     assert!(report.loops[0].writes + report.log.objects_missed >= 2 * MAX_OBJECTS as u64);
     assert!(report.log.objects_missed > 0);
@@ -310,7 +310,7 @@ fn batch_is_rejected_as_a_whole() {
     assert!((0..whole.len()).all(|end| Batch::read(&whole.as_bytes()[..end]).is_err()));
 }
 
-/// Weeks of it: each hour other agents and other objects, and one that is always there.
+/// Weeks of events: each hour other agents and other objects, and one object that is always written.
 #[test]
 fn running_report_covers_the_last_two_periods() {
     let mut running = EventCounter::new(LogScope::default(), 10);
@@ -325,7 +325,7 @@ fn running_report_covers_the_last_two_periods() {
         let mut items: Vec<_> = (0..1000)
             .map(|number| event(&format!("a-{period}-{number}"), &format!("o-{period}-{number}"), number, 1))
             .collect();
-        // Written once in a period, and never changed.
+        // Written once per period, and never changed.
         items.push(event("steady", "always", period, 7));
         let body = json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "items": items}).to_string();
         let (mut unchanged, mut writes) = (0, 0);
@@ -339,7 +339,7 @@ fn running_report_covers_the_last_two_periods() {
     let previous = report.previous.unwrap();
     for (period, report) in [(19, &report.current), (18, &previous)] {
         assert_eq!(report.totals.writes, 1001);
-        assert_eq!(report.log.objects_missed, 0, "what was there before makes room");
+        assert_eq!(report.log.objects_missed, 0, "older objects are evicted");
         assert!(report.writers.iter().any(|writer| writer.agent == format!("a-{period}-0")));
         assert_eq!(report.writers.len(), MAX_AGENTS + 1);
     }

@@ -127,7 +127,7 @@ impl Run<'_> {
                 if let Ok(text) = input.text() {
                     documents(&LineIndex::of(&text), &mut |document| {
                         if let ManifestDocument::Manifest(manifest) = document {
-                            // Read errors are reported when the input is judged.
+                            // A panic here is reported when the input is judged.
                             let _ = contained(|| part.add(&manifest));
                         }
                     });
@@ -240,7 +240,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
 mod tests {
     use super::*;
 
-    /// Panics over one name.
+    /// Panics on one name.
     struct Poisoned;
 
     impl Format for Poisoned {

@@ -166,10 +166,10 @@ impl InCluster {
             identity: identity(),
             timing: Timing::default(),
         };
-        // The Lease is kept while a leader task restarts: what stops it here would stop it in any other replica.
-        let (standing, claims) = watch::channel(Claim::default());
+        // The Lease is kept while a leader task restarts: a task that panics here would panic in any other leader too.
+        let (claims_sender, claims) = watch::channel(Claim::default());
         let stopped = stop.clone();
-        let ended = supervisor.restarted("lease", move || candidate.clone().run(standing.clone(), stopped.clone()));
+        let ended = supervisor.restarted("lease", move || candidate.clone().run(claims_sender.clone(), stopped.clone()));
         let incomplete = Arc::<IncompleteObjects>::default();
         let auditor = Auditor {
             cached: Arc::clone(&cached),

@@ -211,7 +211,7 @@ mod tests {
         (config.is_list, kinds.collect())
     }
 
-    /// What Multus and the plugin make of a config. Each row was run through the real Go code.
+    /// How Multus and the plugin read a config. Each row was run through the real Go code.
     #[test]
     fn reads_the_chain_as_multus_does() {
         for (text, is_list, want) in [

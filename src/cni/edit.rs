@@ -106,7 +106,7 @@ mod tests {
                 "{\n\t\"name\": \"n\",\n\t\"type\": \"sriov\",\n\t\"resourceName\": \"a.io/b\"\n}\n",
             ),
             ("{\r\n  \"type\": \"sriov\"\r\n}", "{\r\n  \"type\": \"sriov\",\r\n  \"resourceName\": \"a.io/b\"\r\n}"),
-            // A comma that stands alone, a list, odd spelling, escapes and other alphabets.
+            // A comma on a line of its own, a list, unusual spelling, escapes and other alphabets.
             (
                 "{\"type\": \"sriov\"\n, \"vlan\": 1}",
                 "{\"type\": \"sriov\", \"resourceName\": \"a.io/b\"\n, \"vlan\": 1}",
@@ -119,7 +119,7 @@ mod tests {
                 r#"{"name":"\u00e9 é","type":"s\u0072iov","x":1.50}"#,
                 r#"{"name":"\u00e9 é","type":"s\u0072iov","resourceName":"a.io/b","x":1.50}"#,
             ),
-            // An existing member gets the value, wherever it stands; one that has it is left alone.
+            // An existing member gets the value, wherever it is; a member with this value is not changed.
             (r#"{"resourcename": "old", "type":"sriov"}"#, r#"{"resourcename": "a.io/b", "type":"sriov"}"#),
             (r#"{"resourceName":null,"type":"sriov"}"#, r#"{"resourceName":"a.io/b","type":"sriov"}"#),
             (r#"{"type":"sriov","resourceName":"a.io\/b"}"#, r#"{"type":"sriov","resourceName":"a.io\/b"}"#),

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::json::Document;
 
-    /// The value of a key in what a plugin of that type ends up with, as it is written in the text it comes from.
+    /// The value of a key as a plugin of that type decodes it, in the spelling of its source.
     fn holds(kind: &str, text: &str, pointer: &str) -> Option<String> {
         let document = Document::parse(text).unwrap();
         let folded = object(&[plugin(kind).unwrap(), LIST], &document.root, Reading::Copy);
@@ -241,7 +241,7 @@ mod tests {
             ("sriov", r#"{"VLAN":5,"vlan":null}"#, "vlan", None),
             ("sriov", r#"{"vlan":null,"VLAN":5}"#, "vlan", None),
             ("sriov", r#"{"vlan":5,"Vlan":null}"#, "vlan", Some("5")),
-            // Of exact duplicates the last is left, null or not.
+            // The last of exact duplicates counts, null or not.
             ("sriov", r#"{"trust":"on","trust":null}"#, "trust", None),
             // Structs are merged, lists element by element; maps get more keys.
             ("sriov", r#"{"RuntimeConfig":{"mac":"a"},"runtimeConfig":{}}"#, "runtimeConfig/mac", Some("\"a\"")),
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Work must stay in proportion to the text, whoever wrote it.
+    /// The work must be proportional to the text, even if it is hostile.
     #[test]
     fn folds_many_spellings_in_linear_time() {
         let key = "enable_overlapping_ranges";

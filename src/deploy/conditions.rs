@@ -231,7 +231,7 @@ mod tests {
     fn extra_device_plugins_are_matched() {
         let policy = Policy { device_plugins: vec!["my-sriov".to_owned()], ..Policy::default() };
         assert_ne!(has_device(&policy), has_device(&Policy::default()));
-        // However many there are, the pattern stays affordable.
+        // The cost of the pattern is bounded for any number of plugins.
         let many = Policy { device_plugins: (0..100).map(|n| format!("plugin-{n}")).collect(), ..Policy::default() };
         let expression = has_device(&many);
         let most: usize = expression.split(['>', '?']).nth(1).unwrap().trim().parse().unwrap();

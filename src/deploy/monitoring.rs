@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::telemetry::metrics::{CacheSize, Metrics, Reload, ReviewLabels};
 
-    /// The names of all series that a server may show.
+    /// The names of all series that a server may expose.
     fn shown() -> BTreeSet<String> {
         let metrics = Metrics::default();
         let review = ReviewLabels { endpoint: "m", kind: "n", operation: "c", decision: "allow", dry_run: "no" };
@@ -262,7 +262,7 @@ mod tests {
         words.filter(|word| word.starts_with("nadmit_")).map(str::to_owned).collect()
     }
 
-    /// Each name in an alert and on the dashboard is one that the server shows.
+    /// Each metric in an alert or on the dashboard is one that the server exposes.
     #[test]
     fn alerts_and_dashboard_use_existing_metrics() {
         let shown = shown();
@@ -279,7 +279,7 @@ mod tests {
             );
             seen.extend(names);
         }
-        // And the other way round: whatever is counted can be seen.
+        // And conversely: the dashboard or an alert shows every metric.
         let is_part = |name: &&String| name.ends_with("_sum") || name.ends_with("_count");
         let unseen: Vec<_> = shown.difference(&seen).filter(|name| !is_part(name)).collect();
         assert!(unseen.is_empty(), "{unseen:?}");

@@ -1,7 +1,7 @@
-//! What of a key is compared first, so that nearly every pair of different keys is told apart at once.
+//! A cheap check whether two keys may be equal, so that nearly every pair of different keys is distinguished at once.
 
-/// The length of a key and its first letter in lower case; nothing of a key that is not ASCII, as Go takes such a one for a shorter one where a
-/// letter folds into ASCII.
+/// The length of a key and its first letter in lower case; nothing for a key that is not ASCII, because Go folds some
+/// letters into ASCII, which shortens the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyShape(u32);
 
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_keys_that_differ_are_told_apart() {
+    fn only_different_keys_have_different_shapes() {
         for (key, name, want) in [
             ("VLAN", "vlan", true),
             ("vlanQoS", "vlan", false),

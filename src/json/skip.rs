@@ -121,7 +121,7 @@ mod tests {
                 assert_eq!(reader.at(), text.len(), "{whole}");
             }
         }
-        // A number that nobody decodes may be of any size.
+        // A number that is not decoded may have any size.
         assert_eq!(JsonReader::whole("1e400", JsonReader::skip), Ok("1e400"));
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         assert_eq!(JsonReader::whole(&deep, JsonReader::skip), Ok(deep.as_str()));

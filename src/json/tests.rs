@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn accepts_and_rejects_like_go() {
     use Problem::*;
-    // (text, None where Go accepts it, else what is wrong)
+    // (text, None if Go accepts it, else the error)
     let table: &[(&str, Option<Problem>)] = &[
         (r#"{"a":[1,-0.5e+3,true,false,null,"x"]}"#, None),
         ("\r\n\t {} \n", None),
@@ -86,9 +86,10 @@ fn limits_hold() {
     assert_eq!(Document::parse(&deep(MAX_DEPTH + 1)).unwrap_err().problem, Problem::TooDeep);
     assert_eq!(Document::parse(&"[".repeat(100_000)).unwrap_err().problem, Problem::TooDeep);
     assert_eq!(Document::parse(&" ".repeat(MAX_BYTES + 1)).unwrap_err().problem, Problem::TooLarge);
+    assert!(Document::parse(&format!("{}5", " ".repeat(MAX_BYTES - 1))).is_ok());
 }
 
-/// The list itself is a value too.
+/// The list itself is a value, too.
 #[test]
 fn a_config_holds_a_limited_number_of_values() {
     let list = |values: usize| format!("[{}]", vec!["0"; values - 1].join(","));

@@ -159,14 +159,14 @@ mod tests {
         .collect();
         let report: serde_json::Value =
             serde_json::from_str(&testing::report(&Json, &[&TestDocument::new(findings)])).unwrap();
-        let said: Vec<_> = report["documents"][0]["findings"]
+        let found: Vec<_> = report["documents"][0]["findings"]
             .as_array()
             .unwrap()
             .iter()
             .map(|finding| (finding["would"].as_str(), finding["because"].as_str()))
             .collect();
         assert_eq!(
-            said,
+            found,
             [
                 (None, None),
                 (Some("deny"), None),

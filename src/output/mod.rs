@@ -163,3 +163,16 @@ pub trait Format: Sync {
     /// The text after the last document.
     fn end(&self, summary: &Summary) -> String;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_added_up() {
+        let one = Summary { documents: 1, skipped: 2, unreadable: 3, deny: 4, patch: 5, warn: 6 };
+        let mut sum = one;
+        sum.add(&Summary { documents: 10, skipped: 20, unreadable: 30, deny: 40, patch: 50, warn: 60 });
+        assert_eq!(sum, Summary { documents: 11, skipped: 22, unreadable: 33, deny: 44, patch: 55, warn: 66 });
+    }
+}

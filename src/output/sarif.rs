@@ -191,7 +191,7 @@ fn fingerprint(judged: &JudgedDocument<'_>, index: usize, placed: &LocatedFindin
     hash([file.as_str(), judged.kind, judged.namespace, judged.name, rule, &member, &ordinal])
 }
 
-/// The texts that a finding is known again by, as one short one.
+/// A hash of the texts that identify a finding.
 pub(crate) fn hash<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
     let mut hasher = FnvHasher::default();
     for part in parts {
@@ -201,7 +201,7 @@ pub(crate) fn hash<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// What a path in a URI has as it is.
+/// Characters that are not percent-encoded in the path of a URI.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// A path as a URI: relative to where nadmit ran, unless it was given from the root.

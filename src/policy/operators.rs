@@ -168,7 +168,7 @@ mod tests {
             ("{}", &two, format!("{op}{usual}"), false),
             ("{}", &two, format!("system:serviceaccount:{usual}:{usual}"), false),
             ("{}", &two, "network-operator".to_owned(), false),
-            // The cluster could not be read: nobody is the operator by name.
+            // The cluster could not be read: no account is the operator by its name.
             ("{}", &unknown, format!("system:serviceaccount:{usual}:{usual}"), false),
             ("{}", &known(&[]), format!("system:serviceaccount:{usual}:{usual}"), false),
             // There is no cluster.

@@ -1,7 +1,7 @@
 //! Ratcheting: an update is not denied for what the stored object would have been denied for.
 //!
-//! A finding is excused only by a denial of the stored object with the same rule, the same semantic place and the same complete
-//! value, and each denial excuses one finding. Warnings of the stored object excuse nothing: a mistake must not be moved from
+//! A finding is excused only by a denial of the stored object with the same rule, the same semantic place, the same complete
+//! value and the same headline and note, and each denial excuses one finding. Warnings of the stored object excuse nothing: a mistake must not be moved from
 //! where it warns to where it denies.
 
 use std::collections::{HashMap, HashSet};
@@ -12,7 +12,8 @@ use crate::cni::CniObject;
 use crate::json::{Document, Kind, PathStep, Span, Value};
 use crate::resources::{DeviceClaim, Nad, Network};
 
-/// The rules that are never excused: every other injected text, owner or namespace is a new attack.
+/// The rules that no earlier finding excuses: every other injected text, owner or namespace is a new attack. An unchanged spec still
+/// excuses an injection (`judge`).
 const NEVER_EXCUSED: [&Rule; 3] =
     [&rules::rendering::RENDER_UNSAFE, &rules::nad_device::FORGED_OWNER, &rules::last_namespace::FORGED];
 
@@ -130,7 +131,7 @@ impl FindingLocation<'_> {
     }
 }
 
-/// Removing an element from a list shifts the following ones, so indexes do not count.
+/// Removing an element from a list shifts the following ones, so indexes are not part of the identity.
 fn without_number(token: &str) -> &str {
     if token.bytes().all(|byte| byte.is_ascii_digit()) { "" } else { token }
 }
@@ -223,7 +224,7 @@ mod tests {
         judge(&subject, &Facts::default(), &Policy::default())
     }
 
-    /// What a headline does not show in full, or shows of another value, still counts.
+    /// Two values count as different even if their headlines look the same.
     #[test]
     fn identity_is_the_whole_value_and_what_it_is_compared_with() {
         let long = |end: &str| format!(r#""link_state":"{}{end}{}""#, "x".repeat(300), "y".repeat(300));
@@ -249,7 +250,7 @@ mod tests {
         }
     }
 
-    /// However many findings there are, the one that counts is found, and the verdict stays short.
+    /// The one new denial is found among any number of findings, and the verdict stays short.
     #[test]
     fn finds_one_new_denial_among_many_excused() {
         let bad: String = (0..20_000).map(|number| format!(r#"{{"dst":"bad{number}"}},"#)).collect();

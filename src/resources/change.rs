@@ -134,7 +134,7 @@ mod tests {
         format!(r#","ownerReferences":[{}]"#, uids.map(one).collect::<Vec<_>>().join(","))
     }
 
-    /// References whose names have so many characters.
+    /// Owner references with names of that length.
     fn long(uids: std::ops::Range<usize>, length: usize) -> String {
         references(uids, "").replace(r#""p""#, &format!(r#""{}""#, "é".repeat(length)))
     }

@@ -176,7 +176,7 @@ mod tests {
             (NetworkKind::Ovs, r#"{"resourceName":"x","trunk":{}}"#, &["/trunk"]),
         ] {
             let spec = RawFields::parse(spec).unwrap();
-            let paths: Vec<_> = violations(kind, &spec).into_iter().map(|refusal| refusal.path).collect();
+            let paths: Vec<_> = violations(kind, &spec).into_iter().map(|violation| violation.path).collect();
             assert_eq!(paths, want, "{spec:?}");
         }
     }

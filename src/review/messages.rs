@@ -161,7 +161,7 @@ mod tests {
                 assert!(!line.contains(visible::is_hidden), "{line:?}");
                 assert!(!line.trim().is_empty(), "{lines:?}");
             }
-            // Nothing is lost but blanks.
+            // Only white space is lost.
             let ink = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
             let message = message.replace('\u{7}', "\\u{7}").replace('\u{202e}', "\\u{202e}");
             let want = format!("spec.config: {message} (nad/config-not-json). Help: fix it");
@@ -196,7 +196,7 @@ mod tests {
         );
     }
 
-    /// Whoever truncates the text keeps the headline.
+    /// A truncated text keeps the headline.
     #[test]
     fn headline_comes_first_then_note_rule_and_help() {
         let found = finding("/spec/config", Some("/vlan"), "`vlan` is 5000, expected 0 to 4094")

@@ -62,3 +62,9 @@ fn skips_requests_without_a_subject() {
         assert_eq!(review.request.subject(Endpoint::Validate).unwrap_err(), want, "{rest}");
     }
 }
+
+#[test]
+fn endpoints_have_the_names_of_their_paths() {
+    let names = [Endpoint::Mutate, Endpoint::Validate, Endpoint::Status].map(Endpoint::name);
+    assert_eq!(names, ["mutate", "validate", "status"]);
+}

@@ -163,7 +163,7 @@ mod tests {
         let rest = limits.bodies - limits.small_bodies - limits.body;
         let held = [large.take(limits.body, soon()).await.unwrap(), large.take(rest, soon()).await.unwrap()];
         assert!(large.take(limits.small_body + 1, soon()).await.is_none());
-        assert!(!large.is_contended(), "nobody waits any more");
+        assert!(!large.is_contended(), "no request waits any more");
         assert!(capacity.bodies(limits.small_body).take(limits.small_body, soon()).await.is_some());
         drop(held);
         assert!(large.take(limits.small_body + 1, soon()).await.is_some());

@@ -158,7 +158,7 @@ async fn judge(
     let outcome = match endpoint {
         Endpoint::Status => match review.request.status_write() {
             Err(why) => nothing(why),
-            // The policy may have just changed, before the registration.
+            // The policy no longer guards this resource, but the webhook is still registered.
             Ok(write) => {
                 let judged = judge_status(&write, &state.facts.common(), &policy);
                 judged.map_or_else(|| nothing(SkipReason::NotJudged), Outcome::Status)

@@ -196,11 +196,14 @@ mod tests {
         let first = pending.admit(honest).unwrap();
         let mut flooding: Vec<_> = (0..5).map(|_| pending.admit(flood).unwrap()).collect();
         let cut: Vec<_> = flooding.iter().map(|entry| entry.cut.is_cancelled()).collect();
-        assert_eq!(cut, [true, true, false, false, false], "three of one address");
+        assert_eq!(cut, [true, true, false, false, false], "one address has at most three requests");
         assert_eq!(counts(&pending), (4, 0));
         let second = pending.admit(honest).unwrap();
         let third = pending.admit(honest).unwrap();
-        assert!(flooding[2].cut.is_cancelled() && !flooding[3].cut.is_cancelled(), "the fullest address gives way");
+        assert!(
+            flooding[2].cut.is_cancelled() && !flooding[3].cut.is_cancelled(),
+            "a request of the busiest address is displaced"
+        );
         assert!([&first, &second, &third].iter().all(|entry| !entry.cut.is_cancelled()));
         flooding.clear();
         assert_eq!(counts(&pending), (3, 0));
@@ -222,10 +225,10 @@ mod tests {
         assert_eq!(counts(&pending), (1, 1));
         new.mark_proven();
         let (busy, other) = (kept.working(), new.working());
-        assert!(pending.admit(two).is_none(), "nobody is left who could give way");
+        assert!(pending.admit(two).is_none(), "no request can be displaced");
         drop(other);
         let last = pending.admit(two).unwrap();
-        assert!(new.cut.is_cancelled() && !kept.cut.is_cancelled(), "only who does nothing gives way");
+        assert!(new.cut.is_cancelled() && !kept.cut.is_cancelled(), "only the idle connection is displaced");
         assert_eq!(counts(&pending), (1, 1));
         drop((busy, kept, idle, new, last));
         assert_eq!(counts(&pending), (0, 0));

@@ -133,7 +133,7 @@ mod tests {
         let layer = tracing_subscriber::fmt::layer().with_writer(kept.clone()).event_format(JsonLines);
         let nasty = "a\"b\\c\nd\te\u{1}f é 日本 \u{7f}";
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
-            tracing::info!(text = nasty, shown = %nasty, debug = ?nasty, yes = true, n = 5_u64, m = -5_i64, f = 0.5, "said {nasty}");
+            tracing::info!(text = nasty, shown = %nasty, debug = ?nasty, yes = true, n = 5_u64, m = -5_i64, f = 0.5, "text {nasty}");
             tracing::warn!(f = f64::NAN, "");
         });
         let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(first["text"], nasty);
         assert_eq!(first["shown"], nasty);
         assert_eq!(first["debug"], format!("{nasty:?}"));
-        assert_eq!(first["message"], format!("said {nasty}"));
+        assert_eq!(first["message"], format!("text {nasty}"));
         assert_eq!(
             (&first["yes"], &first["n"], &first["m"], &first["f"]),
             (&true.into(), &5.into(), &(-5).into(), &0.5.into())

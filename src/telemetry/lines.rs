@@ -1,6 +1,6 @@
 //! The log queue: log lines go into a buffer and are written by a separate thread, so that a blocked log never delays admission.
 //!
-//! tracing-appender is not in the tree, bounds its queue by lines instead of bytes, and does not write how many it dropped.
+//! tracing-appender would be another dependency, bounds its queue by lines instead of bytes, and does not write how many it dropped.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ const BATCH_DELAY: Duration = Duration::from_millis(20);
 /// The flush timeout at shutdown.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The way into the log.
+/// The queue of log lines; clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LogQueue {
     shared: Arc<QueueState>,
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes only when it is let.
+    /// A writer that blocks until it is released.
     struct Gate {
         open: mpsc::Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
@@ -151,7 +151,7 @@ mod tests {
         let written = Arc::default();
         let lines = LogQueue::start(Gate { open, written: Arc::clone(&written) }).unwrap();
         let line = [b'x'; 1024];
-        // Twice as much as there is room for, and nobody lets it out.
+        // Twice as much as the queue holds, while the writer blocks.
         for _ in 0..2 * MAX_BUFFERED / line.len() {
             (&lines).write_all(&line).unwrap();
         }

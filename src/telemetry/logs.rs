@@ -36,13 +36,13 @@ impl std::str::FromStr for Filter {
 /// Why logging could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The filter is not one.
+    /// The filter is invalid.
     #[error("invalid log level `{0}`: use error, warn, info, debug or trace, or directives such as info,hyper=debug")]
     Filter(String),
     /// The thread that writes cannot be started.
     #[error("cannot start the log thread")]
     Thread(#[from] io::Error),
-    /// There is a log already.
+    /// Another logger is installed.
     #[error("a logger is already installed")]
     Twice,
 }

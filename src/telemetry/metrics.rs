@@ -278,7 +278,7 @@ impl Metrics {
         );
         registry.register("reviews_in_flight", "Reviews in progress", self.in_flight.clone());
         registry.register("requests_unfinished", "Requests with an incomplete body", self.unfinished.clone());
-        registry.register("review_panics", "Reviews that panicked and were denied", self.panics.clone());
+        registry.register("review_panics", "Reviews whose judging panicked", self.panics.clone());
         registry.register("connections", "Open connections", self.connections.clone());
         registry.register(
             "reviews_unanswered",

@@ -60,7 +60,7 @@ mod tests {
     use super::super::Development;
     use super::*;
 
-    /// A Secret's volume: `tls.crt -> ..data/tls.crt`, `..data -> ..2026_11`.
+    /// A mounted Secret: `tls.crt -> ..data/tls.crt`, `..data -> ..2026_11`.
     struct Volume {
         directory: tempfile::TempDir,
         generation: usize,

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_are_taken_whole_and_expire_with_their_first() {
+    fn chains_are_read_completely_and_expire_with_the_leaf() {
         provider();
         let made = Development::make(&[]).unwrap();
         let chain = [made.material.chain.as_slice(), made.ca.as_bytes()].concat();

@@ -29,7 +29,7 @@ struct DocumentLimits {
 
 /// For local files.
 const OF_FILES: DocumentLimits = DocumentLimits { aliased: 16 << 20, values: usize::MAX };
-/// For requests, which are judged concurrently. The operator's template has no anchors: adding one changes its meaning.
+/// For requests, which are judged concurrently. The operator's template has no anchors, so one in its rendering is injected.
 const OF_REQUESTS: DocumentLimits = DocumentLimits { aliased: 0, values: 1 << 12 };
 /// The parser buffers input as four-byte characters, so it gets small chunks.
 const CHUNK: usize = 8 << 10;
@@ -38,12 +38,12 @@ const CHUNK: usize = 8 << 10;
 const PADDING: &[u8] = b"\n#           ";
 
 /// The documents of a text, one after the other; one that cannot be read does not hide the next. They are cut apart as the
-/// Kubernetes tools do it, at every line that begins with three dashes, before anything is parsed.
+/// Kubernetes tools do it, at every line of three dashes, alone or followed by a blank, before anything is parsed.
 pub struct Documents<'t> {
     text: &'t str,
     /// Where the next document begins; `None` after the last.
     next: Option<usize>,
-    /// Line numbers are counted up to here, and so many there were.
+    /// `line` is the number of the line at this byte.
     counted: usize,
     line: usize,
     bounds: DocumentLimits,

@@ -106,7 +106,7 @@ fn decimal(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Each row was read off the Go library itself.
+    /// Each row was produced with the Go library itself.
     #[test]
     fn reads_plain_scalars_as_kubectl_does() {
         use Scalar::*;

@@ -15,9 +15,9 @@ use tokio::task::AbortHandle;
 use crate::client::block_on;
 use crate::processes::wait;
 
-/// What the server refused.
+/// An error response of the API server.
 #[derive(Debug)]
-pub struct Refused {
+pub struct ApiError {
     pub code: u16,
     pub message: String,
 }
@@ -38,12 +38,12 @@ impl Api {
         Self { client }
     }
 
-    /// Any request.
-    pub fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, Refused> {
+    /// Sends any request.
+    pub fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, ApiError> {
         self.send_as("", method, path, kind, body)
     }
 
-    /// Sends something of that content type, as a program that calls itself so.
+    /// Sends a body of a content type, with a user agent.
     pub fn send_as(
         &self,
         agent: &str,
@@ -51,58 +51,58 @@ impl Api {
         path: &str,
         kind: &str,
         body: Option<&Value>,
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, ApiError> {
         let request = Request::builder().method(method).uri(path).header("content-type", kind);
         let request = if agent.is_empty() { request } else { request.header("user-agent", agent) };
         let request = request.body(body.map(|body| serde_json::to_vec(body).unwrap()).unwrap_or_default()).unwrap();
         block_on(self.client.request(request)).map_err(|error| match error {
-            kube::Error::Api(status) => Refused { code: status.code, message: status.message },
+            kube::Error::Api(status) => ApiError { code: status.code, message: status.message },
             other => panic!("{method} {path}: {other:?}"),
         })
     }
 
-    /// What is there; `None` if nothing is.
+    /// The object at a path; `None` if it does not exist.
     pub fn get(&self, path: &str) -> Option<Value> {
         match self.send("GET", path, "", None) {
             Ok(value) => Some(value),
-            Err(refused) if refused.code == 404 => None,
-            Err(refused) => panic!("{path}: {refused:?}"),
+            Err(error) if error.code == 404 => None,
+            Err(error) => panic!("{path}: {error:?}"),
         }
     }
 
-    /// Creates, at the address of the collection.
-    pub fn try_create(&self, path: &str, body: &Value) -> Result<Value, Refused> {
+    /// Creates an object in the collection at a path.
+    pub fn try_create(&self, path: &str, body: &Value) -> Result<Value, ApiError> {
         self.send("POST", path, "application/json", Some(body))
     }
 
     pub fn create(&self, path: &str, body: &Value) -> Value {
-        self.try_create(path, body).unwrap_or_else(|refused| panic!("{path}: {refused:?}\n{body:#}"))
+        self.try_create(path, body).unwrap_or_else(|error| panic!("{path}: {error:?}\n{body:#}"))
     }
 
     /// A merge patch.
-    pub fn try_patch(&self, path: &str, body: &Value) -> Result<Value, Refused> {
+    pub fn try_patch(&self, path: &str, body: &Value) -> Result<Value, ApiError> {
         self.send("PATCH", path, "application/merge-patch+json", Some(body))
     }
 
     pub fn patch(&self, path: &str, body: &Value) -> Value {
-        self.try_patch(path, body).unwrap_or_else(|refused| panic!("{path}: {refused:?}\n{body:#}"))
+        self.try_patch(path, body).unwrap_or_else(|error| panic!("{path}: {error:?}\n{body:#}"))
     }
 
     pub fn delete(&self, path: &str) {
-        self.send("DELETE", path, "", None).unwrap_or_else(|refused| panic!("{path}: {refused:?}"));
+        self.send("DELETE", path, "", None).unwrap_or_else(|error| panic!("{path}: {error:?}"));
     }
 
-    /// Waits until what is there is as wanted.
+    /// Waits until the object at a path is as wanted.
     pub fn wait(&self, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         wait(path, || self.get(path).filter(&wanted))
     }
 
-    /// Waits until nothing is there.
-    pub fn wait_gone(&self, path: &str) {
+    /// Waits until no object is at the path.
+    pub fn wait_deleted(&self, path: &str) {
         wait(path, || self.get(path).is_none().then_some(()));
     }
 
-    /// Every change of a collection from now on.
+    /// Watches all changes of a collection from now on.
     pub fn watch(&self, path: &str) -> Watch {
         let list = self.get(path).unwrap();
         let version = list["metadata"]["resourceVersion"].as_str().unwrap();
@@ -116,14 +116,14 @@ impl Api {
                 let mut stream = Box::pin(stream);
                 while let Some(event) = stream.next().await {
                     let event: WatchEvent<Value> = event.unwrap();
-                    let (is_there, object) = match event {
+                    let (exists, object) = match event {
                         WatchEvent::Added(object) | WatchEvent::Modified(object) => (true, object),
                         WatchEvent::Deleted(object) => (false, object),
                         WatchEvent::Bookmark(_) => continue,
                         WatchEvent::Error(status) => panic!("the watch ended: {status:?}"),
                     };
                     let object = Arc::new(object);
-                    seen.lock().unwrap().push(Event { at: Instant::now(), is_there, object });
+                    seen.lock().unwrap().push(Event { at: Instant::now(), exists, object });
                 }
             })
             .abort_handle()
@@ -132,46 +132,46 @@ impl Api {
     }
 }
 
-/// A change that was seen.
+/// A watch event.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub at: Instant,
-    /// Whether the object is there after it.
-    pub is_there: bool,
+    /// Whether the object exists after it.
+    pub exists: bool,
     pub object: Arc<Value>,
 }
 
-/// A watch, which ends when this is dropped.
+/// A watch; dropping it ends it.
 pub struct Watch {
     events: Arc<Mutex<Vec<Event>>>,
     task: AbortHandle,
 }
 
 impl Watch {
-    /// The changes so far of the object of that name.
+    /// The events so far of the object of that name.
     pub fn of(&self, name: &str) -> Vec<Event> {
         let events = self.events.lock().unwrap();
         events.iter().filter(|event| event.object["metadata"]["name"] == name).cloned().collect()
     }
 
-    /// What is there now, of all that changed.
+    /// The objects that exist now, of all that changed.
     pub fn now(&self) -> Vec<Arc<Value>> {
         let events = self.events.lock().unwrap();
         let last: BTreeMap<_, _> =
             events.iter().map(|event| (event.object["metadata"]["name"].as_str(), event)).collect();
-        last.into_values().filter(|event| event.is_there).map(|event| event.object.clone()).collect()
+        last.into_values().filter(|event| event.exists).map(|event| event.object.clone()).collect()
     }
 
-    /// Waits until the object of that name, which was there, is gone.
-    pub fn wait_gone(&self, name: &str) {
+    /// Waits until the object of that name is deleted.
+    pub fn wait_deleted(&self, name: &str) {
         let is_gone = |events: &Vec<Event>| {
             let last = events.iter().rev().find(|event| event.object["metadata"]["name"] == name);
-            last.is_some_and(|event| !event.is_there)
+            last.is_some_and(|event| !event.exists)
         };
         wait(&format!("the end of {name}"), || is_gone(&self.events.lock().unwrap()).then_some(()));
     }
 
-    /// Waits for a change of the object of that name.
+    /// Waits for an event of the object of that name.
     pub fn wait(&self, name: &str, wanted: impl Fn(&Event) -> bool) -> Event {
         wait(&format!("a change of {name}"), || self.of(name).into_iter().find(&wanted))
     }

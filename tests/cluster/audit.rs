@@ -1,4 +1,4 @@
-//! `nadmit audit` over a real cluster: everything that an audit finds is provoked, found, and clears.
+//! `nadmit audit` over a real cluster: the tests cause every finding of an audit, and then fix it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::processes::wait;
 /// How many NADs `--fix` completes at once.
 const INCOMPLETE: usize = 500;
 
-/// Audits as one of the users, with others given a second to do their part.
+/// Audits as one of the users, with a grace period of one second.
 pub fn audit(cluster: &TestCluster, user: &str, more: &[&str]) -> Output {
     let policy = cluster.directory().join("audit-policy-of-nadmit.yaml");
     fs::write(&policy, "audit: {graceSeconds: 1}\n").unwrap();
@@ -25,7 +25,7 @@ pub fn audit(cluster: &TestCluster, user: &str, more: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// What an audit finds: `rule kind/namespace/name`, and the words.
+/// The findings of an audit: `rule kind/namespace/name`, and the message.
 fn found(cluster: &TestCluster, user: &str) -> Vec<(String, String)> {
     let out = audit(cluster, user, &["--output=json"]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
@@ -34,17 +34,17 @@ fn found(cluster: &TestCluster, user: &str) -> Vec<(String, String)> {
     for document in report["documents"].as_array().unwrap() {
         for finding in document["findings"].as_array().unwrap() {
             let text = |value: &Value| value.as_str().unwrap().to_owned();
-            let words = format!("{}: {}", text(&finding["message"]), text(&finding["note"]));
-            found.push((format!("{} {}", text(&finding["rule"]), text(&document["source"])), words));
+            let message = format!("{}: {}", text(&finding["message"]), text(&finding["note"]));
+            found.push((format!("{} {}", text(&finding["rule"]), text(&document["source"])), message));
         }
     }
     found.sort();
     found
 }
 
-/// The words of a finding, once an audit has it.
-fn words(cluster: &TestCluster, user: &str, what: &str) -> String {
-    wait(what, || found(cluster, user).into_iter().find(|(found, _)| found == what).map(|(_, words)| words))
+/// The message of a finding, after waiting for it.
+fn wait_for_message(cluster: &TestCluster, user: &str, what: &str) -> String {
+    wait(what, || found(cluster, user).into_iter().find(|(found, _)| found == what).map(|(_, message)| message))
 }
 
 fn wait_clean(cluster: &TestCluster, user: &str) {
@@ -63,7 +63,7 @@ pub fn make(cluster: &TestCluster, name: &str, namespace: &str, fields: &Value) 
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, name, namespace, fields));
 }
 
-/// A NAD whose network is gone. The operator's own word on whose it is was newer than this operator.
+/// A NAD whose network was deleted. Its owner-ref is one that newer operators write.
 pub fn orphan() -> Value {
     let mut orphan = nad("orphan", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"openshift.io/cx7"}"#);
     orphan["metadata"]["annotations"] = json!({
@@ -73,7 +73,7 @@ pub fn orphan() -> Value {
     orphan
 }
 
-/// Somebody writes another vlan, 7 and not 5, into the NAD of a network.
+/// Changes the vlan in the NAD of a network from 5 to 7.
 pub fn change_vlan(cluster: &TestCluster, name: &str) {
     let path = nad_at("apps", name);
     let config =
@@ -81,8 +81,8 @@ pub fn change_vlan(cluster: &TestCluster, name: &str) {
     cluster.admin.patch(&path, &json!({ "spec": { "config": config } }));
 }
 
-/// A policy that offers what the tests' networks ask for.
-pub fn offer(cluster: &TestCluster) {
+/// Creates a node policy that offers the resource of the tests' networks.
+pub fn create_node_policy(cluster: &TestCluster) {
     let policies =
         "/apis/sriovnetwork.openshift.io/v1/namespaces/openshift-sriov-network-operator/sriovnetworknodepolicies";
     let policy = json!({
@@ -94,8 +94,8 @@ pub fn offer(cluster: &TestCluster) {
 
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// From now on the API server refuses NADs in a namespace.
-pub fn refuse_nads_in(cluster: &TestCluster, namespace: &str) {
+/// Makes the API server deny NADs in a namespace.
+pub fn deny_nads_in(cluster: &TestCluster, namespace: &str) {
     let rule = json!({
         "apiGroups": ["k8s.cni.cncf.io"], "apiVersions": ["v1"], "operations": ["CREATE"],
         "resources": ["network-attachment-definitions"],
@@ -112,11 +112,11 @@ pub fn refuse_nads_in(cluster: &TestCluster, namespace: &str) {
     cluster.admin.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), &binding);
     let dry_run = format!("{}?dryRun=All", nads(namespace));
     let other = nad("other", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
-    wait("a refusal", || cluster.admin.try_create(&dry_run, &other).err());
+    wait("a denial", || cluster.admin.try_create(&dry_run, &other).err());
 }
 
-/// It takes them again.
-pub fn accept_nads(cluster: &TestCluster) {
+/// Ends [`deny_nads_in`].
+pub fn allow_nads(cluster: &TestCluster) {
     cluster.admin.delete(&format!("{ADMISSION}/validatingadmissionpolicybindings/none"));
 }
 
@@ -132,7 +132,7 @@ fn audit_findings_appear_and_clear() {
     let mut cluster = TestCluster::with_nadmit(OperatorTemplate::Upstream);
     cluster.operator_is_available(1);
     give_reader_its_rights(&cluster);
-    offer(&cluster);
+    create_node_policy(&cluster);
     cluster.namespace("apps");
     for name in ["one", "two"] {
         make(&cluster, name, "apps", &json!({ "vlan": 5 }));
@@ -141,64 +141,69 @@ fn audit_findings_appear_and_clear() {
     let auditor = "auditor";
     wait_clean(&cluster, auditor);
 
-    // No namespace.
+    // The namespace does not exist.
     make(&cluster, "early", "later", &json!({}));
     let early = format!("audit/nad-absent {}", network_named("early"));
-    assert!(words(&cluster, auditor, &early).contains("namespace `later` does not exist"));
-    // README shows what a person sees of it.
+    assert!(wait_for_message(&cluster, auditor, &early).contains("namespace `later` does not exist"));
+    // README shows the human output of this finding.
     let shown = String::from_utf8(audit(&cluster, auditor, &[]).stdout).unwrap();
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let example = readme.split("```text\n").find(|block| block.starts_with("warning[audit/nad-absent]")).unwrap();
     let example = example.split("```").next().unwrap();
-    assert!(shown.contains(example), "README shows\n{example}\nand it is\n{shown}");
+    assert!(shown.contains(example), "README shows\n{example}\nbut the output is\n{shown}");
     cluster.namespace("later");
     cluster.jane.wait(&nad_at("later", "early"), |_| true);
     wait_clean(&cluster, auditor);
 
-    // Somebody refuses it: the API server says who, to those who may create NADs.
+    // The API server denies the NAD: users who may create NADs get the reason.
     cluster.namespace("full");
-    refuse_nads_in(&cluster, "full");
+    deny_nads_in(&cluster, "full");
     make(&cluster, "refused", "full", &json!({}));
-    let refused = format!("audit/nad-absent {}", network_named("refused"));
-    let message = words(&cluster, "admin", &refused);
+    let denied = format!("audit/nad-absent {}", network_named("refused"));
+    let message = wait_for_message(&cluster, "admin", &denied);
     assert!(message.contains("a dry run of it is denied: ") && message.contains("the namespace is full"), "{message}");
-    assert!(!words(&cluster, auditor, &refused).contains("no room"), "who may only read cannot know");
-    accept_nads(&cluster);
+    assert!(
+        !wait_for_message(&cluster, auditor, &denied).contains("the namespace is full"),
+        "users who may only read do not get the reason"
+    );
+    allow_nads(&cluster);
     cluster.jane.wait(&nad_at("full", "refused"), |_| true);
     wait_clean(&cluster, auditor);
 
-    // The operator does not run: nothing comes, nothing is let go, and drift stays.
+    // The operator does not run: it creates no NADs, removes no finalizers, and fixes no drift.
     cluster.stop_operator();
     make(&cluster, "waits", "apps", &json!({}));
     let waits = format!("audit/nad-absent {}", network_named("waits"));
-    assert!(words(&cluster, auditor, &waits).contains("the operator is not running"));
-    // It seems to run, and is deaf: two that wait are more than a coincidence.
+    assert!(wait_for_message(&cluster, auditor, &waits).contains("the operator is not running"));
+    // It seems to run, but stopped reconciling: two waiting networks are not a coincidence.
     cluster.operator_is_available(1);
-    wait("silence", || words(&cluster, auditor, &waits).contains("has written nothing since").then_some(()));
+    wait("the finding about an operator that writes nothing", || {
+        wait_for_message(&cluster, auditor, &waits).contains("has written nothing since").then_some(())
+    });
     assert!(!found(&cluster, auditor).iter().any(|(found, _)| found.starts_with("audit/operator-silent")));
     make(&cluster, "waits-too", "apps", &json!({}));
     let silent = format!("audit/operator-silent {}", network_named("waits-too"));
-    assert!(words(&cluster, auditor, &silent).contains("stopped reconciling"));
+    assert!(wait_for_message(&cluster, auditor, &silent).contains("stopped reconciling"));
     cluster.jane.delete(&TestNetworkKind::Sriov.at("two"));
     let stuck = format!("audit/stuck-deletion {}", network_named("two"));
-    assert!(words(&cluster, auditor, &stuck).contains("netattdef.finalizers.sriovnetwork.openshift.io"));
+    assert!(wait_for_message(&cluster, auditor, &stuck).contains("netattdef.finalizers.sriovnetwork.openshift.io"));
     change_vlan(&cluster, "one");
     let drift = format!("audit/nad-drift {}", network_named("one"));
-    assert!(words(&cluster, auditor, &drift).contains("has `/vlan` 7, its network has 5"));
+    assert!(wait_for_message(&cluster, auditor, &drift).contains("has `/vlan` 7, its network has 5"));
     let rules: BTreeSet<_> =
         found(&cluster, auditor).into_iter().map(|(found, _)| found.split(' ').next().unwrap().to_owned()).collect();
     let want = ["audit/nad-absent", "audit/nad-drift", "audit/operator-silent", "audit/stuck-deletion"];
     assert_eq!(rules, want.map(str::to_owned).into());
 
-    // It comes back, and all is well.
+    // The operator runs again, and all findings clear.
     cluster.start_operator(OperatorTemplate::Upstream);
-    cluster.jane.wait_gone(&TestNetworkKind::Sriov.at("two"));
+    cluster.jane.wait_deleted(&TestNetworkKind::Sriov.at("two"));
     wait_clean(&cluster, auditor);
 
-    // A NAD whose network is gone.
+    // A NAD whose network was deleted.
     cluster.admin.create(&nads("apps"), &orphan());
     let orphan = "audit/orphan NetworkAttachmentDefinition/apps/orphan";
-    assert!(words(&cluster, auditor, orphan).contains("does not exist any more"));
+    assert!(wait_for_message(&cluster, auditor, orphan).contains("does not exist any more"));
     make(&cluster, "gone", "apps", &json!({}));
     cluster.jane.wait(&nad_at("apps", "gone"), |_| true);
     wait_clean(&cluster, auditor);
@@ -217,7 +222,7 @@ fn fix_completes_only_incomplete_nads() {
     own("other", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
     own("hopeless", r#"{"cniVersion":"1.0.0","type":"sriov"}"#);
 
-    // Without nadmit the operator would take it back: only what no network renders is written.
+    // Without nadmit the operator would revert it: only NADs that no network renders are written.
     let out = audit(&cluster, "admin", &["--fix", "--yes", "--output=json"]);
     let message = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{message}");
@@ -228,11 +233,11 @@ fn fix_completes_only_incomplete_nads() {
     cluster.deploy_with("{leaveIncomplete: true}");
     let before = versions(&cluster);
     let out = audit(&cluster, "admin", &["--fix", "--output=json"]);
-    assert_eq!(out.status.code(), Some(2), "nobody confirmed");
+    assert_eq!(out.status.code(), Some(2), "without confirmation");
     assert_eq!(versions(&cluster), before);
     let out = audit(&cluster, "admin", &["--fix", "--yes", "--output=json"]);
     let message = String::from_utf8_lossy(&out.stderr);
-    // What cannot be completed is refused, not repaired: that is what 1 says.
+    // NADs that cannot be completed are still denied, so the exit code is 1.
     assert_eq!(out.status.code(), Some(1), "{message}");
     assert!(message.contains("of 500 incomplete NADs 500 were completed"), "{message}");
     for number in 0..INCOMPLETE {
@@ -242,22 +247,22 @@ fn fix_completes_only_incomplete_nads() {
             (Some("openshift.io/cx7"), Some("openshift.io/cx7"))
         );
     }
-    // Nothing else has changed, and nobody writes any more.
+    // Nothing else has changed, and nothing writes the NADs any more.
     let after = versions(&cluster);
     let is_other = |name: &str| ["own", "other", "hopeless"].contains(&name);
     for (name, version) in before.iter().filter(|(name, _)| is_other(name)) {
         assert!(after.contains(&(name.clone(), version.clone())), "{name} was written");
     }
     let last = name(INCOMPLETE - 1);
-    let looked = cluster.reconciles(TestNetworkKind::Sriov, &last);
+    let reconciled = cluster.reconciles(TestNetworkKind::Sriov, &last);
     for number in 0..INCOMPLETE {
         cluster.jane.patch(
             &TestNetworkKind::Sriov.at(&name(number)),
             &json!({ "metadata": { "labels": { "touched": "yes" } } }),
         );
     }
-    wait("a look of the operator at the last", || {
-        (cluster.reconciles(TestNetworkKind::Sriov, &last) > looked).then_some(())
+    wait("a reconcile of the last network", || {
+        (cluster.reconciles(TestNetworkKind::Sriov, &last) > reconciled).then_some(())
     });
     assert_eq!(versions(&cluster), after, "the operator and nadmit agree");
     let again = audit(&cluster, "admin", &["--fix", "--yes", "--output=json"]);
@@ -270,7 +275,7 @@ fn versions(cluster: &TestCluster) -> BTreeSet<(String, String)> {
     list["items"].as_array().unwrap().iter().map(one).collect()
 }
 
-/// Every NAD of the rules' own cases, as far as the API server takes it.
+/// Creates every NAD of the rules' own cases that the API server accepts.
 fn cases(cluster: &TestCluster) -> usize {
     let mut made = 0;
     for case in crate::case::all().iter().filter(|case| case.is_offline() && case.policy_text.is_none()) {
@@ -288,23 +293,23 @@ fn cases(cluster: &TestCluster) -> usize {
     made
 }
 
-/// What a door tells of each NAD: rules, what is done, and where in the config. What is repaired is one thing to an audit.
-fn told(report: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
+/// The findings of each NAD in a report: rule, action, and pointer in the config. All repairs count as one.
+fn findings_by_nad(report: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
     let report: Value = serde_json::from_slice(report).unwrap();
-    let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for document in report["documents"].as_array().unwrap() {
         for finding in document["findings"].as_array().unwrap() {
             let line = match finding["action"].as_str().unwrap() {
                 "patch" => "repaired".to_owned(),
                 action => format!("{} {action} {}", finding["rule"], finding["config_pointer"]),
             };
-            told.entry(document["name"].as_str().unwrap().to_owned()).or_default().insert(line);
+            found.entry(document["name"].as_str().unwrap().to_owned()).or_default().insert(line);
         }
     }
-    told
+    found
 }
 
-/// The same judgement, through another door.
+/// Audit and check give the same verdict.
 #[test]
 fn audit_agrees_with_check() {
     let cluster = TestCluster::start();
@@ -317,7 +322,7 @@ fn audit_agrees_with_check() {
     fs::write(&file, stored.stdout).unwrap();
     let check = nadmit(&["check", "--output=json"]).arg(&file).output().unwrap();
     let audit = nadmit(&["audit", "--output=json", "--kubeconfig"]).arg(cluster.kubeconfig("admin")).output().unwrap();
-    let (check, audit) = (told(&check.stdout), told(&audit.stdout));
+    let (check, audit) = (findings_by_nad(&check.stdout), findings_by_nad(&audit.stdout));
     assert!(audit.len() > 100, "{}", audit.len());
     for (name, by_check) in &check {
         assert_eq!(audit.get(name), Some(by_check), "{name}");

@@ -1,4 +1,4 @@
-//! The audit webhook backend of a real API server, with the kubeconfig of the documentation: what nadmit hears is what the log has.
+//! The audit webhook backend of a real API server, with the kubeconfig of the documentation: nadmit counts the same writes as the log.
 
 use std::fs;
 
@@ -52,15 +52,15 @@ fn audit_webhook_events_match_the_audit_log() {
     for number in 0..30 {
         let now = admin.get(&node).unwrap();
         let text = format!("text-{}", number / 2);
-        // Two blind ones of which the second changes nothing, and one that looks.
+        // Two blind writes of which the second changes nothing, and one that states the version.
         let stated = (number % 3 == 2).then(|| version(&now).to_owned());
-        let agent = if stated.is_some() { "looks" } else { "blind" };
+        let agent = if stated.is_some() { "guarded" } else { "blind" };
         admin.send_as(agent, MERGE.0, &status, MERGE.1, Some(&merge(stated.as_deref(), &text))).unwrap();
     }
     admin.send_as("the-last", MERGE.0, &node, MERGE.1, Some(&json!({"spec": {"interfaces": []}}))).unwrap();
     logged(&cluster, "the-last");
 
-    let trust = Trust::in_ca(ours.pem().as_bytes()).showing(&theirs.issue("somebody", &[]));
+    let trust = Trust::in_ca(ours.pem().as_bytes()).showing(&theirs.issue("client", &[]));
     let shown = || -> Value {
         block_on(async {
             let mut client = Client::connect(server.https, &trust, Http::One).await.unwrap();
@@ -83,6 +83,6 @@ fn audit_webhook_events_match_the_audit_log() {
     assert_eq!(found["log"]["unreadable"], 0);
     assert_eq!(server.metric("nadmit_audit_blind_writes_total{way=\"merge_patch\"}"), 20.0);
     assert_eq!(server.metric("nadmit_audit_loops"), 1.0);
-    let refused = server.metrics_text().lines().filter(|line| line.starts_with("nadmit_audit_batches_total")).count();
-    assert_eq!(refused, 1, "every batch was taken");
+    let results = server.metrics_text().lines().filter(|line| line.starts_with("nadmit_audit_batches_total")).count();
+    assert_eq!(results, 1, "every batch was accepted");
 }

@@ -1,4 +1,4 @@
-//! `nadmit audit-log` over the log of a real API server with the policy that is shipped: it names exactly the writes that were blind.
+//! `nadmit audit-log` over the log of a real API server with the shipped policy: it reports exactly the blind writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,13 +17,13 @@ pub const MERGE: (&str, &str) = ("PATCH", "application/merge-patch+json");
 const JSON: (&str, &str) = ("PATCH", "application/json-patch+json");
 const APPLY: (&str, &str) = ("PATCH", "application/apply-patch+yaml");
 
-/// What must be said of a write.
+/// How the report must classify a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum WriteClass {
     Blind,
     Stale,
     Conflict,
-    Refused,
+    Rejected,
     Unchanged,
     ValuesOnly,
 }
@@ -54,7 +54,7 @@ fn patch(op: &str, path: &str, value: &str, status: &str) -> Value {
     json!([{"op": op, "path": path, "value": value}, {"op": "add", "path": "/status", "value": {"syncStatus": status}}])
 }
 
-/// The last finished line has that user agent in it: all before it are written too.
+/// Waits until the log is written up to a line with that user agent.
 pub fn logged(cluster: &TestCluster, agent: &str) {
     wait("the end of the audit log", || {
         let log = fs::read_to_string(cluster.audit_log()).unwrap_or_default();
@@ -77,14 +77,14 @@ fn reports_exactly_the_blind_writes() {
     let node = format!("{}/node", states());
     let first = admin.create(&states(), &json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodeState", "metadata": {"name": "node"}, "spec": {} }));
     let old = version(&first);
-    // (who, how, address, what it sends, given the current version and a text that is new; what must be said)
+    // (user agent, method, query, the body for the current version, an old version and a new text; the expected classes)
     type Make = fn(&str, &str, &str) -> Value;
     type WriteCase = (&'static str, (&'static str, &'static str), &'static str, Make, &'static [WriteClass]);
     const RV: &str = "/metadata/resourceVersion";
     let table: Vec<WriteCase> = vec![
         ("put", PUT, "", |now, _, text| state(Some(now), text), &[]),
         ("put-the-same", PUT, "", |now, _, _| state(Some(now), "put"), &[Unchanged]),
-        ("put-without", PUT, "", |_, _, text| state(None, text), &[Refused]),
+        ("put-without", PUT, "", |_, _, text| state(None, text), &[Rejected]),
         ("put-stale", PUT, "", |_, old, text| state(Some(old), text), &[Stale]),
         ("merge-blind", MERGE, "", |_, _, text| merge(None, text), &[Blind]),
         ("merge-blind-manager", MERGE, "?fieldManager=m0", |_, _, text| merge(None, text), &[Blind]),
@@ -92,7 +92,7 @@ fn reports_exactly_the_blind_writes() {
         ("merge-the-same", MERGE, "", |now, _, _| merge(Some(now), "merge"), &[Unchanged]),
         ("merge-blind-the-same", MERGE, "", |_, _, _| merge(None, "merge"), &[Blind, Unchanged]),
         ("merge-stale", MERGE, "", |_, old, text| merge(Some(old), text), &[Stale]),
-        ("merge-empty", MERGE, "", |_, _, text| merge(Some(""), text), &[Refused]),
+        ("merge-empty", MERGE, "", |_, _, text| merge(Some(""), text), &[Rejected]),
         ("json-blind", JSON, "", |_, _, text| patch("add", "/status", "", text), &[Blind]),
         (
             "json-blind-too",
@@ -108,11 +108,11 @@ fn reports_exactly_the_blind_writes() {
             JSON,
             "",
             |now, _, _| json!([{"op": "test", "path": RV, "value": now}, {"op": "remove", "path": "/status/none"}]),
-            &[Refused],
+            &[Rejected],
         ),
         ("json-put-in", JSON, "", |now, _, text| patch("replace", RV, now, text), &[]),
         ("json-put-in-stale", JSON, "", |_, old, text| patch("add", RV, old, text), &[Stale]),
-        ("json-taken-out", JSON, "", |_, _, text| patch("remove", RV, "", text), &[Refused]),
+        ("json-taken-out", JSON, "", |_, _, text| patch("remove", RV, "", text), &[Rejected]),
         ("json-value", JSON, "", |_, _, text| patch("test", "/status/syncStatus", "json-put-in", text), &[ValuesOnly]),
         ("apply-conflict", APPLY, "?fieldManager=m1", |_, _, text| state(None, text), &[Conflict]),
         ("apply-forced", APPLY, "?fieldManager=m1&force=true", |_, _, text| state(None, text), &[Blind]),
@@ -127,20 +127,20 @@ fn reports_exactly_the_blind_writes() {
         ("apply-version", APPLY, "?fieldManager=m1&force=true", |now, _, text| state(Some(now), text), &[]),
         ("apply-stale", APPLY, "?fieldManager=m1&force=true", |_, old, text| state(Some(old), text), &[Stale]),
         ("dry-run", MERGE, "?dryRun=All", |_, _, text| merge(None, text), &[]),
-        ("nobody", MERGE, "", |_, _, text| merge(None, text), &[Refused]),
+        ("absent-object", MERGE, "", |_, _, text| merge(None, text), &[Rejected]),
     ];
     let mut want = BTreeMap::new();
-    for (agent, (method, kind), query, make, said) in &table {
+    for (agent, (method, kind), query, make, classes) in &table {
         let now = admin.get(&node).unwrap();
-        let name = if *agent == "nobody" { "absent" } else { "node" };
+        let name = if *agent == "absent-object" { "absent" } else { "node" };
         let path = format!("{}/{name}/status{query}", states());
         let body = make(version(&now), old, agent);
         let result = admin.send_as(agent, method, &path, kind, Some(&body));
-        // What must be said is what happened.
-        let is_refused = said.iter().any(|said| matches!(said, Stale | Conflict | Refused));
-        assert_eq!(result.is_err(), is_refused, "{agent}: {result:?}");
+        // The table must agree with the response of the API server.
+        let is_error = classes.iter().any(|class| matches!(class, Stale | Conflict | Rejected));
+        assert_eq!(result.is_err(), is_error, "{agent}: {result:?}");
         if *agent != "dry-run" {
-            want.insert((*agent).to_owned(), said.iter().copied().collect::<BTreeSet<_>>());
+            want.insert((*agent).to_owned(), classes.iter().copied().collect::<BTreeSet<_>>());
         }
     }
     admin.send_as("the-last", MERGE.0, &node, MERGE.1, Some(&json!({"spec": {"interfaces": []}}))).unwrap();
@@ -159,13 +159,14 @@ fn reports_exactly_the_blind_writes() {
             ("blind", Blind),
             ("stale", Stale),
             ("conflicts", Conflict),
-            ("refused", Refused),
+            ("refused", Rejected),
             ("unchanged", Unchanged),
             ("values_only", ValuesOnly),
         ];
-        let said = counts.into_iter().filter(|(key, _)| row[key] != 0).map(|(_, said)| said).collect::<BTreeSet<_>>();
+        let classes =
+            counts.into_iter().filter(|(key, _)| row[key] != 0).map(|(_, class)| class).collect::<BTreeSet<_>>();
         assert_eq!((&row["writes"], &row["blind_unknown"]), (&json!(1), &json!(0)), "{row}");
-        found.insert(row["agent"].as_str().unwrap().to_owned(), said);
+        found.insert(row["agent"].as_str().unwrap().to_owned(), classes);
     }
     assert_eq!(found, want);
     assert_eq!(report["log"]["dry_runs"], 1);
@@ -176,7 +177,7 @@ fn reports_exactly_the_blind_writes() {
     );
 }
 
-/// Two that undo each other's work, and what the policy keeps out of the log.
+/// Two writers that undo each other's work, and objects that the policy keeps out of the log.
 #[test]
 fn finds_write_loops_without_recording_secrets() {
     let cluster = TestCluster::with_audit_log(POLICY);
@@ -207,7 +208,7 @@ fn finds_write_loops_without_recording_secrets() {
     logged(&cluster, "the-last");
 
     let log = fs::read_to_string(cluster.audit_log()).unwrap();
-    assert!(!log.contains("do-not-tell") && !log.contains("\"secrets\""), "the policy lets a Secret through");
+    assert!(!log.contains("do-not-tell") && !log.contains("\"secrets\""), "the log has content of a Secret");
     assert!(!log.contains("managedFields"));
     let (report, code) = report(&cluster, &["--deny", "blind,stale,unchanged"]);
     assert_eq!(code, Some(0), "{report:#}");

@@ -1,8 +1,8 @@
-//! The backstop: what the API server itself denies while nadmit is down and its webhooks fail open, as far as nadmit's policy denies it.
+//! The backstop: while nadmit is down and its webhooks fail open, the API server itself denies part of what nadmit's policy denies.
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Refused};
+use crate::api::{Api, ApiError};
 use crate::cluster::TestCluster;
 use crate::harness::put;
 use crate::objects::{OPERATOR, RESOURCE_NAME, TestNetworkKind, annotated, nad, nad_at, nads, network, version};
@@ -10,26 +10,26 @@ use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
 const INCOMPLETE: &str = r#"{"cniVersion":"1.0.0","type":"sriov","vlan":5}"#;
-/// NADs pass unjudged while nadmit is down, so that the backstop has something to do.
+/// NADs pass unjudged while nadmit is down, so that only the backstop denies them.
 pub const OPEN: &str = "failurePolicy: {mutateNads: Ignore}\n";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
-/// What the API server says where it is the backstop that denies an incomplete NAD.
-fn denied(user: &Api, namespace: &str, nad: &Value) -> Option<Refused> {
-    let refused = user.try_create(&format!("{}?dryRun=All", nads(namespace)), nad).err();
-    refused.filter(|refused| refused.message.contains("ValidatingAdmissionPolicy 'nadmit'"))
+/// The error, if the backstop denies an incomplete NAD.
+fn denied(user: &Api, namespace: &str, nad: &Value) -> Option<ApiError> {
+    let error = user.try_create(&format!("{}?dryRun=All", nads(namespace)), nad).err();
+    error.filter(|error| error.message.contains("ValidatingAdmissionPolicy 'nadmit'"))
 }
 
 impl TestCluster {
-    /// Has nadmit put the policy into force, and kills it.
-    pub fn leave_the_backstop(&mut self, policy: &str) {
+    /// Deploys nadmit until the backstop is in force, and kills nadmit.
+    pub fn leave_only_the_backstop(&mut self, policy: &str) {
         self.deploy_with(&format!("{OPEN}{policy}"));
         wait("the backstop", || denied(&self.jane, "default", &nad("probe", INCOMPLETE)));
         self.kill_nadmit();
     }
 
-    /// What kubectl says to somebody who creates a NAD, which is not stored.
-    fn words(&self, namespace: &str, nad: &Value) -> (bool, String) {
+    /// The output of kubectl for a dry-run creation of a NAD, and whether it succeeds.
+    fn kubectl_create(&self, namespace: &str, nad: &Value) -> (bool, String) {
         let create = ["create", "--dry-run=server", "--namespace", namespace, "-f", "-"];
         let out = self.kubectl("jane", &create, &nad.to_string());
         (out.status.success(), String::from_utf8(out.stderr).unwrap())
@@ -46,7 +46,7 @@ fn backstop_denies_only_incomplete_nads() {
     let mut cluster = TestCluster::start();
     let old = nad_at("default", "old");
     cluster.jane.create(&nads("default"), &nad("old", INCOMPLETE));
-    cluster.leave_the_backstop("leaveIncomplete: true\ndevicePlugins: [my-sriov]\n");
+    cluster.leave_only_the_backstop("leaveIncomplete: true\ndevicePlugins: [my-sriov]\n");
 
     let plugins = r#"{"cniVersion":"1.0.0","plugins":[{"type":"tuning"},{"type":"ib-sriov"}]}"#;
     let fixed = r#"{"cniVersion":"1.0.0","plugins":[{"type":"sriov","deviceID":"0000:03:02.0"},{"type":"tuning"}]}"#;
@@ -74,16 +74,16 @@ fn backstop_denies_only_incomplete_nads() {
             false,
         ),
         ("a device in a text of JSON", nad("a", r#"{"type":"sriov","x":"{\"deviceID\":\"x\"}"}"#), false),
-        ("longer than patterns can bear", nad("a", &padded(500_000)), false),
-        ("nearly as long as they can bear", nad("a", &padded(6_000)), false),
+        ("longer than the patterns support", nad("a", &padded(500_000)), false),
+        ("nearly as long as the patterns support", nad("a", &padded(6_000)), false),
         ("long, with a device in some other text", nad("a", &long(r#""type":"sriov","y":"deviceID""#)), false),
         ("long, with an empty device", nad("a", &long(r#""type":"s\u0072iov","deviceID":"""#)), false),
         ("long, with a fixed device", nad("a", &long(r#""type":"sriov","deviceID":"0000:03:02.0""#)), true),
         ("long, of another plugin with such a name", nad("a", &long(r#""type":"macvlan","name":"sriov""#)), true),
-        ("nested deeper than patterns follow", nad("a", &nested(r#""type":"sriov""#)), false),
+        ("nested deeper than the patterns support", nad("a", &nested(r#""type":"sriov""#)), false),
         ("nested as deep, of another plugin", nad("a", &nested(r#""type":"macvlan""#)), true),
         ("another plugin", nad("a", r#"{"cniVersion":"1.0.0","type":"macvlan","master":"eth0"}"#), true),
-        ("a type that is no plugin's", nad("a", r#"{"type":"macvlan","args":{"type":"sriov"}}"#), true),
+        ("a type in another object", nad("a", r#"{"type":"macvlan","args":{"type":"sriov"}}"#), true),
         ("no config", nad("a", ""), true),
         ("not JSON", nad("a", "sriov"), true),
         (
@@ -94,12 +94,12 @@ fn backstop_denies_only_incomplete_nads() {
     ] {
         let made = cluster.jane.try_create(&format!("{}?dryRun=All", nads("default")), &nad);
         match made {
-            Ok(_) => assert!(passes, "{what}: it passed"),
-            Err(refused) => assert!(!passes && refused.message.contains(RESOURCE_NAME), "{what}: {refused:?}"),
+            Ok(_) => assert!(passes, "{what}: it was accepted"),
+            Err(error) => assert!(!passes && error.message.contains(RESOURCE_NAME), "{what}: {error:?}"),
         }
     }
 
-    // What was incomplete before may be changed elsewhere, by anybody.
+    // A NAD that was incomplete before may be changed in other fields, by all users.
     let finalizers = json!({ "metadata": { "finalizers": ["example.com/wait"], "labels": { "a": "b" } } });
     cluster.jane.patch(&old, &finalizers);
     let other = json!({ "spec": { "config": INCOMPLETE.replace('5', "6") } });
@@ -108,22 +108,22 @@ fn backstop_denies_only_incomplete_nads() {
     let operator = cluster.user("operator");
     let unchanged = operator.send("PUT", &old, "application/json", Some(&stored)).unwrap();
     assert_eq!(version(&unchanged), version(&stored));
-    // And it can go, whatever holds it.
+    // It can be deleted, even with finalizers.
     cluster.jane.delete(&old);
     cluster.jane.patch(&old, &json!({ "metadata": { "labels": { "a": "d" } } }));
     cluster.jane.patch(&old, &json!({ "metadata": { "finalizers": null } }));
-    cluster.jane.wait_gone(&old);
+    cluster.jane.wait_deleted(&old);
 
-    // What is complete stays so.
+    // A complete NAD must stay complete.
     let good = nad_at("default", "good");
     cluster.jane.create(&nads("default"), &named(nad("good", INCOMPLETE), "a.io/b"));
     cluster.jane.patch(&good, &other);
     let without = json!({ "metadata": { "annotations": { RESOURCE_NAME: null } } });
     assert!(cluster.jane.try_patch(&good, &without).is_err());
     cluster.jane.delete(&good);
-    cluster.jane.wait_gone(&good);
+    cluster.jane.wait_deleted(&good);
 
-    // The emergency brake.
+    // The exempt label of the namespace turns the backstop off.
     let labels = json!({ "nadmit.io/exempt": "true" });
     cluster.admin.create("/api/v1/namespaces", &json!({ "metadata": { "name": "free", "labels": labels } }));
     cluster.jane.create(&nads("free"), &nad("a", INCOMPLETE));
@@ -144,12 +144,12 @@ fn long(members: &str) -> String {
     format!(r#"{{"pad":"{}",{members}}}"#, "x".repeat(20_000))
 }
 
-/// A config with these members behind a value that is nested too deeply for the exact patterns.
+/// A config with these members after a value that is nested too deeply for the exact patterns.
 fn nested(members: &str) -> String {
     format!(r#"{{"x":{}{},{members}}}"#, "[".repeat(20), "]".repeat(20))
 }
 
-/// It denies where nadmit would, and nobody else.
+/// The backstop denies only where nadmit's policy denies.
 #[test]
 fn backstop_follows_the_policy() {
     const POLICY: &str = "
@@ -168,7 +168,7 @@ exceptions:
     for namespace in ["apps", "lab", "lab-2", "lab-strict", "claims", "mild", "free"] {
         cluster.namespace(namespace);
     }
-    cluster.leave_the_backstop(POLICY);
+    cluster.leave_only_the_backstop(POLICY);
     let incomplete = nad("net", INCOMPLETE);
     let networks = |namespace: &str, kind: TestNetworkKind| kind.path().replace(OPERATOR, namespace) + "?dryRun=All";
     let injected = |kind: TestNetworkKind, name: &str| {
@@ -192,7 +192,7 @@ exceptions:
             assert_eq!(made.is_err(), nets, "{kind:?} in {namespace}: {made:?}");
         }
     }
-    // An exempt user, and what is excepted.
+    // An exempt user, and an exception.
     assert!(denied(&cluster.user("robot"), "apps", &incomplete).is_none());
     assert!(denied(&cluster.jane, "apps", &nad("legacy", INCOMPLETE)).is_none());
     assert!(denied(&cluster.jane, "apps", &nad("expired", INCOMPLETE)).is_some());
@@ -205,12 +205,12 @@ exceptions:
             .is_err()
     );
 
-    // Where pods may claim their devices it warns, and denies nothing.
-    let (is_made, words) = cluster.words("claims", &incomplete);
-    assert!(is_made && words.contains("Warning") && words.contains("DRA"), "{words}");
-    assert_eq!(cluster.words("claims", &named(nad("net", INCOMPLETE), "a.io/b")), (true, String::new()));
+    // Where pods may claim their devices, the policy warns, and the backstop denies nothing.
+    let (is_made, output) = cluster.kubectl_create("claims", &incomplete);
+    assert!(is_made && output.contains("Warning") && output.contains("DRA"), "{output}");
+    assert_eq!(cluster.kubectl_create("claims", &named(nad("net", INCOMPLETE), "a.io/b")), (true, String::new()));
 
-    // It changes with the policy, and with the DeviceClasses of the cluster; the policies themselves are never written.
+    // The backstop follows changes of the policy and of the DeviceClasses; the admission policies themselves are never written.
     let policies = |api: &Api| {
         let list = api.get(POLICIES).unwrap();
         list["items"].as_array().unwrap().iter().map(|policy| version(policy).to_owned()).collect::<Vec<_>>()
@@ -226,8 +226,8 @@ exceptions:
     wait("the DeviceClass", || denied(&cluster.jane, "lab", &incomplete).is_none().then_some(()));
     cluster.kill_nadmit();
     wait("a warning", || {
-        let (is_made, words) = cluster.words("lab", &incomplete);
-        (is_made && words.contains("nadmit-incomplete-nads-warn")).then_some(())
+        let (is_made, output) = cluster.kubectl_create("lab", &incomplete);
+        (is_made && output.contains("nadmit-incomplete-nads-warn")).then_some(())
     });
     cluster.start_nadmit();
     cluster.admin.delete("/apis/resource.k8s.io/v1/deviceclasses/vfs");
@@ -235,17 +235,17 @@ exceptions:
     assert_eq!(policies(&cluster.admin), before);
 }
 
-/// By default the webhook itself fails closed, and nadmit's own words reach whoever writes an incomplete NAD. Injection is denied all
-/// the same.
+/// By default the webhook itself fails closed, and the author of an incomplete NAD gets nadmit's message. The backstop still denies
+/// injection.
 #[test]
 fn backstop_denies_injection_while_nadmit_is_down() {
     let mut cluster = TestCluster::start();
     cluster.deploy();
-    let refused = cluster.jane.try_create(&nads("default"), &nad("net", INCOMPLETE)).unwrap_err();
-    assert!(refused.message.contains("the sriov plugin needs a device"), "{}", refused.message);
+    let error = cluster.jane.try_create(&nads("default"), &nad("net", INCOMPLETE)).unwrap_err();
+    assert!(error.message.contains("the sriov plugin needs a device"), "{}", error.message);
     cluster.kill_nadmit();
-    let refused = cluster.jane.try_create(&nads("default"), &nad("net", INCOMPLETE)).unwrap_err();
-    assert!(refused.message.contains("failed calling webhook"), "{}", refused.message);
+    let error = cluster.jane.try_create(&nads("default"), &nad("net", INCOMPLETE)).unwrap_err();
+    assert!(error.message.contains("failed calling webhook"), "{}", error.message);
 
     let stored = network(TestNetworkKind::Sriov, "net", "apps", &json!({}));
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &stored);
@@ -255,20 +255,20 @@ fn backstop_denies_injection_while_nadmit_is_down() {
         json!({ "networkNamespace": "kube-system\n  labels:\n    a: b" }),
         json!({ "networkNamespace": "\"kube-system\"" }),
         json!({ "metaPlugins": "{\"type\":\"tuning\"}]}'\n---\nkind: Pod\nx: '" }),
-        // An expression that costs too much is an error, which would let the write pass.
+        // An expression that exceeds its cost limit is an error, which would accept the write.
         json!({ "resourceName": format!("cx7\n---\nkind: Pod\n---\n#{}", "a".repeat(600_000)) }),
         json!({ "networkNamespace": format!("kube-system\n#{}", "a".repeat(600_000)) }),
     ] {
-        let refused = cluster.jane.try_patch(&path, &json!({ "spec": spec })).unwrap_err();
-        assert!(refused.message.contains("nadmit-template-injection"), "{spec}: {}", refused.message);
+        let error = cluster.jane.try_patch(&path, &json!({ "spec": spec })).unwrap_err();
+        assert!(error.message.contains("nadmit-template-injection"), "{spec}: {}", error.message);
         let made = network(TestNetworkKind::Sriov, "other", "apps", &spec);
-        let refused = cluster.jane.try_create(&TestNetworkKind::Sriov.path(), &made).unwrap_err();
-        assert!(refused.message.contains("nadmit-template-injection"), "{spec}: {}", refused.message);
+        let error = cluster.jane.try_create(&TestNetworkKind::Sriov.path(), &made).unwrap_err();
+        assert!(error.message.contains("nadmit-template-injection"), "{spec}: {}", error.message);
     }
     cluster.jane.patch(&path, &json!({ "spec": { "vlan": 7, "ipam": "{\"type\": \"static\",\n \"x\": \"it''s\"}" } }));
 }
 
-/// A network that was there before can be written as long as its unsafe text stays as it is.
+/// An existing network can be written as long as its unsafe text stays unchanged.
 #[test]
 fn backstop_judges_only_changed_values() {
     let mut cluster = TestCluster::start();
@@ -277,17 +277,17 @@ fn backstop_judges_only_changed_values() {
         &TestNetworkKind::Sriov.path(),
         &network(TestNetworkKind::Sriov, "net", "apps", &json!({ "resourceName": unsafe_text })),
     );
-    cluster.leave_the_backstop("");
+    cluster.leave_only_the_backstop("");
     let path = TestNetworkKind::Sriov.at("net");
     cluster.jane.patch(&path, &json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "vlan": 7 } }));
     cluster.jane.patch(&path, &json!({ "metadata": { "finalizers": ["example.com/wait"] } }));
     assert!(cluster.jane.try_patch(&path, &json!({ "spec": { "resourceName": "cx7 # as it is" } })).is_err());
     cluster.jane.delete(&path);
     cluster.jane.patch(&path, &json!({ "metadata": { "finalizers": null } }));
-    cluster.jane.wait_gone(&path);
+    cluster.jane.wait_deleted(&path);
 }
 
-/// Repairs come before it is asked: while nadmit is there, nobody notices it.
+/// nadmit repairs a NAD before the backstop sees it: while nadmit runs, the backstop has no effect.
 #[test]
 fn backstop_accepts_what_nadmit_repairs() {
     let mut cluster = TestCluster::start();
@@ -298,7 +298,7 @@ fn backstop_accepts_what_nadmit_repairs() {
     let is_complete = |nad: &Value| annotated(nad) == Some("openshift.io/cx7");
     cluster.admin.wait(&nad_at("apps", "net"), is_complete);
 
-    // Down, with a webhook that fails open: the operator's faulty NAD does not get in, and comes when nadmit does.
+    // nadmit is down and its webhook fails open: the operator's faulty NAD is denied, and created when nadmit is back.
     cluster.kill_nadmit();
     wait("the backstop alone", || denied(&cluster.jane, "apps", &nad("probe", INCOMPLETE)));
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "late", "apps", &json!({})));

@@ -1,4 +1,4 @@
-//! The patterns of the backstop beside the judge: what they deny the judge denies, and of what matters they miss nothing.
+//! The patterns of the backstop against the judge: they deny only what the judge denies, and miss nothing that matters.
 
 use nadmit::policy::{Action, Facts, Policy, Subject, judge};
 use nadmit::resources::Object;
@@ -9,7 +9,7 @@ use crate::cluster::TestCluster;
 use crate::objects::{TestNetworkKind, nad, nads, network};
 use crate::registered::{odd, of_the_cases};
 
-/// The rules that deny an object, as far as the judge knows without a cluster.
+/// The rules that deny an object, with the facts that the judge has without a cluster.
 fn denying(object: &Value, policy: &Policy) -> Vec<&'static str> {
     let text = object.to_string();
     let Ok(Some(read)) = Object::read(&text) else { return Vec::new() };
@@ -18,7 +18,7 @@ fn denying(object: &Value, policy: &Policy) -> Vec<&'static str> {
     verdict.findings.iter().filter(|finding| finding.action == Action::Deny).map(|finding| finding.rule.id).collect()
 }
 
-/// Configs that the patterns read otherwise than the judge, and which nothing is lost by.
+/// Configs that the patterns may judge differently from the judge, without a loss.
 fn is_beyond_patterns(config: &str) -> bool {
     let deepest = config.chars().scan(0_i32, |depth, character| {
         *depth += match character {
@@ -28,7 +28,7 @@ fn is_beyond_patterns(config: &str) -> bool {
         };
         Some(*depth)
     });
-    // A key that comes twice, brackets nested deeper than anybody nests them, and more text than patterns can bear.
+    // A repeated key, brackets that are nested too deeply, and more text than the patterns support.
     let folded = config.to_lowercase();
     folded.matches("\"type\"").count() > 1 && !folded.contains("plugins")
         || deepest.max().unwrap_or_default() > 7
@@ -39,7 +39,7 @@ fn is_beyond_patterns(config: &str) -> bool {
 fn backstop_and_judge_agree_on_incomplete_nads() {
     let mut cluster = TestCluster::start();
     let plugins = "devicePlugins: [my-sriov, \"a'b/c\\\\d\"]\n";
-    cluster.leave_the_backstop(plugins);
+    cluster.leave_only_the_backstop(plugins);
     let policy = Policy::parse(&format!("{OPEN}{plugins}")).unwrap();
     let mut seen = [0, 0];
     for spec in of_the_cases().into_iter().chain(odd()) {
@@ -47,16 +47,16 @@ fn backstop_and_judge_agree_on_incomplete_nads() {
         let mut object = nad("one", config);
         object["metadata"]["namespace"] = json!("default");
         let wanted = denying(&object, &policy);
-        let refused = cluster.jane.try_create(&format!("{}?dryRun=All", nads("default")), &object).err();
-        let is_denied = match &refused {
-            Some(refused) => {
-                assert!(refused.message.contains("ValidatingAdmissionPolicy 'nadmit'"), "{config}: {refused:?}");
+        let error = cluster.jane.try_create(&format!("{}?dryRun=All", nads("default")), &object).err();
+        let is_denied = match &error {
+            Some(error) => {
+                assert!(error.message.contains("ValidatingAdmissionPolicy 'nadmit'"), "{config}: {error:?}");
                 true
             }
             None => false,
         };
         let is_missing = wanted.contains(&"nad/resource-name-missing");
-        // Where another rule denies it anyway, the patterns may see a plugin in what is none.
+        // If another rule denies it anyway, the patterns may see a plugin where there is none.
         let is_same = is_denied == is_missing || (is_denied && !wanted.is_empty());
         assert!(is_same, "{config}: backstop {is_denied}, judge {wanted:?}");
         seen[usize::from(is_denied)] += 1;
@@ -68,9 +68,9 @@ fn backstop_and_judge_agree_on_incomplete_nads() {
 #[test]
 fn backstop_and_judge_agree_on_injection() {
     let mut cluster = TestCluster::start();
-    cluster.leave_the_backstop("");
+    cluster.leave_only_the_backstop("");
     let policy = Policy::default();
-    // Each value, and whether it changes the object that the operator creates: then it must not pass.
+    // Each value, and whether it changes the object that the operator creates: then it must be denied.
     let bare = [
         ("cx7", false),
         ("cx 7", false),
@@ -148,10 +148,10 @@ fn backstop_and_judge_agree_on_injection() {
     for (field, value, is_unsafe, kinds) in fields {
         for kind in kinds {
             let object = network(*kind, "net", "apps", &json!({ field: value }));
-            let refused = cluster.jane.try_create(&format!("{}?dryRun=All", kind.path()), &object).err();
-            let is_denied = refused.as_ref().is_some_and(|refused| {
-                assert!(refused.message.contains("nadmit-template-injection"), "{field} {value:?}: {refused:?}");
-                assert!(refused.message.contains(field), "{field} {value:?}: {refused:?}");
+            let error = cluster.jane.try_create(&format!("{}?dryRun=All", kind.path()), &object).err();
+            let is_denied = error.as_ref().is_some_and(|error| {
+                assert!(error.message.contains("nadmit-template-injection"), "{field} {value:?}: {error:?}");
+                assert!(error.message.contains(field), "{field} {value:?}: {error:?}");
                 true
             });
             let wanted = denying(&object, &policy);

@@ -1,4 +1,4 @@
-//! The chart, by the real Helm: it renders what `nadmit install` prints, refuses values it does not know, and leaves nothing behind.
+//! The chart with the real Helm: it renders what `nadmit install` prints, rejects unknown values, and leaves nothing behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/chart")
 }
 
-/// Helm, which keeps what it keeps in that directory.
+/// Helm, with that directory as its home.
 fn helm(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(bin().join("helm"));
     for kind in ["CACHE", "CONFIG", "DATA"] {
@@ -32,7 +32,7 @@ fn helm(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// What Helm makes of the chart, or why it does not.
+/// The rendered chart, or Helm's error.
 fn rendered(home: &TempDir, arguments: &[&str]) -> Output {
     let chart = chart();
     let template = ["template", "nadmit", chart.to_str().unwrap(), "--kube-version", "1.34.0"];
@@ -67,7 +67,7 @@ fn chart_renders_what_install_prints() {
             let values = [&values[..], &["--set-string", &of_chart[3]]].concat();
             let out = rendered(&home, &[&all[..], &values].concat());
             assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-            // What is only there for `helm uninstall` is nobody else's.
+            // Objects for `helm uninstall` exist only in the chart.
             let (hooks, chart): (Vec<_>, Vec<_>) = read(&String::from_utf8(out.stdout).unwrap())
                 .into_iter()
                 .partition(|object| object["metadata"]["annotations"]["helm.sh/hook"].is_string());
@@ -77,14 +77,14 @@ fn chart_renders_what_install_prints() {
             let more = ["--namespace", namespace, "--certificates", certificates.name(), "--policy", file];
             let more = [&more[..], &["--client-ca", ca, "--client-name", "kube-apiserver"]].concat();
             let mut install = printed(&[&flags[..], &more].concat());
-            // The namespace is Helm's to make.
+            // Helm itself creates the namespace.
             install.retain(|object| object["kind"] != "Namespace");
             assert_eq!(sorted(chart), sorted(install), "{certificates:?}");
         }
     }
     let file = format!("clientCa={ca}");
     for (values, flags) in [
-        // As it comes.
+        // With the default values.
         (&[][..], &[][..]),
         (&["--set", "backstop=false"], &["--backstop=false"]),
         (&["--set-file", &file], &["--client-ca", ca]),
@@ -116,8 +116,8 @@ fn chart_rejects_unknown_values() {
         ("replica=3", "replica"),
     ] {
         let out = rendered(&home, &["--set", values]);
-        let words = String::from_utf8_lossy(&out.stderr);
-        assert!(!out.status.success() && words.contains("schema") && words.contains(about), "{values}: {words}");
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && stderr.contains("schema") && stderr.contains(about), "{values}: {stderr}");
     }
 }
 
@@ -134,16 +134,16 @@ impl TestCluster {
         assert!(out.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
     }
 
-    /// Installs the chart, and has a nadmit register itself with the rights it gets.
+    /// Installs the chart, and starts a nadmit that registers itself with the chart's permissions.
     fn install_chart(&mut self) {
         let chart = chart();
         self.run_helm(&["install", "nadmit", chart.to_str().unwrap(), "--create-namespace"]);
-        self.lead_the_service_here();
+        self.point_service_here();
         self.start_nadmit();
         wait("the metric", || (self.nadmit().metric("nadmit_registered") == 1.0).then_some(()));
     }
 
-    /// Runs the pod of a Job as a kubelet would: its arguments, with the rights of its ServiceAccount.
+    /// Runs the pod of a Job as a kubelet would: its arguments, with the permissions of its ServiceAccount.
     fn run_job(&self, job: &Value) {
         let pod = &job["spec"]["template"]["spec"];
         let account = pod["serviceAccountName"].as_str().unwrap();
@@ -169,7 +169,7 @@ impl TestCluster {
 #[test]
 fn chart_installs_upgrades_and_uninstalls_cleanly() {
     let mut cluster = TestCluster::start();
-    cluster.know_others();
+    cluster.create_other_crds();
     cluster.empty();
     cluster.install_chart();
 
@@ -178,7 +178,7 @@ fn chart_installs_upgrades_and_uninstalls_cleanly() {
         for (path, before) in [MUTATING, VALIDATING].iter().zip(&registered) {
             let now = cluster.admin.get(path).unwrap();
             assert_eq!(now["webhooks"], before["webhooks"]);
-            // It counts each change of the entries: they were never gone.
+            // The API server counts each change of the entries: they were never removed.
             assert_eq!(now["metadata"]["generation"], before["metadata"]["generation"]);
             let backstop = |object: &Value| {
                 let all = object["metadata"]["annotations"].as_object().unwrap().clone();
@@ -204,7 +204,7 @@ fn chart_installs_upgrades_and_uninstalls_cleanly() {
     assert_eq!(there(&cluster), read(&objects).len());
     assert_eq!(cluster.admin.get(DEPLOYMENT).unwrap()["spec"]["replicas"], 3);
 
-    // Helm waits for the Job, which nobody here runs but this test. A nadmit still runs, and would register itself again.
+    // Helm waits for the Job, which only this test runs. A nadmit still runs, and would register itself again.
     let helm = Process::start("helm", cluster.directory(), &mut cluster.helm(&["uninstall", "nadmit"]));
     let job = "/apis/batch/v1/namespaces/nadmit/jobs/nadmit-uninstall";
     let found = cluster.admin.wait(job, |_| true);
@@ -224,7 +224,7 @@ fn chart_installs_upgrades_and_uninstalls_cleanly() {
     cluster.run_job(&found);
     wait("the end of the registration", || (cluster.nadmit().metric("nadmit_registered") == 0.0).then_some(()));
     assert!(!cluster.is_registered());
-    // Nothing that Helm has yet to delete is needed any more: writes pass without nadmit.
+    // Writes succeed without nadmit, whatever Helm has not deleted yet.
     cluster.kill_nadmit();
     let sriov = nad("one", r#"{"cniVersion":"1.0.0","type":"sriov","deviceID":"0000:03:02.0"}"#);
     let dry_run = format!("{}?dryRun=All", nads("default"));
@@ -238,29 +238,29 @@ fn chart_installs_upgrades_and_uninstalls_cleanly() {
     let status = json!({ "startTime": time, "completionTime": time, "succeeded": 1, "conditions": conditions });
     cluster.admin.patch(&format!("{job}/status"), &json!({ "status": status }));
     wait("the end of Helm", || helm.log().contains("uninstalled").then_some(()));
-    // Only the namespace, which Helm leaves alone.
-    wait("the end of everything", || (there(&cluster) == 1).then_some(()));
+    // Only the namespace, which Helm does not delete.
+    wait("the deletion of all objects", || (there(&cluster) == 1).then_some(()));
     for path in [
         job,
         "/api/v1/namespaces/nadmit/serviceaccounts/nadmit-uninstall",
         "/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit-uninstall",
         "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/nadmit-uninstall",
     ] {
-        cluster.admin.wait_gone(path);
+        cluster.admin.wait_deleted(path);
     }
     assert!(!cluster.is_registered());
 }
 
-/// Where the hook does not run, as in Argo CD of old, Helm deletes the configurations with everything else; a replica that still runs
-/// cannot create them again.
+/// If the hook does not run, as in old versions of Argo CD, Helm deletes the configurations with everything else; a replica that still
+/// runs cannot create them again.
 #[test]
 fn uninstall_without_hooks_removes_the_registration() {
     let mut cluster = TestCluster::start();
     cluster.empty();
     cluster.install_chart();
     cluster.run_helm(&["uninstall", "nadmit", "--no-hooks"]);
-    cluster.admin.wait_gone(MUTATING);
-    cluster.admin.wait_gone(VALIDATING);
+    cluster.admin.wait_deleted(MUTATING);
+    cluster.admin.wait_deleted(VALIDATING);
     wait("the end of the registration", || (cluster.nadmit().metric("nadmit_registered") == 0.0).then_some(()));
     assert!(!cluster.is_registered());
 }
@@ -283,7 +283,7 @@ fn configurations_that_version_0_1_0_created_are_adopted() {
     assert_eq!(left.len(), 2);
     fs::write(&template, kept.join("---\n")).unwrap();
     cluster.run_helm(&["install", "nadmit", old.to_str().unwrap(), "--create-namespace"]);
-    cluster.lead_the_service_here();
+    cluster.point_service_here();
     let role = cluster.admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit").unwrap();
     let owner = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "nadmit",
         "uid": role["metadata"]["uid"] });
@@ -299,15 +299,15 @@ fn configurations_that_version_0_1_0_created_are_adopted() {
     let path = chart();
     let upgrade = ["upgrade", "nadmit", path.to_str().unwrap()];
     let out = run(cluster.helm(&upgrade));
-    let words = String::from_utf8_lossy(&out.stderr);
-    assert!(!out.status.success() && words.contains("invalid ownership metadata"), "{words}");
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && stderr.contains("invalid ownership metadata"), "{stderr}");
     cluster.run_helm(&[&upgrade[..], &["--take-ownership"]].concat());
     for (path, before) in [MUTATING, VALIDATING].iter().zip(&before) {
         let now = cluster.admin.get(path).unwrap();
-        assert_eq!(now["webhooks"], before["webhooks"], "no entry was gone");
+        assert_eq!(now["webhooks"], before["webhooks"], "no entry was removed");
         assert_eq!(now["metadata"]["labels"]["app.kubernetes.io/managed-by"], "Helm");
     }
-    cluster.lead_the_service_here();
+    cluster.point_service_here();
     cluster.start_nadmit();
     wait("the metric", || (cluster.nadmit().metric("nadmit_registered") == 1.0).then_some(()));
     for path in [MUTATING, VALIDATING] {
@@ -315,7 +315,7 @@ fn configurations_that_version_0_1_0_created_are_adopted() {
         assert!(now["metadata"]["ownerReferences"].is_null(), "{now:#}");
         assert_eq!(now["webhooks"][0]["name"], "nads.nadmit.io");
     }
-    // Back to the old version: Helm takes what its chart does not have, and that version creates its own.
+    // After a rollback Helm deletes what the old chart does not have, and the old version creates its own configurations.
     cluster.kill_nadmit();
     cluster.run_helm(&["rollback", "nadmit", "1"]);
     assert!(!cluster.is_registered());

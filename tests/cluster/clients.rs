@@ -1,5 +1,5 @@
-//! Client certificates: with one option nadmit answers only an API server that shows its certificate, and with two files the API server
-//! shows it.
+//! Client certificates: with one option nadmit answers only an API server that presents its certificate, and with two files the API server
+//! presents it.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ fn client_certificate_is_required() {
     let callers = TestAuthority::new("callers");
     let own = callers.issue("kube-apiserver", &[]);
     let mut cluster = TestCluster::start_with(|dir, service| {
-        // What an administrator does, but that Services have port 443 elsewhere.
+        // The steps of an administrator, except that Services elsewhere have port 443.
         let admission = dir.join("admission");
         let out = run(nadmit(&["install", "--admission-files", admission.to_str().unwrap()]));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -42,7 +42,7 @@ fn client_certificate_is_required() {
     await_effect(&cluster.admin);
     assert_eq!(cluster.nadmit().metric(UNKNOWN), 0.0);
 
-    // Somebody who finds the Service has no certificate, one of another CA, or one of another name.
+    // Other clients of the Service have no certificate, one of another CA, or one with another name.
     let secret = cluster.admin.get("/api/v1/namespaces/nadmit/secrets/nadmit-tls").unwrap();
     let bundle = {
         use base64::Engine;
@@ -63,15 +63,15 @@ fn client_certificate_is_required() {
     assert_eq!(answer(trust()), Some(403));
     assert_eq!(answer(trust().showing(&callers.issue("kubelet", &[]))), Some(403));
     assert_eq!(answer(trust().showing(&TestAuthority::new("others").issue("kube-apiserver", &[]))), None);
-    assert_eq!(answer(trust().showing(&own)), Some(400), "it is read, and is no review");
+    assert_eq!(answer(trust().showing(&own)), Some(400), "the request is accepted, but the body is not a review");
 
-    // An API server that has lost its certificate is nobody, and the webhook that fails closed says so.
+    // An API server without its certificate is rejected, and the webhook that fails closed reports it.
     fs::remove_dir_all(cluster.directory().join("admission")).unwrap();
     cluster.without_api_server(|_| ());
     let sriov = nad("net", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#);
-    wait("a refusal", || {
-        let refused = cluster.jane.try_create(&nads("default"), &sriov).err()?;
-        refused.message.contains("failed calling webhook").then_some(())
+    wait("a failed webhook call", || {
+        let error = cluster.jane.try_create(&nads("default"), &sriov).err()?;
+        error.message.contains("failed calling webhook").then_some(())
     });
     assert!(cluster.nadmit().metric(UNKNOWN) >= 3.0);
 }

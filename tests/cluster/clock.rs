@@ -1,4 +1,4 @@
-//! A replica whose clock is wrong: the shipped binary, in front of a C library that shifts its time of day.
+//! A replica whose clock is wrong: the shipped binary with a preloaded C library that shifts its time of day.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,11 +7,11 @@ use tempfile::TempDir;
 
 use crate::harness::run;
 
-/// The library, compiled; it is gone when this is dropped.
+/// The compiled library; dropping this deletes it.
 pub struct Clock(TempDir);
 
 impl Clock {
-    /// Compiles it.
+    /// Compiles the library.
     pub fn compile() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/clock.c");
@@ -23,7 +23,7 @@ impl Clock {
         Self(directory)
     }
 
-    /// Lets a command run with a clock that is so many seconds ahead, or behind.
+    /// Runs a command with a clock that is so many seconds ahead, or behind if negative.
     pub fn shift(&self, command: &mut Command, seconds: i64) {
         command.env("LD_PRELOAD", self.0.path().join("clock.so")).env("CLOCK_OFFSET", seconds.to_string());
     }

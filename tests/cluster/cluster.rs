@@ -1,4 +1,4 @@
-//! A control plane with the operator's kinds, the operator, and nadmit: everything a test needs, and nothing that outlives it.
+//! A control plane with the operator's CRDs, the operator, and nadmit: everything a test needs; all of it ends with the test.
 
 use std::cell::Cell;
 use std::fs;
@@ -22,17 +22,17 @@ use crate::processes::{Process, free_port, used, wait};
 use crate::service::Service;
 use crate::times;
 
-/// The prefix the operator is told to put in front of resource names.
+/// The configured prefix of the operator's resource names.
 pub const PREFIX: &str = "openshift.io";
 
-/// Held for reading by every cluster, and for writing by a test that must not share the machine.
+/// Locked for reading by every cluster, and for writing by a test that must not share the machine.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 thread_local! {
     static IS_ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The machine, for a test whose times count: it waits until no other test has a cluster, and no other gets one before it ends.
+/// Exclusive use of the machine, for a test that measures times: it waits until no other test has a cluster, and blocks new ones until it ends.
 pub struct ExclusiveMachine(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>);
 
 /// See [`ExclusiveMachine`].
@@ -43,19 +43,19 @@ pub fn alone() -> ExclusiveMachine {
     ExclusiveMachine(held)
 }
 
-/// Where the programs are.
+/// The directory of the programs.
 pub fn bin() -> PathBuf {
     times::start();
     PathBuf::from(std::env::var_os("NADMIT_CLUSTER_BIN").expect("NADMIT_CLUSTER_BIN: `make e2e` sets it"))
 }
 
-/// A cluster; it is gone when this is dropped.
+/// A cluster; dropping this ends it.
 pub struct TestCluster {
-    // Dropped in this order: who asks goes before who is asked.
+    // Dropped in this order: clients before their servers.
     pub(crate) operator: Option<Process>,
     pub(crate) nadmits: Vec<TestServer>,
     controllers: Process,
-    /// `None` only while it is being started again.
+    /// `None` only during a restart.
     api_server: Option<Process>,
     etcd: Process,
     pub(crate) service: Service,
@@ -65,16 +65,16 @@ pub struct TestCluster {
     etcd_url: String,
     port: u16,
     pub(crate) directory: TempDir,
-    /// `None` for a test that is alone anyway.
+    /// `None` for a test that runs alone.
     _share: Option<RwLockReadGuard<'static, ()>>,
-    /// Everything is allowed to this one.
+    /// A user with all permissions.
     pub admin: Api,
-    /// Someone who may write NADs and networks.
+    /// A user who may write NADs and networks.
     pub jane: Api,
 }
 
 impl TestCluster {
-    /// A control plane that knows the kinds; no operator, no nadmit.
+    /// A control plane with the CRDs; no operator, no nadmit.
     pub fn start() -> Self {
         Self::start_with(|_, _| ())
     }
@@ -84,7 +84,7 @@ impl TestCluster {
         Self::start_with(|dir, _| fs::write(dir.join(AUDIT_POLICY), policy).unwrap())
     }
 
-    /// The same, and its audit events go where that kubeconfig leads, too.
+    /// The same, and it also sends its audit events to the server in that kubeconfig.
     pub fn with_audit_webhook(policy: &str, kubeconfig: &str) -> Self {
         Self::start_with(|dir, _| {
             fs::write(dir.join(AUDIT_POLICY), policy).unwrap();
@@ -92,12 +92,12 @@ impl TestCluster {
         })
     }
 
-    /// A control plane whose files somebody prepares, who knows the directory and the address of nadmit's Service.
+    /// A control plane whose files the caller prepares, with the directory and the address of nadmit's Service.
     pub fn start_with(prepare: impl FnOnce(&Path, SocketAddr)) -> Self {
         let share = (!IS_ALONE.get()).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
         let bin = bin();
         let mut directory = tempfile::Builder::new().prefix("nadmit-cluster-").tempdir().unwrap();
-        // Until this is a cluster there is nothing that would know whether the test has failed.
+        // Keep the logs if the start fails; the cluster itself decides about them when it is dropped.
         directory.disable_cleanup(true);
         let dir = directory.path();
         let etcd_url = format!("http://127.0.0.1:{}", free_port());
@@ -145,7 +145,7 @@ impl TestCluster {
         cluster
     }
 
-    /// With the operator, and nadmit.
+    /// With the operator and nadmit.
     pub fn with_nadmit(template: OperatorTemplate) -> Self {
         let mut cluster = Self::start();
         cluster.deploy();
@@ -153,14 +153,14 @@ impl TestCluster {
         cluster
     }
 
-    /// With the operator alone.
+    /// With the operator only.
     pub fn without_nadmit(template: OperatorTemplate) -> Self {
         let mut cluster = Self::start();
         cluster.start_operator(template);
         cluster
     }
 
-    /// The kinds, the operator's namespace and its Deployment (which nobody runs), and who may do what.
+    /// Creates the CRDs, the operator's namespace and its Deployment (which has no pods), and the RBAC objects.
     fn create_prerequisites(&self) {
         let crds = self.bin.join("crds");
         let out = self.kubectl("admin", &["create", "-f", crds.to_str().unwrap()], "");
@@ -173,11 +173,11 @@ impl TestCluster {
         for kind in TestNetworkKind::ALL {
             wait(kind.name(), || self.admin.get(&kind.path()));
         }
-        wait("NADs", || self.admin.get(&crate::objects::nads("default")));
+        wait("the CRD of NADs", || self.admin.get(&crate::objects::nads("default")));
         self.install();
     }
 
-    /// How much processor time each part has used so far.
+    /// The processor time of each part so far.
     pub fn used(&self) -> Vec<(&'static str, Duration)> {
         let nadmits = self.nadmits.iter().map(|nadmit| ("nadmit", nadmit.pid()));
         let operator = self.operator.iter().map(|operator| ("operator", operator.id()));
@@ -186,7 +186,7 @@ impl TestCluster {
         nadmits.chain(operator).chain(api_server).chain(rest).map(|(name, id)| (name, used(id))).collect()
     }
 
-    /// Kills the API server, does that, and starts the API server again.
+    /// Kills the API server, runs `meanwhile`, and starts the API server again.
     pub fn without_api_server(&mut self, meanwhile: impl FnOnce(&Self)) {
         self.api_server = None;
         meanwhile(self);
@@ -204,12 +204,12 @@ impl TestCluster {
         self.admin.create("/api/v1/namespaces", &json!({ "metadata": { "name": name } }));
     }
 
-    /// Where its logs are.
+    /// The directory of its logs.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Where the API server writes its audit log, if it has a policy for one.
+    /// The path of the API server's audit log, if it has an audit policy.
     pub fn audit_log(&self) -> PathBuf {
         self.directory.path().join("audit.log")
     }
@@ -224,14 +224,14 @@ impl TestCluster {
         Api::new(&self.kubeconfig(name))
     }
 
-    /// Runs kubectl as one of the users, with that on its standard input.
+    /// Runs kubectl as one of the users, with that text on its standard input.
     pub fn kubectl(&self, user: &str, arguments: &[&str], input: &str) -> Output {
         let given = self.directory.path().join(format!("input-{:?}", thread::current().id()));
         fs::write(&given, input).unwrap();
         let mut command = Command::new(self.bin.join("kubectl"));
         command.arg(format!("--kubeconfig={}", self.kubeconfig(user).display()));
         command.arg(format!("--cache-dir={}/kubectl", self.directory.path().display()));
-        // The editor of somebody who changes a number and tidies up.
+        // An editor that changes a number and reformats the text.
         command.env("KUBE_EDITOR", "sed -i -e s/200/300/ -e '/cni.cncf.io.resourceName:/d'");
         command.args(arguments).stdin(fs::File::open(given).unwrap());
         run(command)

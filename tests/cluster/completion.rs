@@ -1,4 +1,4 @@
-//! What was stored while nadmit was away.
+//! NADs that were stored while nadmit was unavailable.
 
 use serde_json::{Value, json};
 
@@ -40,20 +40,20 @@ fn incomplete_nads_are_completed_unless_disabled() {
     cluster.admin.create(&nads("exempt"), &nad("own", config));
     let other = r#"{"cniVersion":"1.0.0","type":"macvlan"}"#;
     let untouched = version(&cluster.jane.create(&nads("apps"), &nad("other", other))).to_owned();
-    // The operator is stuck on a network that moved too early.
+    // The operator is stuck on a network that moved before its namespace existed.
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "mover", "apps", &json!({})));
     cluster.jane.wait(&TestNetworkKind::Sriov.at("mover"), |network| {
         network["metadata"]["annotations"][LAST_NAMESPACE] == "apps"
     });
     cluster.jane.patch(&TestNetworkKind::Sriov.at("mover"), &json!({ "spec": { "networkNamespace": "later" } }));
-    cluster.jane.wait_gone(&nad_at("apps", "mover"));
+    cluster.jane.wait_deleted(&nad_at("apps", "mover"));
     cluster.namespace("later");
 
-    let looked = |cluster: &TestCluster| {
-        wait("a look", || cluster.nadmit().log_text().contains("checked objects stored without nadmit").then_some(()));
+    let wait_for_scan = |cluster: &TestCluster| {
+        wait("a scan", || cluster.nadmit().log_text().contains("checked objects stored without nadmit").then_some(()));
     };
     cluster.deploy_with("{failurePolicy: {mutateNads: Ignore}, leaveIncomplete: true}");
-    looked(&cluster);
+    wait_for_scan(&cluster);
     assert_eq!(annotated(&cluster.jane.get(&nad_at("apps", "own")).unwrap()), None);
     cluster.kill_nadmit();
 
@@ -65,10 +65,10 @@ fn incomplete_nads_are_completed_unless_disabled() {
     }
     cluster.jane.wait(&nad_at("apps", "own"), has("a.io/b"));
     cluster.jane.wait(&nad_at("later", "mover"), has(COMPLETE));
-    looked(&cluster);
+    wait_for_scan(&cluster);
     for namespace in ["kube-system", "exempt"] {
         let left = cluster.admin.get(&nad_at(namespace, "own")).unwrap();
-        assert_eq!(annotated(&left), None, "nobody asks nadmit about {namespace}");
+        assert_eq!(annotated(&left), None, "the API server does not call nadmit for {namespace}");
     }
     assert_eq!(version(&cluster.jane.get(&nad_at("apps", "other")).unwrap()), untouched);
     let completed = cluster.nadmit().metric("nadmit_completions_total{result=\"completed\"}");

@@ -1,4 +1,4 @@
-//! Two controllers that both read "no plan yet", and both write one. Whoever comes second must hear of it.
+//! Two controllers both read "no plan yet", and both write one. The second one must get an error.
 
 use std::collections::BTreeMap;
 use std::sync::{Barrier, Mutex};
@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Refused};
+use crate::api::{Api, ApiError};
 use crate::audit_log::{POLICY, logged, report};
 use crate::cluster::TestCluster;
 use crate::processes::wait;
@@ -28,9 +28,9 @@ enum Verb {
 struct WriteStyle {
     name: &'static str,
     verb: Verb,
-    /// Whether both are one controller, which reconciles twice at once.
+    /// Whether both writers are one controller that reconciles twice at once.
     share_manager: bool,
-    /// Whether they state what they have read.
+    /// Whether they state the version that they have read.
     states: bool,
 }
 
@@ -42,7 +42,7 @@ const fn apply(force: bool) -> Verb {
     Verb::Apply { force }
 }
 
-/// What the API server alone lets two writers do to each other.
+/// Ways to write in which the API server alone lets two writers overwrite each other.
 const BLIND: [WriteStyle; 5] = [
     way("merge", Verb::Merge, false, false),
     way("json", Verb::Json, false, false),
@@ -51,10 +51,10 @@ const BLIND: [WriteStyle; 5] = [
     way("apply-force-one-manager", apply(true), true, false),
 ];
 
-/// What it guards by itself: a PUT by the version, an apply by who owns the field.
+/// Ways to write that the API server guards itself: a PUT by the version, an apply by the owner of the field.
 const COMPARED: [WriteStyle; 2] = [way("put", Verb::Put, false, false), way("apply", apply(false), false, false)];
 
-/// What shows nadmit that it was computed from what is stored.
+/// Ways to write that prove to nadmit that they are based on the stored object.
 const STATED: [WriteStyle; 7] = [
     way("stated-merge", Verb::Merge, false, true),
     way("stated-merge-one-manager", Verb::Merge, true, true),
@@ -65,17 +65,17 @@ const STATED: [WriteStyle; 7] = [
     way("stated-apply-force-one-manager", apply(true), true, true),
 ];
 
-/// One of the two.
+/// One of the two writers.
 struct Writer<'a> {
     api: &'a Api,
     way: WriteStyle,
     name: &'static str,
-    /// What it calls itself.
+    /// Its user agent.
     agent: &'a str,
 }
 
 impl Writer<'_> {
-    fn send(&self, method: &str, address: &str, kind: &str, body: &Value) -> Result<Value, Refused> {
+    fn send(&self, method: &str, address: &str, kind: &str, body: &Value) -> Result<Value, ApiError> {
         self.api.send_as(self.agent, method, address, kind, Some(body))
     }
 
@@ -83,8 +83,8 @@ impl Writer<'_> {
         if self.way.share_manager { "planner" } else { self.name }
     }
 
-    /// Writes a plan, computed from that object.
-    fn write(&self, read: &Value) -> Result<Value, Refused> {
+    /// Writes a plan, based on that object.
+    fn write(&self, read: &Value) -> Result<Value, ApiError> {
         let name = read["metadata"]["name"].as_str().unwrap();
         let address = format!("{PLANS}/{name}/status?fieldManager={}", self.manager());
         let version = &read["metadata"]["resourceVersion"];
@@ -120,16 +120,16 @@ impl Writer<'_> {
     }
 }
 
-/// What became of all rounds.
+/// The results of all rounds.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct RoundCounts {
-    /// Plans that were stored, and overwritten by one who had not seen them.
+    /// Plans that were stored, and overwritten by a writer that had not seen them.
     lost: usize,
-    /// Objects that have a plan in the end.
+    /// Objects that have a plan at the end.
     planned: usize,
-    /// Writes that were refused as conflicts.
+    /// Writes that got a conflict.
     conflicts: usize,
-    /// Writes that were refused for another reason.
+    /// Writes that were denied for another reason.
     denied: usize,
 }
 
@@ -137,7 +137,7 @@ fn plan(object: &Value) -> Option<&str> {
     object["status"]["plan"].as_str()
 }
 
-/// So many objects, which both find without a plan.
+/// Creates so many objects without a plan, and lets two writers reconcile them.
 fn contend(admin: &Api, api: &Api, way: WriteStyle, mode: &str, rounds: usize) -> RoundCounts {
     let agent = format!("{mode}/{}", way.name);
     let names: Vec<_> = (0..rounds).map(|round| format!("{}-{mode}-{round}", way.name)).collect();
@@ -145,10 +145,10 @@ fn contend(admin: &Api, api: &Api, way: WriteStyle, mode: &str, rounds: usize) -
         let plan = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": { "name": name } });
         admin.create(PLANS, &plan);
     }
-    let both_have_read = Barrier::new(2);
+    let barrier = Barrier::new(2);
     let run = |name: &'static str| {
         let writer = Writer { api, way, name, agent: &agent };
-        names.iter().map(|object| reconcile(&writer, object, &both_have_read)).collect::<Vec<_>>()
+        names.iter().map(|object| reconcile(&writer, object, &barrier)).collect::<Vec<_>>()
     };
     let (first, second) = thread::scope(|scope| {
         let other = scope.spawn(|| run("beta"));
@@ -157,13 +157,13 @@ fn contend(admin: &Api, api: &Api, way: WriteStyle, mode: &str, rounds: usize) -
     let mut outcome = RoundCounts::default();
     for ((name, alpha), beta) in names.iter().zip(first).zip(second) {
         let stored = admin.get(&format!("{PLANS}/{name}")).unwrap();
-        assert!(stored["metadata"]["annotations"].is_null(), "what was stated is not stored: {stored:#}");
+        assert!(stored["metadata"]["annotations"].is_null(), "the stated version must not be stored: {stored:#}");
         outcome.planned += usize::from(plan(&stored).is_some());
         for (writer, answer) in [("alpha", alpha), ("beta", beta)] {
             match answer {
                 Ok(()) if plan(&stored) != Some(writer) => outcome.lost += 1,
                 Ok(()) => {}
-                Err(refused) if refused.code == 409 => outcome.conflicts += 1,
+                Err(error) if error.code == 409 => outcome.conflicts += 1,
                 Err(_) => outcome.denied += 1,
             }
         }
@@ -172,19 +172,23 @@ fn contend(admin: &Api, api: &Api, way: WriteStyle, mode: &str, rounds: usize) -
     outcome
 }
 
-/// Reads; if there is no plan, writes one. After a conflict it reads again, and finds the other's.
-fn reconcile(writer: &Writer<'_>, object: &str, both_have_read: &Barrier) -> Result<(), Refused> {
+/// Reads; if there is no plan, writes one. After a conflict it reads again, and finds the plan of the other.
+fn reconcile(writer: &Writer<'_>, object: &str, barrier: &Barrier) -> Result<(), ApiError> {
     let address = format!("{PLANS}/{object}");
     let read = writer.api.get(&address).unwrap();
     assert_eq!(plan(&read), None);
-    both_have_read.wait();
+    barrier.wait();
     let answer = writer.write(&read).map(drop);
-    // Nobody reads the next before both are done with this one.
-    both_have_read.wait();
-    if let Err(refused) = &answer
-        && refused.code == 409
+    // No writer reads the next object before both are done with this one.
+    barrier.wait();
+    if let Err(error) = &answer
+        && error.code == 409
     {
-        assert!(plan(&writer.api.get(&address).unwrap()).is_some(), "a conflict with nobody: {}", refused.message);
+        assert!(
+            plan(&writer.api.get(&address).unwrap()).is_some(),
+            "a conflict without another write: {}",
+            error.message
+        );
     }
     answer
 }
@@ -210,14 +214,14 @@ fn each_for(
 }
 
 impl TestCluster {
-    /// Adds a kind with a status, and who may do what to it.
-    pub fn know_plans(&self) {
+    /// Creates a CRD with a status, and its RBAC objects.
+    pub fn create_plan_crd(&self) {
         let out = self.kubectl("admin", &["create", "-f", "-"], include_str!("plans.yaml"));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         wait("the kind", || self.admin.get(PLANS));
         for (user, verb) in [("jane", "patch"), ("putter", "update")] {
             let may = ["auth", "can-i", verb, "plans.example.com/x", "--subresource=status"];
-            wait("their rights", || self.kubectl(user, &may, "").status.success().then_some(()));
+            wait("the permissions", || self.kubectl(user, &may, "").status.success().then_some(()));
         }
     }
 }
@@ -227,7 +231,7 @@ const ONE_EACH: RoundCounts = RoundCounts { lost: 0, planned: ROUNDS, conflicts:
 #[test]
 fn nadmit_prevents_lost_status_updates() {
     let mut cluster = TestCluster::start();
-    cluster.know_plans();
+    cluster.create_plan_crd();
     let putter = cluster.user("putter");
     {
         let (admin, jane) = (&cluster.admin, &cluster.jane);
@@ -235,7 +239,7 @@ fn nadmit_prevents_lost_status_updates() {
             assert!(outcome.lost > 0 && outcome.conflicts == 0, "{way:?} {outcome:?}");
         });
         each(admin, jane, &COMPARED, "alone", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
-        // What nobody reads guards nothing.
+        // A stated version has no effect without nadmit.
         each(admin, jane, &STATED[..1], "alone", |way, outcome| assert!(outcome.lost > 0, "{way:?}"));
     }
 
@@ -247,37 +251,37 @@ fn nadmit_prevents_lost_status_updates() {
     wait("the guard", || probe.write(&made).err());
 
     each(admin, jane, &BLIND, "strict", |way, outcome| match way.verb {
-        // A patch shows nothing: it is refused, whoever is first.
+        // A patch proves nothing: it is denied, whichever writer is first.
         Verb::Merge | Verb::Json | Verb::Put => {
             assert_eq!(outcome, RoundCounts { denied: 2 * ROUNDS, ..RoundCounts::default() }, "{way:?}");
         }
-        // The first to apply a field takes nothing from anybody.
+        // The first apply of a field takes it from no other manager.
         Verb::Apply { .. } => {
             assert_eq!(outcome, RoundCounts { planned: ROUNDS, denied: ROUNDS, ..RoundCounts::default() }, "{way:?}");
         }
     });
-    // One who may patch cannot be told from one who does.
+    // A PUT by a user who may also patch looks like a patch.
     each(admin, jane, &COMPARED[..1], "strict", |way, outcome| assert_eq!(outcome.denied, 2 * ROUNDS, "{way:?}"));
     each(admin, &putter, &COMPARED[..1], "putter", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
     each(admin, jane, &COMPARED[1..], "strict", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
     each(admin, jane, &STATED, "strict", |way, outcome| assert_eq!(outcome, ONE_EACH, "{way:?}"));
 }
 
-/// The same writers while the API server records them: `audit-log` names every blind write that was taken, by the way it was sent, and no
-/// other. Blind is what stated nothing, and what stated it in nadmit's way while nobody compared.
+/// The same writers while the API server records them: `audit-log` names every blind write that was accepted, by its method, and no
+/// other. A write is blind if it stated no version, or stated it in nadmit's annotation while nadmit did not run.
 #[test]
 fn the_audit_log_names_every_blind_write_and_no_other() {
     const FEW: usize = 25;
     let policy = POLICY.replace("group: sriovnetwork.openshift.io", "group: example.com");
     let mut cluster = TestCluster::with_audit_log(&policy);
-    cluster.know_plans();
+    cluster.create_plan_crd();
     let putter = cluster.user("putter");
     let want = Mutex::new(BTreeMap::new());
     let note = |mode: &str, is_guarded: bool, way: WriteStyle, outcome: &RoundCounts| {
-        let refused = outcome.conflicts + outcome.denied;
+        let rejected = outcome.conflicts + outcome.denied;
         let is_blind = way.verb != Verb::Put && !(way.states && is_guarded);
-        let blind = if is_blind { 2 * FEW - refused } else { 0 };
-        want.lock().unwrap().insert(format!("{mode}/{}", way.name), (way.verb, blind, refused));
+        let blind = if is_blind { 2 * FEW - rejected } else { 0 };
+        want.lock().unwrap().insert(format!("{mode}/{}", way.name), (way.verb, blind, rejected));
     };
     let all = [&BLIND[..], &COMPARED, &STATED].concat();
     each_for(FEW, &cluster.admin, &cluster.jane, &all, "alone", |way, outcome| note("alone", false, way, &outcome));
@@ -304,12 +308,12 @@ fn the_audit_log_names_every_blind_write_and_no_other() {
     let (report, _) = report(&cluster, &["--group", "example.com"]);
     let rows = report["writers"].as_array().unwrap().iter().filter(|row| row["resource"] == "plans.example.com/status");
     let mut rows: BTreeMap<_, _> = rows.map(|row| (row["agent"].as_str().unwrap(), row)).collect();
-    // How often it wrote before the guard was there, nobody counted.
+    // The number of probe writes before the guard was in force is unknown.
     rows.remove("probe");
     let want = want.into_inner().unwrap();
     assert_eq!(rows.keys().copied().collect::<Vec<_>>(), want.keys().map(String::as_str).collect::<Vec<_>>());
     let (mut made, mut named) = (0, 0);
-    for (agent, (verb, blind, refused)) in &want {
+    for (agent, (verb, blind, rejected)) in &want {
         let row = rows[agent.as_str()];
         let by = match verb {
             Verb::Put => "put",
@@ -322,7 +326,7 @@ fn the_audit_log_names_every_blind_write_and_no_other() {
         assert_eq!(count("writes"), 2 * FEW, "{row}");
         assert_eq!((count("blind"), count("blind_unknown")), (*blind, 0), "{row}");
         assert_eq!(row["blind_by"][by].as_u64().unwrap() as usize, *blind, "{row}");
-        assert_eq!(["stale", "conflicts", "denied", "refused"].map(count).iter().sum::<usize>(), *refused, "{row}");
+        assert_eq!(["stale", "conflicts", "denied", "refused"].map(count).iter().sum::<usize>(), *rejected, "{row}");
         (made, named) = (made + blind, named + count("blind"));
     }
     assert!(made > 10 * FEW, "only {made} blind writes");

@@ -1,4 +1,4 @@
-//! The audit that never ends, beside the real operator: what goes wrong has a report, an Event and a metric, and all of it clears.
+//! The continuous audit beside the real operator: each fault has a report, an Event and a metric, and all of them clear.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::audit::{accept_nads, audit, change_vlan, give_reader_its_rights, make, offer, orphan, refuse_nads_in};
+use crate::audit::{
+    allow_nads, audit, change_vlan, create_node_policy, deny_nads_in, give_reader_its_rights, make, orphan,
+};
 use crate::browser::Browser;
 use crate::cluster::TestCluster;
 use crate::objects::{OPERATOR, TestNetworkKind, nad, nad_at, nads};
 use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
-/// Others have two seconds to do their part.
+/// The operator and users have two seconds to act.
 const POLICY: &str = "audit: {graceSeconds: 2}";
 
 /// The report of an object.
@@ -25,15 +27,15 @@ fn report(cluster: &TestCluster, namespace: &str, path: &str) -> Option<Value> {
     reports.iter().find(|report| report["metadata"]["ownerReferences"][0]["uid"] == *uid).cloned()
 }
 
-/// What a report says of a rule.
+/// The message about a rule in a report.
 fn message(report: &Value, rule: &str) -> Option<String> {
     let results = report["results"].as_array().unwrap();
     let result = results.iter().find(|result| result["rule"] == rule)?;
     Some(result["message"].as_str().unwrap().to_owned())
 }
 
-/// The words about an object, as soon as they are kept.
-fn words(cluster: &TestCluster, namespace: &str, path: &str, rule: &str) -> String {
+/// The message about an object, after waiting for it.
+fn wait_for_message(cluster: &TestCluster, namespace: &str, path: &str, rule: &str) -> String {
     wait(rule, || message(&report(cluster, namespace, path)?, rule))
 }
 
@@ -47,11 +49,11 @@ fn count(cluster: &TestCluster, rule: &str) -> f64 {
     metrics.lines().find_map(|found| found.strip_prefix(&line)?.parse().ok()).unwrap_or_default()
 }
 
-/// A cluster in which nadmit audits beside an operator with these templates.
+/// A cluster in which nadmit audits, with an operator with these templates.
 fn audited(template: OperatorTemplate) -> TestCluster {
     let mut cluster = TestCluster::start();
-    cluster.know_others();
-    offer(&cluster);
+    cluster.create_other_crds();
+    create_node_policy(&cluster);
     cluster.deploy_with(POLICY);
     cluster.start_operator(template);
     cluster.operator_is_available(1);
@@ -63,39 +65,40 @@ fn audited(template: OperatorTemplate) -> TestCluster {
 fn reports_appear_and_disappear_with_findings() {
     let mut cluster = audited(OperatorTemplate::Upstream);
     let at = |name: &str| TestNetworkKind::Sriov.at(name);
-    wait("a first look", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
+    wait("the first scan", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
 
-    // No namespace: its author is told, and hears no more of it once it is there.
+    // The namespace does not exist: the network gets a finding, which clears when the namespace exists.
     make(&cluster, "early", "later", &json!({}));
-    let words_of = |cluster: &TestCluster, name: &str, rule: &str| words(cluster, OPERATOR, &at(name), rule);
-    assert!(words_of(&cluster, "early", "audit/nad-absent").contains("namespace `later` does not exist"));
+    let message_about =
+        |cluster: &TestCluster, name: &str, rule: &str| wait_for_message(cluster, OPERATOR, &at(name), rule);
+    assert!(message_about(&cluster, "early", "audit/nad-absent").contains("namespace `later` does not exist"));
     wait("the metric", || (count(&cluster, "audit/nad-absent") == 1.0).then_some(()));
     let events = format!("/api/v1/namespaces/{OPERATOR}/events");
-    let is_told = |event: &Value| event["involvedObject"]["name"] == "early" && event["reason"] == "AuditNadAbsent";
-    wait("an Event", || cluster.admin.get(&events)?["items"].as_array()?.iter().any(is_told).then_some(()));
+    let is_recorded = |event: &Value| event["involvedObject"]["name"] == "early" && event["reason"] == "AuditNadAbsent";
+    wait("an Event", || cluster.admin.get(&events)?["items"].as_array()?.iter().any(is_recorded).then_some(()));
     cluster.namespace("later");
     wait_clean(&cluster, OPERATOR, &at("early"));
     wait("the metric", || (count(&cluster, "audit/nad-absent") == 0.0).then_some(()));
-    // A namespace that goes takes the NAD away.
+    // Deleting a namespace deletes the NAD.
     cluster.admin.delete("/api/v1/namespaces/later");
-    let gone = words_of(&cluster, "early", "audit/nad-absent");
-    assert!(gone.contains("namespace `later`"), "{gone}");
+    let absent = message_about(&cluster, "early", "audit/nad-absent");
+    assert!(absent.contains("namespace `later`"), "{absent}");
     cluster.jane.delete(&at("early"));
-    cluster.jane.wait_gone(&at("early"));
+    cluster.jane.wait_deleted(&at("early"));
 
-    // Somebody refuses it, who is named.
+    // An admission policy denies the NAD; the report has its message.
     cluster.allow_dry_runs();
     cluster.namespace("full");
-    refuse_nads_in(&cluster, "full");
+    deny_nads_in(&cluster, "full");
     make(&cluster, "refused", "full", &json!({}));
-    wait("who refuses it", || {
+    wait("the denial in the report", || {
         let message = message(&report(&cluster, OPERATOR, &at("refused"))?, "audit/nad-absent")?;
         (message.contains("a dry run of it is denied: ") && message.contains("the namespace is full")).then_some(())
     });
-    accept_nads(&cluster);
+    allow_nads(&cluster);
     wait_clean(&cluster, OPERATOR, &at("refused"));
 
-    // The operator is stopped midway, and seems to run.
+    // The operator is stopped, but its Deployment reports it as available.
     make(&cluster, "one", "apps", &json!({ "vlan": 5 }));
     make(&cluster, "two", "apps", &json!({}));
     for name in ["one", "two"] {
@@ -107,26 +110,26 @@ fn reports_appear_and_disappear_with_findings() {
         make(&cluster, name, "apps", &json!({}));
     }
     for name in ["waits", "waits-too"] {
-        assert!(words_of(&cluster, name, "audit/operator-silent").contains("stopped reconciling"));
+        assert!(message_about(&cluster, name, "audit/operator-silent").contains("stopped reconciling"));
     }
     cluster.jane.delete(&at("two"));
-    assert!(words_of(&cluster, "two", "audit/stuck-deletion").contains("finalizer"));
+    assert!(message_about(&cluster, "two", "audit/stuck-deletion").contains("finalizer"));
     change_vlan(&cluster, "one");
-    assert!(words_of(&cluster, "one", "audit/nad-drift").contains("has `/vlan` 7, its network has 5"));
+    assert!(message_about(&cluster, "one", "audit/nad-drift").contains("has `/vlan` 7, its network has 5"));
     cluster.admin.create(&nads("apps"), &orphan());
-    words(&cluster, "apps", &nad_at("apps", "orphan"), "audit/orphan");
+    wait_for_message(&cluster, "apps", &nad_at("apps", "orphan"), "audit/orphan");
     for rule in ["operator-silent", "stuck-deletion", "nad-drift", "orphan"] {
         assert!(count(&cluster, &format!("audit/{rule}")) > 0.0, "{rule}");
     }
     let table = cluster.kubectl("admin", &["get", "reports", "--all-namespaces"], "");
     assert!(String::from_utf8_lossy(&table.stdout).lines().count() > 5);
 
-    // All is mended, and nothing is left of it.
+    // All faults are fixed, and no report is left.
     cluster.start_operator(OperatorTemplate::Upstream);
     for name in ["waits", "waits-too", "one"] {
         wait_clean(&cluster, OPERATOR, &at(name));
     }
-    cluster.jane.wait_gone(&at("two"));
+    cluster.jane.wait_deleted(&at("two"));
     cluster.admin.delete(&nad_at("apps", "orphan"));
     wait("no reports", || {
         let all = cluster.admin.get("/apis/openreports.io/v1alpha1/reports").unwrap();
@@ -137,7 +140,7 @@ fn reports_appear_and_disappear_with_findings() {
     }
 }
 
-/// What somebody finds who watches for a while: the sides of the fight, and on the page when each of them wrote.
+/// The findings after watching for a while: the report has both writers, and the page shows when each of them wrote.
 fn assert_observed(cluster: &TestCluster) {
     let out = audit(cluster, "auditor", &["--observe=5s", "--output=html"]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
@@ -159,14 +162,14 @@ fn assert_observed(cluster: &TestCluster) {
     assert!(marks.as_u64().unwrap() >= 5, "{marks}");
     let hints = browser.value(&format!("{STRIP}.textContent"));
     assert!(hints.as_str().unwrap().contains("one: ") && hints.as_str().unwrap().contains("two: "), "{hints}");
-    assert_eq!(browser.requests().len(), 1, "it asks nobody for anything");
+    assert_eq!(browser.requests().len(), 1, "the page requests nothing else");
 }
 
-/// Two writers undo each other; both are named, and when they stop, nothing is left of it.
+/// Two writers undo each other; the report names both, and it clears when they stop.
 #[test]
 fn write_loop_names_both_writers() {
     let mut cluster = TestCluster::start();
-    cluster.know_others();
+    cluster.create_other_crds();
     cluster.deploy_with(POLICY);
     cluster.namespace("apps");
     let path = nad_at("apps", "net");
@@ -187,7 +190,7 @@ fn write_loop_names_both_writers() {
             });
         }
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait("the fight", || {
+            wait("the write loop in the report", || {
                 let message = message(&report(&cluster, "apps", &path)?, "audit/hot-object")?;
                 (message.contains("one") && message.contains("two") && message.contains("/spec/config#/mtu"))
                     .then_some(())
@@ -200,7 +203,7 @@ fn write_loop_names_both_writers() {
     wait_clean(&cluster, "apps", &path);
 }
 
-/// An operator whose template renders something else each time fights itself, until it gets another.
+/// An operator whose template renders something else each time reverts itself, until its template is replaced.
 #[test]
 fn restless_operator_is_reported() {
     let mut cluster = audited(OperatorTemplate::Restless);
@@ -218,19 +221,19 @@ fn restless_operator_is_reported() {
     wait("the metric", || (count(&cluster, "audit/hot-object") == 0.0).then_some(()));
 }
 
-/// While nothing changes nothing is written, however often everything is looked at.
+/// While nothing changes, nothing is written, however many scans run.
 #[test]
 fn new_leader_writes_nothing_twice() {
     let mut cluster = TestCluster::start();
-    cluster.know_others();
+    cluster.create_other_crds();
     cluster.deploy_with(POLICY);
     cluster.namespace("apps");
     make(&cluster, "early", "later", &json!({}));
-    words(&cluster, OPERATOR, &TestNetworkKind::Sriov.at("early"), "audit/nad-absent");
+    wait_for_message(&cluster, OPERATOR, &TestNetworkKind::Sriov.at("early"), "audit/nad-absent");
     let before = report(&cluster, OPERATOR, &TestNetworkKind::Sriov.at("early")).unwrap();
     cluster.kill_nadmit();
     cluster.deploy_with(POLICY);
-    wait("another leader's look", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
+    wait("the scan of another leader", || cluster.nadmit().log_text().contains("audited the cluster").then_some(()));
     wait("the metric", || (count(&cluster, "audit/nad-absent") == 1.0).then_some(()));
     assert_eq!(report(&cluster, OPERATOR, &TestNetworkKind::Sriov.at("early")).unwrap(), before);
     let writes = cluster.nadmit().metrics_text();

@@ -1,4 +1,4 @@
-//! The processes of a control plane: how each is called, and the files that they read.
+//! The processes of a control plane: their commands, and the files that they read.
 
 use std::fs;
 use std::path::Path;
@@ -9,16 +9,16 @@ use serde_json::json;
 
 use crate::harness::run;
 
-/// The file whose presence has the API server write an audit log.
+/// If this file exists, the API server writes an audit log.
 pub const AUDIT_POLICY: &str = "audit-policy.yaml";
 
-/// The file whose presence has it send audit events.
+/// If this file exists, it sends audit events.
 pub const AUDIT_WEBHOOK: &str = "audit-webhook.kubeconfig";
 
-/// The file whose presence has it show client certificates to webhooks.
+/// If this file exists, it presents client certificates to webhooks.
 pub const ADMISSION: &str = "admission/admission.yaml";
 
-/// Who is who: a token is the user's short name.
+/// The users: a token is the user's short name.
 const USERS: [(&str, &str, &str); 11] = [
     ("admin", "admin", "system:masters"),
     ("operator", "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator", "system:masters"),
@@ -27,10 +27,10 @@ const USERS: [(&str, &str, &str); 11] = [
     ("robot", "system:serviceaccount:apps:robot", "people"),
     ("nadmit", "system:serviceaccount:nadmit:nadmit", "system:authenticated"),
     ("auditor", "system:serviceaccount:nadmit:nadmit-audit", "system:authenticated"),
-    // A tenant, who may do as they like in their own namespace, and their account with the operator's name.
+    // A tenant, who has all permissions in their own namespace, and their service account with the operator's name.
     ("tenant", "tom", "system:authenticated"),
     ("lookalike", "system:serviceaccount:tenant:sriov-network-operator", "system:serviceaccounts"),
-    // An operator that Helm installed under another name, and one that nobody has told nadmit of.
+    // An operator that Helm installed under another name, and one that nadmit's policy does not name.
     ("released", "system:serviceaccount:network-operator:network-operator-sriov", "system:serviceaccounts"),
     ("stranger", "system:serviceaccount:elsewhere:renderer", "system:serviceaccounts"),
 ];
@@ -55,7 +55,7 @@ pub fn write_files(dir: &Path, port: u16) {
     fs::write(dir.join("sa.pub"), accounts.public_key_pem()).unwrap();
 }
 
-/// The store.
+/// etcd.
 pub fn etcd(bin: &Path, dir: &Path, url: &str) -> Command {
     let mut command = Command::new(bin.join("etcd"));
     command.arg(format!("--data-dir={}/etcd", dir.display()));
@@ -64,7 +64,7 @@ pub fn etcd(bin: &Path, dir: &Path, url: &str) -> Command {
     command
 }
 
-/// The API server, with an audit log if there is a policy for one.
+/// The API server, with an audit log if there is an audit policy.
 pub fn api_server(bin: &Path, dir: &Path, etcd: &str, port: u16) -> Command {
     let mut command = Command::new(bin.join("kube-apiserver"));
     if dir.join(AUDIT_POLICY).exists() {
@@ -99,7 +99,7 @@ pub fn api_server(bin: &Path, dir: &Path, etcd: &str, port: u16) -> Command {
     command
 }
 
-/// Whether the API server answers.
+/// Whether the API server is ready.
 pub fn is_ready(bin: &Path, dir: &Path) -> bool {
     let mut command = Command::new(bin.join("kubectl"));
     command.arg(format!("--kubeconfig={}/admin.kubeconfig", dir.display())).args(["get", "--raw", "/readyz"]);

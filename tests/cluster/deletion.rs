@@ -1,4 +1,4 @@
-//! An object that is being deleted is let go, and is no way around the rules.
+//! An object that is being deleted can be finalized, and its other changes are judged.
 
 use nadmit::policy::Subject;
 use nadmit::resources::{MAX_OWNERS, Object};
@@ -14,8 +14,8 @@ const OWNER_REF: &str = "sriovnetwork.openshift.io/owner-ref";
 const APPLY: &str = "application/apply-patch+yaml";
 const SENT: &str = "2026-01-01T00:00:00Z";
 
-/// A NAD that has its resourceName, and stays when it is deleted.
-fn held(name: &str) -> Value {
+/// A NAD that has its resourceName, and a finalizer.
+fn nad_with_finalizer(name: &str) -> Value {
     let mut nad = nad(name, GOOD);
     nad["metadata"]["annotations"] = json!({ RESOURCE_NAME: "openshift.io/cx7" });
     nad["metadata"]["finalizers"] = json!([FINALIZER]);
@@ -37,7 +37,7 @@ fn deleting_objects_are_judged_and_can_be_finalized() {
     cluster.namespace("apps");
     let jane = &cluster.jane;
 
-    jane.create(&nads("apps"), &held("net"));
+    jane.create(&nads("apps"), &nad_with_finalizer("net"));
     let net = nad_at("apps", "net");
     jane.delete(&net);
     let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1" });
@@ -46,17 +46,17 @@ fn deleting_objects_are_judged_and_can_be_finalized() {
         ("another resourceName", json!({ "metadata": { "annotations": { RESOURCE_NAME: "openshift.io/" } } })),
         ("both", json!({ "metadata": { "ownerReferences": [owner] }, "spec": { "config": "not JSON" } })),
     ] {
-        let refused = jane.try_patch(&net, &change).unwrap_err();
-        assert!(refused.message.contains("denied the request"), "{what}: {refused:?}");
+        let error = jane.try_patch(&net, &change).unwrap_err();
+        assert!(error.message.contains("denied the request"), "{what}: {error:?}");
     }
     let stored = jane.get(&net).unwrap();
     assert!(stored["metadata"]["deletionTimestamp"].is_string(), "{stored:#}");
     assert_eq!((stored["spec"]["config"].as_str(), annotated(&stored)), (Some(GOOD), Some("openshift.io/cx7")));
-    // What is right is stored, and completed like any other NAD.
+    // A correct config is stored, and completed like that of any other NAD.
     jane.patch(&net, &config(&GOOD.replace('5', "6")));
     jane.patch(&net, &json!({ "metadata": { "labels": { "a": "b" } } }));
     jane.patch(&net, &remove_finalizer());
-    jane.wait_gone(&net);
+    jane.wait_deleted(&net);
 
     let mut sent = network(TestNetworkKind::Sriov, "net", "apps", &json!({}));
     sent["metadata"]["finalizers"] = json!([FINALIZER]);
@@ -68,17 +68,17 @@ fn deleting_objects_are_judged_and_can_be_finalized() {
         json!({ "ipam": "{},\"Type\":\"bridge\"" }),
         json!({ "ipam": "not JSON" }),
     ] {
-        let refused = jane.try_patch(&net, &json!({ "spec": spec })).unwrap_err();
-        // The backstop denies some of them before nadmit is asked.
-        let is_denied = ["denied the request", "denied request"].iter().any(|words| refused.message.contains(words));
-        assert!(is_denied, "{spec}: {refused:?}");
+        let error = jane.try_patch(&net, &json!({ "spec": spec })).unwrap_err();
+        // The backstop denies some of them before nadmit is called.
+        let is_denied = ["denied the request", "denied request"].iter().any(|words| error.message.contains(words));
+        assert!(is_denied, "{spec}: {error:?}");
     }
     jane.patch(&net, &remove_finalizer());
-    jane.wait_gone(&net);
+    jane.wait_deleted(&net);
 }
 
-/// A deletionTimestamp in what is sent must not keep nadmit from being asked. A server-side apply that creates has it even stored (measured
-/// with 1.34), so that one that is stored proves little, too.
+/// A deletionTimestamp in the sent object must not skip nadmit. A server-side apply that creates even stores it (measured
+/// with 1.34), so a stored one proves little, too.
 #[test]
 fn deletion_timestamp_in_the_request_is_ignored() {
     let mut cluster = TestCluster::start();
@@ -88,21 +88,21 @@ fn deletion_timestamp_in_the_request_is_ignored() {
         object["metadata"]["deletionTimestamp"] = SENT.into();
         cluster.jane.send("PATCH", &format!("{}?fieldManager=t", nad_at("default", name)), APPLY, Some(&object))
     };
-    let refused = apply("bad", BAD).unwrap_err();
-    assert!(refused.message.contains("denied the request"), "{refused:?}");
+    let error = apply("bad", BAD).unwrap_err();
+    assert!(error.message.contains("denied the request"), "{error:?}");
     assert!(cluster.jane.get(&nad_at("default", "bad")).is_none());
     let made = apply("net", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#).unwrap();
     assert_eq!(annotated(&made), Some("a.io/b"), "{made:#}");
-    let refused = apply("net", BAD).unwrap_err();
-    assert!(refused.message.contains("denied the request"), "{refused:?}");
+    let error = apply("net", BAD).unwrap_err();
+    assert!(error.message.contains("denied the request"), "{error:?}");
 
     let mut posted = nad("posted", BAD);
     posted["metadata"]["deletionTimestamp"] = SENT.into();
     assert!(cluster.jane.try_create(&nads("default"), &posted).is_err());
 }
 
-/// While nadmit is down, the NADs of device plugins cannot be written. What is being deleted goes all the same, and the API server
-/// asks about exactly those writes that the judge would not let go.
+/// While nadmit is down, the NADs of device plugins cannot be written. Objects that are being deleted can still be finalized, and the API
+/// server calls nadmit for exactly those writes that the judge would not allow.
 #[test]
 fn only_deletion_progress_passes_while_nadmit_is_down() {
     let mut cluster = TestCluster::start();
@@ -112,18 +112,18 @@ fn only_deletion_progress_passes_while_nadmit_is_down() {
     let mut unblocked = owner(0);
     unblocked["blockOwnerDeletion"] = false.into();
     let renamed = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "y", "uid": "0" });
-    // Objects without references, with two, and with more than are compared one by one.
+    // Objects without owner references, with two, and with more than the condition compares one by one.
     for (name, references) in [("none", 0), ("two", 2), ("many", MAX_OWNERS + 2)] {
-        let mut object = held(name);
+        let mut object = nad_with_finalizer(name);
         object["metadata"]["ownerReferences"] = owners(references)["metadata"]["ownerReferences"].clone();
         cluster.admin.create(&nads("default"), &object);
     }
-    // To compare these would cost more than the API server allows for a condition, and such an error lets a write pass that fails open.
-    let mut object = held("long");
+    // Comparing these would exceed the cost limit of a match condition, and such an error accepts a write if the webhook fails open.
+    let mut object = nad_with_finalizer("long");
     let long = |uid: usize| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "x".repeat(20_000), "uid": uid.to_string() });
     object["metadata"]["ownerReferences"] = (0..MAX_OWNERS).map(long).collect();
     cluster.admin.create(&nads("default"), &object);
-    cluster.admin.create(&nads("default"), &held("stays"));
+    cluster.admin.create(&nads("default"), &nad_with_finalizer("stays"));
     for name in ["none", "two", "many", "long"] {
         cluster.admin.delete(&nad_at("default", name));
     }
@@ -165,17 +165,17 @@ fn only_deletion_progress_passes_while_nadmit_is_down() {
             let [old, new] = [&old, &new].map(|json| Object::read(json).unwrap().unwrap());
             let subject = Subject { object: &new, old: Some(&old), writer: Some("jane"), is_final: false };
             let answer = cluster.admin.try_patch(&format!("{}?dryRun=All", nad_at("default", name)), change);
-            let is_asked = answer.as_ref().is_err_and(|refused| refused.message.contains("failed calling webhook"));
+            let is_asked = answer.as_ref().is_err_and(|error| error.message.contains("failed calling webhook"));
             assert!(answer.is_ok() || is_asked, "{name} {change}: {answer:?}");
             assert_eq!(is_asked, !subject.is_deletion_progress(), "{name} {change}: {answer:?}");
             seen[usize::from(is_asked)] += 1;
         }
     }
-    println!("{} were let go, {} asked about", seen[0], seen[1]);
+    println!("{} writes passed without nadmit, {} were sent to nadmit", seen[0], seen[1]);
     assert!(seen[0] > 20 && seen[1] > 40, "{seen:?}");
     for name in ["none", "two", "many", "long"] {
         cluster.jane.patch(&nad_at("default", name), &remove_finalizer());
-        cluster.jane.wait_gone(&nad_at("default", name));
+        cluster.jane.wait_deleted(&nad_at("default", name));
     }
     assert!(cluster.jane.get(&nad_at("default", "stays")).is_some());
 }

@@ -1,4 +1,4 @@
-//! A refusal never locks anybody out: not the operator, not the author of what was there before nadmit.
+//! A denial never blocks the operator, or the author of an object that existed before nadmit.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::processes::wait;
 
 const FINALIZER: &str = "netattdef.finalizers.sriovnetwork.openshift.io";
 
-/// Networks that nadmit refuses, and whether the operator can make a NAD of them.
+/// Networks that nadmit denies, and whether the operator can create a NAD for them.
 fn bad() -> [(&'static str, Value, bool); 3] {
     [
         ("domain-twice", json!({ "resourceName": "openshift.io/cx7" }), true),
@@ -18,7 +18,7 @@ fn bad() -> [(&'static str, Value, bool); 3] {
     ]
 }
 
-/// A cluster in which they were before nadmit.
+/// A cluster in which they existed before nadmit.
 fn with_bad() -> TestCluster {
     let cluster = TestCluster::start();
     cluster.namespace("apps");
@@ -28,14 +28,14 @@ fn with_bad() -> TestCluster {
     cluster
 }
 
-/// Waits until the operator has put its finalizer on a network.
+/// Waits until the operator has added its finalizer to a network.
 fn await_finalizer(cluster: &TestCluster, name: &str) {
     cluster
         .jane
         .wait(&TestNetworkKind::Sriov.at(name), |network| network["metadata"]["finalizers"] == json!([FINALIZER]));
 }
 
-/// An operator that ends, or moves to another node, takes its finalizers off its SriovNetworks, by a plain update.
+/// An operator that ends, or moves to another node, removes its finalizers from its SriovNetworks with a plain update.
 #[test]
 fn operator_shutdown_removes_all_finalizers() {
     let mut cluster = with_bad();
@@ -64,17 +64,17 @@ fn preexisting_mistakes_do_not_block_updates_or_deletion() {
     cluster.start_operator(OperatorTemplate::Upstream);
 
     for (name, fields, is_rendered) in &bad {
-        // The operator puts its finalizer on it, and its NAD is not refused.
+        // The operator adds its finalizer, and its NAD is not denied.
         let at = TestNetworkKind::Sriov.at(name);
         await_finalizer(&cluster, name);
         if *is_rendered {
             cluster.jane.wait(&nad_at("apps", name), |_| true);
         }
         cluster.jane.patch(&at, &json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "vlan": 7 } }));
-        // The same mistake is refused to a new one.
+        // The same mistake is denied in a new object.
         let again = network(TestNetworkKind::Sriov, &format!("{name}-again"), "apps", fields);
-        let refused = cluster.jane.try_create(&TestNetworkKind::Sriov.path(), &again).unwrap_err();
-        assert!(refused.message.contains("denied the request"), "{}", refused.message);
+        let error = cluster.jane.try_create(&TestNetworkKind::Sriov.path(), &again).unwrap_err();
+        assert!(error.message.contains("denied the request"), "{}", error.message);
     }
     for (name, _, is_rendered) in &bad {
         if *is_rendered {
@@ -83,18 +83,18 @@ fn preexisting_mistakes_do_not_block_updates_or_deletion() {
                 .wait(&nad_at("apps", name), |nad| nad["spec"]["config"].as_str().unwrap().contains("\"vlan\": 7"));
         }
         cluster.jane.delete(&TestNetworkKind::Sriov.at(name));
-        cluster.jane.wait_gone(&TestNetworkKind::Sriov.at(name));
-        cluster.jane.wait_gone(&nad_at("apps", name));
+        cluster.jane.wait_deleted(&TestNetworkKind::Sriov.at(name));
+        cluster.jane.wait_deleted(&nad_at("apps", name));
     }
     for (name, config) in broken {
         cluster.jane.patch(&nad_at("apps", name), &json!({ "metadata": { "labels": { "a": "b" } } }));
-        let refused = cluster.jane.try_create(&nads("apps"), &nad(&format!("{name}-again"), config)).unwrap_err();
-        assert!(refused.message.contains("denied the request"), "{}", refused.message);
+        let error = cluster.jane.try_create(&nads("apps"), &nad(&format!("{name}-again"), config)).unwrap_err();
+        assert!(error.message.contains("denied the request"), "{}", error.message);
         cluster.jane.delete(&nad_at("apps", name));
-        cluster.jane.wait_gone(&nad_at("apps", name));
+        cluster.jane.wait_deleted(&nad_at("apps", name));
     }
     let denied = |line: &Value| line["level"] == "error" && line.to_string().contains("denied the request");
-    assert!(!cluster.operator_log().iter().any(denied), "the operator was refused something");
+    assert!(!cluster.operator_log().iter().any(denied), "the operator was denied");
 }
 
 #[test]
@@ -118,11 +118,11 @@ fn finalizers_can_be_removed_with_and_without_nadmit() {
         cluster.jane.delete(&nad_at("apps", name));
         assert!(cluster.jane.get(&nad_at("apps", name)).is_some());
         cluster.jane.patch(&nad_at("apps", name), &json!({ "metadata": { "finalizers": null } }));
-        cluster.jane.wait_gone(&nad_at("apps", name));
+        cluster.jane.wait_deleted(&nad_at("apps", name));
         cluster.jane.delete(&TestNetworkKind::Sriov.at(&format!("net-{name}")));
         wait("the finalizer", || {
             cluster.jane.get(&TestNetworkKind::Sriov.at(&format!("net-{name}"))).is_none().then_some(())
         });
-        cluster.jane.wait_gone(&nad_at("apps", &format!("net-{name}")));
+        cluster.jane.wait_deleted(&nad_at("apps", &format!("net-{name}")));
     }
 }

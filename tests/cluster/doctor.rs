@@ -1,4 +1,4 @@
-//! `nadmit doctor` beside the real operator: each link broken in turn, waiting, and a canary.
+//! `nadmit doctor` beside the real operator: the tests break each link in turn, wait, and run a canary.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use crate::objects::{OPERATOR, TestNetworkKind, annotated, nad, nad_at, nads, ne
 use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
-/// What it found.
+/// A report of `nadmit doctor`.
 struct DoctorReport {
     code: i32,
     report: Value,
@@ -30,7 +30,7 @@ impl DoctorReport {
         steps.iter().find(|step| step["step"] == name).unwrap_or_else(|| panic!("{name}: {}", self.text))
     }
 
-    /// The links that are not good.
+    /// The links that are not ok.
     fn others(&self) -> Vec<(&str, &str)> {
         self.states().into_iter().filter(|(_, state)| *state != "good").collect()
     }
@@ -52,7 +52,7 @@ fn doctor(cluster: &TestCluster, user: &str, arguments: &[&str]) -> DoctorReport
     }
 }
 
-/// What a person reads.
+/// The human output.
 fn human(cluster: &TestCluster, name: &str) -> String {
     let mut command = nadmit(&["doctor", name, "--color", "never"]);
     command.env("KUBECONFIG", cluster.kubeconfig("admin"));
@@ -61,7 +61,7 @@ fn human(cluster: &TestCluster, name: &str) -> String {
     text
 }
 
-/// A node that has devices, and the policy that they are there by.
+/// A node with devices, and the node policy that created them.
 fn create_prerequisites(cluster: &TestCluster) {
     cluster.namespace("apps");
     cluster.operator_is_available(1);
@@ -95,7 +95,7 @@ fn doctor_reports_each_broken_link() {
         assert!(found.step("pods")["says"].as_str().unwrap().contains("has 4 of `openshift.io/cx7`"), "{}", found.text);
     }
 
-    // Whoever may read less is told which rights are missing, and that what can be seen is well.
+    // A user with fewer permissions gets the missing ones, and the visible links are ok.
     let found = doctor(&cluster, "jane", &["net"]);
     assert_eq!(found.code, 0, "{}", found.text);
     assert_eq!(found.others(), [("namespace", "unknown"), ("operator", "unknown"), ("pods", "unknown")]);
@@ -108,7 +108,7 @@ fn doctor_reports_each_broken_link() {
         found.text
     );
 
-    // A namespace that is missing, said as admission says it.
+    // A missing namespace, with the same message as at admission.
     create(&cluster, "early", "later", &json!({}));
     let found = doctor(&cluster, "admin", &["early"]);
     assert_eq!(found.code, 1);
@@ -121,7 +121,7 @@ fn doctor_reports_each_broken_link() {
     assert_eq!(found.step("namespace")["findings"][0]["rule"], "network/namespace-absent");
     assert!(human(&cluster, "early").starts_with(&format!("SriovNetwork {OPERATOR}/early: broken at namespace\n")));
 
-    // Devices that no policy offers, and so no node.
+    // No policy offers the devices, and so no node has them.
     create(&cluster, "other", "apps", &json!({ "resourceName": "cx8" }));
     cluster.jane.wait(&nad_at("apps", "other"), |_| true);
     let found = doctor(&cluster, "admin", &["other"]);
@@ -133,7 +133,7 @@ fn doctor_reports_each_broken_link() {
     );
     assert_eq!(found.step("node policy")["findings"][0]["rule"], "network/no-policy");
 
-    // The operator is gone: what it made is there still, what comes waits for it, and what changes is out of date.
+    // The operator does not run: existing NADs stay, a new network waits, and a changed network has a stale NAD.
     cluster.stop_operator();
     create(&cluster, "late", "apps", &json!({}));
     let found = doctor(&cluster, "admin", &["late"]);
@@ -149,16 +149,16 @@ fn doctor_reports_each_broken_link() {
     assert_eq!(found.others(), [("NAD", "waiting"), ("operator", "broken")], "{}", found.text);
     assert_eq!(found.step("NAD")["says"], "stale: NAD apps/net has `/vlan` 5, its network has 6", "{}", found.text);
 
-    // A NAD that somebody wrote by hand is in its place.
+    // A NAD with that name was written by hand.
     cluster.jane.create(&nads("apps"), &nad("hand", r#"{"cniVersion":"1.0.0","type":"sriov"}"#));
     create(&cluster, "hand", "apps", &json!({}));
     let found = doctor(&cluster, "admin", &["hand"]);
     assert_eq!(found.states()["NAD"], "broken", "{}", found.text);
-    // Of stored objects the audit reports the difference, and doctor what it reports.
+    // The audit reports the difference of stored objects, and doctor shows the finding of the audit.
     assert_eq!(found.step("NAD")["findings"][0]["rule"], "nad/operator-overwrites");
     assert_eq!(found.step("resourceName")["findings"][0]["rule"], "nad/resource-name-missing");
 
-    // An operator whose template lost the resourceName.
+    // An operator whose template has no resourceName.
     cluster.start_operator(OperatorTemplate::Faulty);
     cluster.operator_is_available(1);
     let found = wait("the incomplete NAD", || {
@@ -171,11 +171,11 @@ fn doctor_reports_each_broken_link() {
     assert!(text.starts_with(&format!("SriovNetwork {OPERATOR}/net: broken at resourceName\n")), "{text}");
     assert!(text.contains("\n  ✗ resourceName  ") && text.contains("patch[nad/resource-name-missing]: "), "{text}");
 
-    // Names that several have, and that nobody has.
+    // A name that several networks have, and one that no network has.
     cluster.jane.create(&TestNetworkKind::Ovs.path(), &network(TestNetworkKind::Ovs, "net", "apps", &json!({})));
     let found = doctor(&cluster, "admin", &["net"]);
     assert!(found.code == 2 && found.text.contains(&format!("OVSNetwork/{OPERATOR}/net")), "{}", found.text);
-    let found = doctor(&cluster, "admin", &["nobody"]);
+    let found = doctor(&cluster, "admin", &["absent"]);
     assert_eq!((found.code, found.others()), (1, vec![("network", "broken")]), "{}", found.text);
 }
 
@@ -190,7 +190,7 @@ fn doctor_waits_and_the_canary_cleans_up() {
     let out = waiting.wait_with_output().unwrap();
     let report: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!((out.status.code(), &report["state"]), (Some(0), &json!("good")), "{report:#}");
-    let found = doctor(&cluster, "admin", &["nobody", "--wait", "1500ms"]);
+    let found = doctor(&cluster, "admin", &["absent", "--wait", "1500ms"]);
     assert_eq!(found.code, 3, "{}", found.text);
 
     let found = doctor(&cluster, "admin", &["--canary"]);
@@ -200,35 +200,35 @@ fn doctor_waits_and_the_canary_cleans_up() {
     assert_eq!((found.code, &found.report["canary"]["left"]), (0, &json!([])), "{}", found.text);
     assert!(found.report["canary"]["complete_after"].as_f64().is_some_and(|seconds| seconds < 30.0), "{}", found.text);
     assert!(found.step("NAD")["says"].as_str().unwrap().starts_with("nadmit-canary-"));
-    nothing_is_left(&cluster);
+    assert_nothing_left(&cluster);
 
     cluster.stop_operator();
     let found = doctor(&cluster, "admin", &["--canary", "--yes", "--wait", "2s", "--resource-name", "cx7"]);
     assert_eq!((found.code, &found.report["canary"]["left"]), (3, &json!([])), "{}", found.text);
     assert_eq!(found.states()["operator"], "broken");
-    nothing_is_left(&cluster);
+    assert_nothing_left(&cluster);
 
-    // Somebody loses patience.
+    // The user interrupts it.
     let child =
         command(&cluster, "admin", &["--canary", "--yes", "--wait", "60s"]).stderr(Stdio::piped()).spawn().unwrap();
     wait("the canary", || canaries(&cluster).iter().any(|name| name.contains("sriovnetworks")).then_some(()));
     signal(child.id(), "INT");
     let out = child.wait_with_output().unwrap();
-    let words = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(out.status.code() == Some(2) && words.contains("interrupted before the operator responded"), "{words}");
-    nothing_is_left(&cluster);
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(2) && stderr.contains("interrupted before the operator responded"), "{stderr}");
+    assert_nothing_left(&cluster);
 
-    // Whoever may not create one half of it leaves no other half.
+    // A user who may create only one of the two objects leaves none behind.
     let policy = cluster.directory().join("doctor-policy.yaml");
     std::fs::write(&policy, format!("operator: {{namespace: {OPERATOR}}}")).unwrap();
     let policy = policy.to_str().unwrap();
     let found = doctor(&cluster, "jane", &["--canary", "--yes", "--resource-name", "cx7", "--policy", policy]);
     assert!(found.code == 2 && found.text.contains("cannot create"), "{}", found.text);
     assert!(!found.text.contains("could not delete"), "{}", found.text);
-    nothing_is_left(&cluster);
+    assert_nothing_left(&cluster);
 }
 
-/// What there is of canaries.
+/// The canary objects that exist.
 fn canaries(cluster: &TestCluster) -> Vec<String> {
     let mut all = Vec::new();
     for path in ["/api/v1/namespaces".to_owned(), TestNetworkKind::Sriov.path()] {
@@ -239,6 +239,6 @@ fn canaries(cluster: &TestCluster) -> Vec<String> {
     all
 }
 
-fn nothing_is_left(cluster: &TestCluster) {
+fn assert_nothing_left(cluster: &TestCluster) {
     assert_eq!(canaries(cluster), [""; 0]);
 }

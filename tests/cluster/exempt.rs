@@ -1,4 +1,4 @@
-//! The label that exempts a namespace: only somebody who may change nadmit's policy may add it, and nothing else about namespaces changes.
+//! The label that exempts a namespace: only users who may change nadmit's policy may add it, and all other namespace writes are unaffected.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ fn namespace(name: &str, exempt: Option<&str>) -> Value {
 }
 
 impl TestCluster {
-    /// Lets somebody do that in the whole cluster, or in a namespace.
-    fn let_do(&self, user: &str, namespace: Option<&str>, name: &str, rule: &Value) {
+    /// Grants a rule to a user, in the whole cluster or in a namespace.
+    fn grant_rule(&self, user: &str, namespace: Option<&str>, name: &str, rule: &Value) {
         let (role, binding, base) = match namespace {
             None => ("ClusterRole", "clusterrolebindings", RBAC.to_owned()),
             Some(namespace) => ("Role", "rolebindings", format!("{RBAC}/namespaces/{namespace}")),
@@ -36,18 +36,18 @@ fn exempt_label_requires_policy_permission() {
     let all = ["namespaces", "namespaces/status", "namespaces/finalize"];
     for user in ["jane", "putter"] {
         let rule = json!({ "apiGroups": [""], "resources": all, "verbs": ["*"] });
-        cluster.let_do(user, None, &format!("namespaces-{user}"), &rule);
+        cluster.grant_rule(user, None, &format!("namespaces-{user}"), &rule);
     }
     let policy = json!({ "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["nadmit-policy"], "verbs": ["update"] });
-    cluster.let_do("putter", Some("nadmit"), "policy", &policy);
+    cluster.grant_rule("putter", Some("nadmit"), "policy", &policy);
     let putter = cluster.user("putter");
     let label = |value: Option<&str>| json!({ "metadata": { "labels": { "nadmit.io/exempt": value } } });
     let at = |name: &str| format!("{NAMESPACES}/{name}");
-    let is_denied = |what: &str, made: Result<Value, crate::api::Refused>| {
-        let refused = made.expect_err(what);
-        assert!(refused.message.contains("nadmit-exempt-label"), "{what}: {}", refused.message);
+    let is_denied = |what: &str, made: Result<Value, crate::api::ApiError>| {
+        let error = made.expect_err(what);
+        assert!(error.message.contains("nadmit-exempt-label"), "{what}: {}", error.message);
     };
-    // Policies reach admission some time after they are stored, and so do rights.
+    // Admission policies and RBAC take effect some time after they are stored.
     wait("the rights", || cluster.jane.try_create(NAMESPACES, &namespace("apps", None)).ok());
     wait("the policy", || cluster.jane.try_patch(&format!("{}?dryRun=All", at("apps")), &label(Some("true"))).err());
 
@@ -62,14 +62,14 @@ fn exempt_label_requires_policy_permission() {
     }
     assert!(cluster.jane.get(&at("apps")).unwrap()["metadata"]["labels"]["nadmit.io/exempt"].is_null());
 
-    // Whoever may change the policy may do it.
+    // A user who may change the policy may add the label.
     cluster.start_nadmit();
     wait("the metric", || (cluster.nadmit().metric("nadmit_exempt_namespaces") == 0.0).then_some(()));
     putter.patch(&at("apps"), &label(Some("true")));
     putter.create(NAMESPACES, &namespace("free", Some("true")));
     wait("the metric", || (cluster.nadmit().metric("nadmit_exempt_namespaces") == 2.0).then_some(()));
 
-    // No other write fails through it, also to a namespace that is exempt.
+    // No other write is denied, even to an exempt namespace.
     for (name, change) in [
         ("apps", json!({ "metadata": { "labels": { "a": "b" } } })),
         ("apps", json!({ "metadata": { "annotations": { "a": "b" }, "finalizers": ["example.com/wait"] } })),
@@ -86,5 +86,5 @@ fn exempt_label_requires_policy_permission() {
     wait("the metric", || (cluster.nadmit().metric("nadmit_exempt_namespaces") == 0.0).then_some(()));
     putter.patch(&at("apps"), &label(Some("true")));
     cluster.jane.delete(&at("apps"));
-    cluster.jane.wait_gone(&at("apps"));
+    cluster.jane.wait_deleted(&at("apps"));
 }

@@ -1,4 +1,4 @@
-//! What nadmit knows of the cluster by watching it: every warning comes and goes with what it is about.
+//! The facts that nadmit knows from its watches: every warning appears and clears with its cause.
 
 use std::time::Instant;
 
@@ -41,23 +41,23 @@ pub fn knows_all(nadmit: &TestServer) {
     wait("the caches", || KINDS.iter().all(|kind| is_ready(nadmit, kind)).then_some(()));
 }
 
-/// What jane is warned of when she creates that, or changes it if it is there; nothing is stored.
+/// The warnings for jane when she applies an object in a dry run.
 fn warnings(cluster: &TestCluster, object: &Value) -> String {
     let out = cluster.kubectl("jane", &["apply", "--dry-run=server", "-f", "-"], &object.to_string());
-    let words = String::from_utf8(out.stderr).unwrap();
-    assert!(out.status.success(), "{words}");
-    let lines = words.lines().filter_map(|line| line.strip_prefix("Warning: "));
+    let text = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.success(), "{text}");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("Warning: "));
     lines.map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// Waits until there is a warning with these words.
-fn warns(cluster: &TestCluster, object: &Value, words: &str) {
-    wait(words, || warnings(cluster, object).contains(words).then_some(()));
+/// Waits until a warning contains this text.
+fn warns(cluster: &TestCluster, object: &Value, text: &str) {
+    wait(text, || warnings(cluster, object).contains(text).then_some(()));
 }
 
-/// Waits until no warning has these words.
-fn has_no_warning(cluster: &TestCluster, object: &Value, words: &str) {
-    wait(&format!("no {words}"), || (!warnings(cluster, object).contains(words)).then_some(()));
+/// Waits until no warning contains this text.
+fn has_no_warning(cluster: &TestCluster, object: &Value, text: &str) {
+    wait(&format!("no {text}"), || (!warnings(cluster, object).contains(text)).then_some(()));
 }
 
 fn policies() -> String {
@@ -80,7 +80,7 @@ fn namespace_warnings_follow_the_cluster() {
     warns(&cluster, &net, "namespace `late` does not exist: the operator creates no NAD until the namespace exists");
     cluster.namespace("late");
     has_no_warning(&cluster, &net, "network/namespace-absent");
-    // Something holds it back while it is being deleted.
+    // A finalizer delays its deletion.
     let mut held = nad("held", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
     held["metadata"]["finalizers"] = json!(["example.com/held"]);
     cluster.jane.create(&nads("late"), &held);
@@ -90,7 +90,7 @@ fn namespace_warnings_follow_the_cluster() {
     cluster.jane.patch(&nad_at("late", "held"), &json!({ "metadata": { "finalizers": null } }));
     warns(&cluster, &net, "namespace `late` does not exist");
 
-    // A network that is there moves.
+    // An existing network moves.
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "mover", "apps", &json!({})));
     let moved = network(TestNetworkKind::Sriov, "mover", "next", &json!({}));
     warns(&cluster, &moved, "the NAD moves from namespace `apps` to `next`, which does not exist");
@@ -141,7 +141,7 @@ fn node_policy_warnings_follow_the_cluster() {
     cluster.jane.delete(&format!("{}/p", policies()));
     warns(&cluster, &net, "network/no-policy");
 
-    // What no other reader would take does not stop the watch.
+    // An object that other readers would reject does not stop the watch.
     let loose = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{POLICIES}");
     let whole = cluster.admin.get(&definition).unwrap();
@@ -155,23 +155,23 @@ fn node_policy_warnings_follow_the_cluster() {
     odd["metadata"]["name"] = "oddest".into();
     odd["spec"] = json!(["no", "object"]);
     cluster.jane.create(&policies(), &odd);
-    wait("the odd ones", || (count(cluster.nadmit(), "SriovNetworkNodePolicy") == 3).then_some(()));
+    wait("the odd policies", || (count(cluster.nadmit(), "SriovNetworkNodePolicy") == 3).then_some(()));
     warns(&cluster, &net, "network/no-policy");
     cluster.jane.create(&policies(), &policy("good", &json!("connectx7")));
     has_no_warning(&cluster, &net, "network/no-policy");
 
-    // Without the kind nobody knows what is offered; when it is back, that is noticed.
+    // Without the CRD, the offered resources are unknown; nadmit notices when the CRD is back.
     cluster.jane.delete(&format!("{}/good", policies()));
     warns(&cluster, &net, "network/no-policy");
     cluster.admin.delete(&definition);
     has_no_warning(&cluster, &net, "network/no-policy");
-    wait("the end of the kind", || cluster.admin.get(&definition).is_none().then_some(()));
+    wait("the deletion of the CRD", || cluster.admin.get(&definition).is_none().then_some(()));
     let again = json!({ "apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": { "name": POLICIES }, "spec": whole["spec"] });
     cluster.admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &again);
     warns(&cluster, &net, "network/no-policy");
 }
 
-/// An object that stops other watches, and labels that only the API server's own rules bound.
+/// An object that stops other watches, and labels that only the API server's own rules limit.
 #[test]
 fn odd_objects_do_not_stop_a_watch() {
     let mut cluster = TestCluster::start();

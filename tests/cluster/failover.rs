@@ -1,4 +1,4 @@
-//! What happens to replicas that are deployed as everywhere: to the one that leads, and to the API server under them.
+//! Failures of replicas with the shipped Deployment: of the leader, and of the API server.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,16 @@ use crate::replicas::await_effect;
 use crate::writers::Writers;
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/nadmit/leases/nadmit";
-/// So many that the leader, which writes ten in a second, is killed amid its work.
+/// So many that the leader, which writes ten per second, is killed before it is done.
 const NADS: usize = 60;
-/// A lease lasts 15 seconds; whoever waits for it looks every few, and then has it all to look through.
+/// A lease lasts 15 seconds; a candidate tries every few seconds, and then has to scan everything.
 const TAKEN_OVER: Duration = Duration::from_secs(40);
 
 fn name(number: usize) -> String {
     format!("net-{number}")
 }
 
-/// The process id is the end of the holder's name.
+/// The end of the holder's identity is its process id.
 fn holder(cluster: &TestCluster) -> Option<u32> {
     let lease = cluster.admin.get(LEASE)?;
     lease["spec"]["holderIdentity"].as_str()?.rsplit('_').next()?.parse().ok()
@@ -39,17 +39,17 @@ fn new_leader_finishes_the_completion() {
     let complete = || watch.now().iter().filter(|nad| annotated(nad) == Some("a.io/b")).count();
     cluster.start_nadmit();
     cluster.start_nadmit();
-    wait("some to be complete", || (complete() >= 3).then_some(()));
+    wait("the first complete NADs", || (complete() >= 3).then_some(()));
     let leader = holder(&cluster).unwrap();
     cluster.kill_one(leader);
     let killed = Instant::now();
     let left = NADS - complete();
     assert!(left > NADS / 4, "only {left} were left");
-    wait("the rest", || (complete() == NADS).then_some(()));
+    wait("the other NADs", || (complete() == NADS).then_some(()));
     println!("{left} were left, and complete {:.1?} after the leader was killed", killed.elapsed());
     assert!(killed.elapsed() < TAKEN_OVER, "{:?}", killed.elapsed());
     assert_ne!(holder(&cluster).unwrap(), leader);
-    // Each was written once.
+    // Each NAD was written once.
     for number in 0..NADS {
         assert_eq!(watch.of(&name(number)).len(), 1, "{}", name(number));
     }
@@ -79,7 +79,7 @@ fn api_server_restart_keeps_the_registration() {
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "apps", &json!({})));
     let nad = cluster.jane.wait(&nad_at("apps", "net"), |_| true);
     assert_eq!(annotated(&nad), Some("openshift.io/cx7"));
-    // It is led again, by one of those that were there.
+    // One of the existing replicas leads again.
     let renewed = |lease: &Value| lease["spec"]["renewTime"].clone();
     let lease = renewed(&cluster.admin.get(LEASE).unwrap());
     cluster.admin.wait(LEASE, |now| renewed(now) != lease);
@@ -88,6 +88,6 @@ fn api_server_restart_keeps_the_registration() {
         cluster.admin.get("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/nadmit").unwrap();
     assert_eq!(
         after["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"],
-        "it was written for nothing"
+        "the configuration was written without a change"
     );
 }

@@ -1,4 +1,4 @@
-//! A pod that begins requests and never finishes them, while people write: nothing is stored unjudged, and no write is lost.
+//! A pod that starts requests and never finishes them, while users write: nothing is stored unjudged, and no write is lost.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::stalled::{Stalled, Target};
 use crate::token::{bundle, registered_path};
 use crate::writers::Writers;
 
-/// How long a probe of the kubelet may take.
+/// The timeout of a kubelet probe.
 const PROBE: Duration = Duration::from_secs(1);
 
 #[test]
@@ -22,7 +22,7 @@ fn writes_and_probes_succeed_under_a_flood() {
     cluster.deploy();
     let server = cluster.nadmit();
     let trust = Trust::in_ca(bundle(&cluster.admin).as_bytes()).named("nadmit.nadmit.svc");
-    // Without the token, and with it: then each of them may send a body.
+    // Without the token, and with it: then nadmit reads the bodies.
     for path in ["/validate".to_owned(), registered_path(&cluster.admin, "validating")] {
         let target = Target { address: server.https, trust: trust.clone(), path: path.clone(), length: 4_000 };
         let writers = Writers::start(&cluster.jane);
@@ -30,7 +30,7 @@ fn writes_and_probes_succeed_under_a_flood() {
         block_on(async {
             let stalled = Stalled::start(&target, 256, 16);
             let mut idle = Vec::new();
-            // Long enough that all of them are cut off, and come back, several times.
+            // Long enough that all of them are cut off and reconnect several times.
             while begun.elapsed() < Duration::from_secs(8) || stalled.begun() < 512 {
                 idle.extend(join_all((0..100).map(|_| TcpStream::connect(server.https))).await);
                 let asked = Instant::now();
@@ -53,7 +53,7 @@ fn writes_and_probes_succeed_under_a_flood() {
     assert!(server.metric("nadmit_reviews_unanswered_total{reason=\"slow\"}") >= 256.0);
 }
 
-/// A call of the webhook's path that nobody registered is no denial: the report of denials does not have it.
+/// A call of the webhook's path without the token is not a denial: it is not in the report of denials.
 #[test]
 fn forged_calls_change_nothing() {
     let mut cluster = TestCluster::start();
@@ -76,8 +76,8 @@ fn forged_calls_change_nothing() {
         assert_eq!(post(path).status, 503, "{path}");
     }
     let answer = post(&registered_path(&cluster.admin, "validating"));
-    assert_eq!(answer.json()["response"]["allowed"], false, "with the token it would be judged");
-    let line = wait("the one that was judged", || {
+    assert_eq!(answer.json()["response"]["allowed"], false, "with the token it is judged");
+    let line = wait("the log line of the judged review", || {
         let text = server.log_text();
         (text.matches("\"forged\"").count() > 0).then_some(text)
     });

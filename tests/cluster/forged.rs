@@ -1,4 +1,4 @@
-//! Annotations of the operator's that somebody else writes.
+//! Annotations of the operator that other users write.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::objects::{LAST_NAMESPACE, TestNetworkKind, nad, nad_at, nads, network
 
 const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/team-a/sriovnetworks";
 
-/// A tenant names a victim's namespace as the one where its network was last: the operator would delete the victim's NAD.
+/// A tenant names a victim's namespace in `last-network-namespace`: the operator would delete the victim's NAD.
 #[test]
 fn only_the_operator_may_set_last_network_namespace() {
     let mut cluster = TestCluster::start();
@@ -25,24 +25,24 @@ fn only_the_operator_may_set_last_network_namespace() {
         }
         network
     };
-    let refused = cluster.jane.try_create(NETWORKS, &of_tenant(Some("victim"))).unwrap_err();
-    assert!(refused.message.contains("network/forged-last-namespace"), "{refused:?}");
+    let error = cluster.jane.try_create(NETWORKS, &of_tenant(Some("victim"))).unwrap_err();
+    assert!(error.message.contains("network/forged-last-namespace"), "{error:?}");
 
-    // By an update that changes nothing else, also a controller's.
+    // With an update that changes nothing else, even by a controller.
     let prod = format!("{NETWORKS}/prod");
     cluster.jane.create(NETWORKS, &of_tenant(None));
     let change = |last: &str| json!({ "metadata": { "annotations": { LAST_NAMESPACE: last } } });
     for user in ["jane", "robot"] {
-        let refused = cluster.user(user).try_patch(&prod, &change("victim")).unwrap_err();
-        assert!(refused.message.contains("network/forged-last-namespace"), "{user}: {refused:?}");
+        let error = cluster.user(user).try_patch(&prod, &change("victim")).unwrap_err();
+        assert!(error.message.contains("network/forged-last-namespace"), "{user}: {error:?}");
     }
-    // Where it goes by itself it may say so.
+    // The network's own namespace is accepted.
     cluster.jane.patch(&prod, &change("team-a"));
     assert!(cluster.admin.get(&nad_at("victim", "prod")).is_some());
 }
 
-/// A network that names another namespace as its target was stored before nadmit came. Only the annotation is added now, by a service
-/// account, which changes nothing else and agrees with the target: the API server must ask nadmit all the same.
+/// A network with another namespace as its target was stored before nadmit was installed. A service account adds only the annotation,
+/// with the target as its value: the API server must still call nadmit.
 #[test]
 fn an_annotation_that_agrees_with_a_foreign_target_is_judged() {
     const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/tenant/sriovnetworks";
@@ -58,9 +58,9 @@ fn an_annotation_that_agrees_with_a_foreign_target_is_judged() {
     let prod = format!("{NETWORKS}/prod");
     let change = json!({ "metadata": { "annotations": { LAST_NAMESPACE: "victim" } } });
     for user in ["jane", "lookalike"] {
-        let refused = cluster.user(user).try_patch(&prod, &change).unwrap_err();
-        assert!(refused.message.contains("network/forged-last-namespace"), "{user}: {refused:?}");
+        let error = cluster.user(user).try_patch(&prod, &change).unwrap_err();
+        assert!(error.message.contains("network/forged-last-namespace"), "{user}: {error:?}");
     }
-    // The operator says so of each of its networks.
+    // The operator writes this annotation on each of its networks.
     cluster.user("operator").patch(&prod, &change);
 }

@@ -1,5 +1,5 @@
-//! The webhook configurations are in the manifests without their entries: whoever applies the manifests leaves the entries alone, and
-//! whoever deletes a configuration has deleted it.
+//! The manifests contain the webhook configurations without entries: applying the manifests does not change the entries, and
+//! nadmit does not recreate a deleted configuration.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nadmit";
 const BOTH: [&str; 2] = [MUTATING, VALIDATING];
 
-/// What the manifests have of admission.
+/// The manifests of admission.
 fn manifests() -> Vec<Value> {
     let all = printed(&[]).into_iter();
     all.filter(|object| object["apiVersion"] == "admissionregistration.k8s.io/v1").collect()
@@ -58,12 +58,12 @@ fn applying_manifests_keeps_the_webhook_entries() {
         for (path, before) in BOTH.iter().zip(&good) {
             let now = cluster.admin.get(path).unwrap();
             assert_eq!(content(&now), content(before), "{arguments:?}");
-            // The API server counts each change of the entries: they were not gone for a moment.
+            // The API server counts each change of the entries: they were never removed.
             assert_eq!(now["metadata"]["generation"], before["metadata"]["generation"], "{arguments:?}");
         }
     }
 
-    // A replacement takes everything away that is not in the manifest, and nadmit restores it.
+    // A replacement removes everything that is not in the manifest, and nadmit restores it.
     let configurations: Vec<Value> =
         manifests.into_iter().filter(|object| object["kind"].as_str().unwrap().ends_with("Configuration")).collect();
     cluster.try_kubectl(&["replace"], &configurations);
@@ -108,13 +108,13 @@ fn deleted_configuration_is_not_recreated() {
     wait("the metric", || (there("ValidatingWebhookConfiguration") == 0.0).then_some(()));
     wait("the metric", || (cluster.nadmit().metric("nadmit_registered") == 0.0).then_some(()));
     cluster.nadmit().wait_for_line("ValidatingWebhookConfiguration `nadmit` was deleted");
-    // The other one is kept as it should be, and this one stays deleted.
+    // The other configuration is still reconciled, and this one stays deleted.
     cluster.admin.patch(MUTATING, &json!({ "webhooks": [] }));
     cluster.admin.wait(MUTATING, |now| content(now) == content(&good[0]));
     assert_eq!(there("MutatingWebhookConfiguration"), 1.0);
     assert!(cluster.admin.get(VALIDATING).is_none());
 
-    // The manifests bring it back, and nadmit fills it.
+    // The manifests create it again, and nadmit adds the entries.
     cluster.try_kubectl(&["apply"], &manifests());
     let back = cluster.admin.wait(VALIDATING, |now| content(now) == content(&good[1]));
     assert_ne!(back["metadata"]["uid"], good[1]["metadata"]["uid"]);
@@ -123,5 +123,9 @@ fn deleted_configuration_is_not_recreated() {
     let settled = version(&cluster.admin.get(VALIDATING).unwrap()).to_owned();
     cluster.admin.patch(MUTATING, &json!({ "webhooks": [] }));
     cluster.admin.wait(MUTATING, |now| content(now) == content(&good[0]));
-    assert_eq!(version(&cluster.admin.get(VALIDATING).unwrap()), settled, "it was written for nothing");
+    assert_eq!(
+        version(&cluster.admin.get(VALIDATING).unwrap()),
+        settled,
+        "the configuration was written without a change"
+    );
 }

@@ -1,4 +1,4 @@
-//! What `nadmit install` prints is taken by a real API server, gives nadmit the rights it needs, and goes away again.
+//! A real API server accepts the output of `nadmit install`; it gives nadmit the permissions that it needs, and can be uninstalled.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::cluster::{TestCluster, bin};
 use crate::harness::{nadmit, run};
 use crate::processes::wait;
 
-/// What it prints.
+/// The output of `nadmit install`.
 pub fn printed(arguments: &[&str]) -> Vec<Value> {
     let out = run(nadmit(&[&["install"], arguments].concat()));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -25,14 +25,14 @@ pub fn read(text: &str) -> Vec<Value> {
 }
 
 impl TestCluster {
-    /// There is no network of Services: nadmit's own gets this machine's address.
-    pub fn lead_the_service_here(&self) {
+    /// The cluster has no Service network: nadmit's Service gets the address of this machine.
+    pub fn point_service_here(&self) {
         let here = json!({ "spec": { "type": "ExternalName", "externalName": "127.0.0.1", "clusterIP": null,
             "clusterIPs": null, "selector": null } });
         self.admin.patch("/api/v1/namespaces/nadmit/services/nadmit", &here);
     }
 
-    /// Creates objects, each field of which the API server must know.
+    /// Creates objects with strict field validation.
     pub fn create_strictly(&self, objects: &[Value], more: &[&str]) {
         let create = [&["create", "--validate=strict", "-f", "-"], more].concat();
         let out = self.kubectl("admin", &create, &emit::stream(objects));
@@ -40,15 +40,15 @@ impl TestCluster {
         assert_eq!(String::from_utf8_lossy(&out.stdout).lines().count(), objects.len());
     }
 
-    /// Installs nadmit, but for the pods, which nobody here runs: above all, it gets exactly the rights it gets everywhere.
+    /// Installs nadmit except for its pods, so that it has exactly the shipped permissions.
     pub fn install(&self) {
         self.create_strictly(&printed(&[]), &[]);
-        self.lead_the_service_here();
+        self.point_service_here();
         let may = ["auth", "can-i", "update", "mutatingwebhookconfigurations/nadmit"];
         wait("the rights of nadmit", || self.kubectl("nadmit", &may, "").status.success().then_some(()));
     }
 
-    /// Lets nadmit ask by dry runs who denies a NAD.
+    /// Grants nadmit the permission to find out by dry runs who denies a NAD.
     pub fn allow_dry_runs(&self) {
         let usual = printed(&[]);
         let added: Vec<Value> = printed(&["--dry-runs"]).into_iter().filter(|object| !usual.contains(object)).collect();
@@ -56,7 +56,7 @@ impl TestCluster {
         self.create_strictly(&added, &[]);
     }
 
-    /// Takes the backstop away, for tests of what is stored while nadmit is down.
+    /// Removes the backstop, for tests of what is stored while nadmit is down.
     pub fn remove_backstop(&self) {
         let left = printed(&["--backstop=false"]);
         let backstop: Vec<Value> = printed(&[]).into_iter().filter(|object| !left.contains(object)).collect();
@@ -65,14 +65,14 @@ impl TestCluster {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     }
 
-    /// Takes away what every cluster of the tests has already.
+    /// Deletes the objects that every cluster of the tests has already.
     pub fn empty(&self) {
         let out = self.kubectl("admin", &["delete", "-f", "-"], &emit::stream(&printed(&[])));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     }
 
-    /// The kinds of cert-manager, of Prometheus and of reports, whose software is not here.
-    pub fn know_others(&self) {
+    /// Creates the CRDs of cert-manager, Prometheus and reports, without their software.
+    pub fn create_other_crds(&self) {
         let crds = bin().join("crds-of-others");
         let out = self.kubectl("admin", &["create", "-f", crds.to_str().unwrap()], "");
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -94,7 +94,7 @@ impl TestCluster {
 fn install_and_uninstall_every_object() {
     let cluster = TestCluster::start();
     cluster.namespace("elsewhere");
-    cluster.know_others();
+    cluster.create_other_crds();
     cluster.empty();
     for certificates in CertificateSource::ALL {
         let arguments =
@@ -109,7 +109,7 @@ fn install_and_uninstall_every_object() {
     let more = ["--client-ca", ca.to_str().unwrap(), "--certificates", "cert-manager"];
     let objects = printed(&[&["--dry-runs", "--monitoring"], &more[..]].concat());
     cluster.create_strictly(&objects, &[]);
-    // What the documents have people write.
+    // The steps in the documentation.
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/README.md")).unwrap();
     let shown: Vec<&str> = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert_eq!(shown.len(), 1);
@@ -117,7 +117,7 @@ fn install_and_uninstall_every_object() {
     let left =
         || cluster.kubectl("admin", &["get", "-f", "-", "--ignore-not-found", "-o", "name"], &emit::stream(&objects));
     assert_eq!(String::from_utf8_lossy(&left().stdout).lines().count(), objects.len());
-    // What it kept goes too; what others keep stays.
+    // nadmit's own objects are deleted; those of others stay.
     let reports = "/apis/openreports.io/v1alpha1/namespaces/elsewhere/reports";
     for (name, by) in [("ours", "nadmit"), ("theirs", "others")] {
         let labels = json!({ "app.kubernetes.io/managed-by": by });
@@ -130,13 +130,13 @@ fn install_and_uninstall_every_object() {
     for _ in 0..2 {
         let out = run(nadmit(&uninstall));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        wait("the end of everything", || left().stdout.is_empty().then_some(()));
+        wait("the deletion of all objects", || left().stdout.is_empty().then_some(()));
     }
     assert!(cluster.admin.get(&format!("{reports}/ours")).is_none());
     assert!(cluster.admin.get(&format!("{reports}/theirs")).is_some());
 }
 
-/// The manifests and the binary are one.
+/// The manifests and the binary agree.
 #[test]
 fn kustomize_builds_what_install_prints() {
     let copy = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ fn kustomize_builds_what_install_prints() {
     command.arg("-R").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kustomize")).arg(copy.path());
     assert!(run(command).status.success());
     let root = copy.path().join("kustomize");
-    // As somebody who wants everything writes it.
+    // A kustomization with all components.
     fs::create_dir(root.join("all")).unwrap();
     let ca = "configMapGenerator: [{name: nadmit-client-ca, namespace: nadmit, files: [ca.crt], options: {disableNameSuffixHash: true, \
               labels: {app.kubernetes.io/name: nadmit, app.kubernetes.io/part-of: nadmit}}}]";
@@ -176,7 +176,7 @@ fn kustomize_builds_what_install_prints() {
     }
 }
 
-/// In an order that does not depend on who printed them.
+/// Sorted, so that the order does not depend on the program that printed them.
 pub fn sorted(mut objects: Vec<Value>) -> Vec<Value> {
     objects.sort_by_key(ToString::to_string);
     objects

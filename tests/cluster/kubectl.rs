@@ -1,4 +1,4 @@
-//! What a person sees.
+//! The output of kubectl for users.
 
 use std::process::Output;
 
@@ -26,14 +26,14 @@ fn cluster() -> TestCluster {
     cluster
 }
 
-/// What comes with a repair: what was wrong, and what was done about it.
+/// The warnings of a repair: the problem, and the change.
 const REPAIRED: [&str; 3] = [
     "the sriov plugin needs a device, but the NAD has no resourceName annotation:",
     "pods that use this network hang in ContainerCreating with \"VF pci addr is required\" (nad/resource-name-missing).",
     "becomes openshift.io/cx7, as given by the config",
 ];
 
-/// The warnings of kubectl, which come one per line, as one text.
+/// The warnings of kubectl, which are one per line, as one text.
 fn warnings(stderr: &str) -> String {
     let lines = stderr.lines().filter_map(|line| line.strip_prefix("Warning: "));
     lines.map(str::trim).collect::<Vec<_>>().join(" ")
@@ -59,7 +59,7 @@ fn every_kubectl_verb_is_repaired() {
         assert_repaired(name, &stderr);
         let made = cluster.jane.get(&nad_at("apps", name)).unwrap();
         assert_eq!(annotated(&made), Some("openshift.io/cx7"), "{name}");
-        // The repair is nobody's field: the same manifest once more changes nothing, and needs no word.
+        // The manifest does not have the repaired field: applying it again changes nothing, without a warning.
         if name != "create" {
             let (success, stdout, stderr) = texts(&cluster.kubectl("jane", arguments, &manifest));
             assert!(success && stderr.is_empty(), "{name}: {stderr}");
@@ -67,7 +67,7 @@ fn every_kubectl_verb_is_repaired() {
             let again = cluster.jane.get(&nad_at("apps", name)).unwrap();
             assert_eq!(version(&again), version(&made), "{name}");
         }
-        // The whole object, changed, and without what was repaired.
+        // A changed object as a whole, without the repaired fields.
         let mut edited = made.clone();
         edited["spec"]["config"] = made["spec"]["config"].as_str().unwrap().replace("100", "200").into();
         edited["metadata"]["annotations"].as_object_mut().unwrap().remove(RESOURCE_NAME);
@@ -77,7 +77,7 @@ fn every_kubectl_verb_is_repaired() {
         let now = cluster.jane.get(&nad_at("apps", name)).unwrap();
         assert_eq!(annotated(&now), Some("openshift.io/cx7"), "{name}");
         assert!(now["spec"]["config"].as_str().unwrap().contains("200"));
-        // In an editor, which takes the annotation out once more.
+        // In an editor, which removes the annotation again.
         let (success, _, stderr) =
             texts(&cluster.kubectl("jane", &["edit", "net-attach-def", name, "--namespace=apps"], ""));
         assert!(success, "{stderr}");

@@ -1,4 +1,4 @@
-//! Objects as large as the API server accepts: how much memory nadmit takes is not for their authors to decide.
+//! Objects as large as the API server accepts: their authors do not decide how much memory nadmit uses.
 
 use std::fs;
 use std::thread;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::cluster::TestCluster;
 use crate::objects::{OPERATOR, TestNetworkKind, nad, nads, network};
 
-/// How many there are of each sort; a hundred of them would be more than the pod's limit.
+/// How many objects of each sort; a hundred would exceed the pod's limit.
 const EACH: usize = 40;
-/// What the replica may hold at most, in MiB. The pod's limit is 128.
+/// The most memory that the replica may use, in MiB. The pod's limit is 128.
 const PEAK: usize = 80;
 
-/// The objects, of which the API server takes at most 1.5 MiB each.
+/// The objects; the API server accepts at most 1.5 MiB each.
 fn largest(number: usize) -> [(String, Value); 3] {
     let large = "x".repeat(1_200_000);
     let named = network(TestNetworkKind::Sriov, &format!("named-{number}"), "apps", &json!({ "resourceName": large }));
@@ -46,7 +46,7 @@ fn the_largest_objects_do_not_fill_memory() {
     };
     peak("listed, watched and audited");
 
-    // The operator writes the NADs of all of them at once, for each of which the network is read.
+    // The operator writes the NADs of all networks at once, and nadmit reads the network of each.
     let operator = cluster.user("operator");
     let path = format!("{}?dryRun=All", nads("apps"));
     let writes = |number: usize| {

@@ -1,4 +1,4 @@
-//! What a tenant hears of other namespaces: nothing.
+//! A tenant learns nothing about other namespaces.
 
 use serde_json::{Value, json};
 
@@ -10,15 +10,15 @@ use crate::processes::wait;
 
 const NETWORKS: &str = "/apis/sriovnetwork.openshift.io/v1/namespaces/tenant/sriovnetworks";
 
-/// A tenant with a namespace of their own, beside a victim and the operator.
+/// A tenant with their own namespace, a victim, and the operator.
 fn cluster() -> TestCluster {
     let mut cluster = TestCluster::start();
-    cluster.know_others();
+    cluster.create_other_crds();
     for namespace in ["tenant", "victim"] {
         cluster.namespace(namespace);
     }
     grant(&cluster, &json!({ "kind": "User", "name": "tom" }), Some("tenant"));
-    // Something for each rule that might name it: a NAD and its owner, networks for the tenant's namespace, a node policy.
+    // An object for each rule that might name it: a NAD and its owner, networks for the tenant's namespace, a node policy.
     let mut theirs = nad("taken", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
     let owner = format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/hidden-owner");
     theirs["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
@@ -40,8 +40,8 @@ fn cluster() -> TestCluster {
     cluster
 }
 
-/// What somebody is told when they write that; nothing is stored.
-fn told(cluster: &TestCluster, user: &str, object: &Value) -> String {
+/// The messages for a user who creates an object in a dry run.
+fn messages_for(cluster: &TestCluster, user: &str, object: &Value) -> String {
     let out = cluster.kubectl(user, &["create", "--dry-run=server", "-f", "-"], &object.to_string());
     String::from_utf8(out.stderr).unwrap()
 }
@@ -53,10 +53,10 @@ fn tenants(name: &str, spec: &Value) -> Value {
     })
 }
 
-/// Neither the operator's namespace, nor any of its objects.
-fn says_nothing(words: &str) {
+/// Fails if a text names the operator's namespace or one of its objects.
+fn assert_reveals_nothing(message: &str) {
     for secret in [OPERATOR, "hidden-owner", "hiddenx6"] {
-        assert!(!words.contains(secret), "{secret}: {words}");
+        assert!(!message.contains(secret), "{secret}: {message}");
     }
 }
 
@@ -64,24 +64,24 @@ fn says_nothing(words: &str) {
 fn foreign_target_gives_one_constant_finding() {
     let cluster = cluster();
     let of = |name: &str, target: &str| {
-        let words = told(
+        let message = messages_for(
             &cluster,
             "tenant",
             &tenants(name, &json!({ "resourceName": "hiddenx7", "networkNamespace": target })),
         );
-        says_nothing(&words);
-        assert!(words.contains("network/target-namespace") && words.matches("(network/").count() == 1, "{words}");
-        words.replace(name, "NAME").replace(target, "TARGET")
+        assert_reveals_nothing(&message);
+        assert!(message.contains("network/target-namespace") && message.matches("(network/").count() == 1, "{message}");
+        message.replace(name, "NAME").replace(target, "TARGET")
     };
-    // A NAD that is there, one that is not, and a namespace that does not exist: the same words.
+    // The message is the same for an existing NAD, a missing one, and a missing namespace.
     let there = of("taken", "victim");
     assert_eq!(there, of("free", "victim"));
     assert_eq!(there, of("free", "nowhere"));
-    // A network that says where its NAD went last learns nothing of that place either.
+    // The last namespace of a network reveals nothing about that namespace either.
     let moved = |name: &str, last: &str| {
         let mut moved = tenants(name, &json!({ "resourceName": "cx7" }));
         moved["metadata"]["annotations"] = json!({ "operator.sriovnetwork.openshift.io/last-network-namespace": last });
-        told(&cluster, "tenant", &moved).replace(name, "NAME").replace(last, "LAST")
+        messages_for(&cluster, "tenant", &moved).replace(name, "NAME").replace(last, "LAST")
     };
     assert_eq!(moved("taken", "victim"), moved("free", "victim"));
 }
@@ -90,27 +90,32 @@ fn foreign_target_gives_one_constant_finding() {
 fn names_need_the_writers_permission() {
     let cluster = cluster();
     let claimed = tenants("mine", &json!({ "resourceName": "hiddenx7" }));
-    let words = told(&cluster, "tenant", &claimed);
-    assert!(words.contains("network/claimed") && words.contains("network/no-policy"), "{words}");
-    says_nothing(&words);
-    // Whoever may read it is told.
-    let words = told(&cluster, "jane", &claimed);
-    assert!(words.contains(&format!("SriovNetwork {OPERATOR}/mine also renders the NAD tenant/mine")), "{words}");
-    assert!(words.contains("did you mean `hiddenx6`?"), "{words}");
+    let message = messages_for(&cluster, "tenant", &claimed);
+    assert!(message.contains("network/claimed") && message.contains("network/no-policy"), "{message}");
+    assert_reveals_nothing(&message);
+    // A user with read permission gets the names.
+    let message = messages_for(&cluster, "jane", &claimed);
+    assert!(message.contains(&format!("SriovNetwork {OPERATOR}/mine also renders the NAD tenant/mine")), "{message}");
+    assert!(message.contains("did you mean `hiddenx6`?"), "{message}");
 
     let mut overwritten = nad("mine", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
     overwritten["metadata"]["namespace"] = "tenant".into();
-    let words = told(&cluster, "tenant", &overwritten);
-    assert!(words.contains("nad/operator-overwrites"), "{words}");
-    says_nothing(&words);
-    assert!(told(&cluster, "jane", &overwritten).contains(&format!("SriovNetwork {OPERATOR}/mine renders a NAD")));
+    let message = messages_for(&cluster, "tenant", &overwritten);
+    assert!(message.contains("nad/operator-overwrites"), "{message}");
+    assert_reveals_nothing(&message);
+    assert!(
+        messages_for(&cluster, "jane", &overwritten).contains(&format!("SriovNetwork {OPERATOR}/mine renders a NAD"))
+    );
 
     overwritten["metadata"]["annotations"] =
         json!({ "sriovnetwork.openshift.io/owner-ref": "SriovNetwork.sriovnetwork.openshift.io/tenant/x" });
-    let words = told(&cluster, "tenant", &overwritten);
-    assert!(words.contains("nad/forged-owner") && words.contains("is invalid"), "{words}");
-    says_nothing(&words);
-    assert!(told(&cluster, "jane", &overwritten).contains(&format!("SriovNetwork {OPERATOR}/mine renders this NAD")));
+    let message = messages_for(&cluster, "tenant", &overwritten);
+    assert!(message.contains("nad/forged-owner") && message.contains("is invalid"), "{message}");
+    assert_reveals_nothing(&message);
+    assert!(
+        messages_for(&cluster, "jane", &overwritten)
+            .contains(&format!("SriovNetwork {OPERATOR}/mine renders this NAD"))
+    );
 
     // Whether a network exists that they cannot read.
     let names = |name: &str| {
@@ -118,17 +123,17 @@ fn names_need_the_writers_permission() {
         named["metadata"]["namespace"] = "tenant".into();
         let owner = format!("SriovNetwork.sriovnetwork.openshift.io/{OPERATOR}/{name}");
         named["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
-        told(&cluster, "tenant", &named).replace(name, "NAME")
+        messages_for(&cluster, "tenant", &named).replace(name, "NAME")
     };
-    // The names are of one length, as long lines are wrapped.
+    // The names have equal lengths, because long lines are wrapped.
     assert_eq!(names("taken"), names("ghost"));
 }
 
-/// What an audit keeps in the tenant's namespace is for the tenant.
+/// Reports and Events in the tenant's namespace name nothing else.
 #[test]
 fn reports_and_events_do_not_leak_other_namespaces() {
     let mut cluster = cluster();
-    // They were there before nadmit.
+    // These objects existed before nadmit.
     cluster.kill_nadmit();
     let tom = cluster.user("tenant");
     let foreign = json!({ "resourceName": "hiddenx7", "networkNamespace": "victim" });
@@ -144,7 +149,7 @@ fn reports_and_events_do_not_leak_other_namespaces() {
         let about = |report: &&Value| report["metadata"]["ownerReferences"][0]["name"] == name;
         all.as_array().into_iter().flatten().find(about).cloned()
     };
-    // The last of them that an audit can find shows that it has looked at all.
+    // The audit finds the last of them only after it has scanned all.
     let all = wait("the reports", || {
         let all = list(reports);
         let rules = of(&all, "own")?["results"].to_string();
@@ -165,12 +170,12 @@ fn reports_and_events_do_not_leak_other_namespaces() {
         let results = all.as_array().into_iter().flatten().flat_map(|report| report["results"].as_array().cloned());
         results.flatten().map(|result| result.to_string()).collect::<Vec<_>>().join("\n")
     };
-    says_nothing(&texts(&all));
+    assert_reveals_nothing(&texts(&all));
     let events = list("/api/v1/namespaces/tenant/events");
     let messages: Vec<_> = events.as_array().into_iter().flatten().map(|event| event["message"].to_string()).collect();
     assert!(!messages.is_empty());
-    says_nothing(&messages.join("\n"));
-    // The victim's NAD is not judged by what a tenant says of it.
+    assert_reveals_nothing(&messages.join("\n"));
+    // Objects of a tenant do not change the findings of the victim's NAD.
     let victims = list("/apis/openreports.io/v1alpha1/namespaces/victim/reports");
     assert!(!victims.to_string().contains("tenant/"), "{victims:#}");
 }

@@ -1,6 +1,6 @@
-//! Leadership among processes that end well, die, or stop for a while.
+//! Leader election among processes that end cleanly, are killed, or are suspended.
 //!
-//! A candidate is this test binary once more: it writes down, every few milliseconds, whether it leads.
+//! A candidate is this test binary, started again: it records every few milliseconds whether it leads.
 
 use std::fs;
 use std::io::Write;
@@ -25,7 +25,7 @@ const KUBECONFIG: &str = "LEASE_KUBECONFIG";
 #[test]
 #[ignore = "the other tests start it"]
 fn candidate() {
-    let identity = std::env::var(NAME).expect("the other tests start it");
+    let identity = std::env::var(NAME).expect("only the other tests start a candidate");
     let kubeconfig = PathBuf::from(std::env::var_os(KUBECONFIG).unwrap());
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     crate::client::block_on(async {
@@ -82,7 +82,7 @@ impl Runner {
     }
 }
 
-/// When it wrote that it leads, or not.
+/// When it recorded that it leads, or not.
 fn samples(log: &Path) -> Vec<(u128, bool)> {
     let text = fs::read_to_string(log).unwrap_or_default();
     let sample = |line: &str| {
@@ -92,25 +92,27 @@ fn samples(log: &Path) -> Vec<(u128, bool)> {
     text.lines().filter_map(sample).collect()
 }
 
-/// From when until when it led, without a break.
-fn reigns(log: &Path) -> Vec<(u128, u128)> {
-    let mut reigns: Vec<(u128, u128)> = Vec::new();
+/// The periods in which it led without interruption.
+fn leadership_periods(log: &Path) -> Vec<(u128, u128)> {
+    let mut leadership_periods: Vec<(u128, u128)> = Vec::new();
     let mut is_on = false;
     for (at, leads) in samples(log) {
-        match reigns.last_mut() {
+        match leadership_periods.last_mut() {
             Some(reign) if leads && is_on => reign.1 = at,
-            _ if leads => reigns.push((at, at)),
+            _ if leads => leadership_periods.push((at, at)),
             _ => {}
         }
         is_on = leads;
     }
-    reigns
+    leadership_periods
 }
 
 fn assert_never_two(directory: &Path, names: &[&str]) {
     let all: Vec<_> = names
         .iter()
-        .flat_map(|name| reigns(&directory.join(format!("{name}.log"))).into_iter().map(move |reign| (reign, *name)))
+        .flat_map(|name| {
+            leadership_periods(&directory.join(format!("{name}.log"))).into_iter().map(move |reign| (reign, *name))
+        })
         .collect();
     for (index, (one, of_one)) in all.iter().enumerate() {
         for (other, of_other) in all.iter().skip(index + 1) {
@@ -128,42 +130,42 @@ fn leadership_is_handed_over_without_overlap() {
     let _alone = alone();
     let cluster = TestCluster::start();
     let mut one = Runner::start(&cluster, "one");
-    one.wait_leads("the first to lead");
+    one.wait_leads("the first candidate to lead");
     let mut two = Runner::start(&cluster, "two");
     let directory = two.directory.clone();
-    wait("two to stand", || (samples(&two.log).len() > 100).then_some(()));
+    wait("the second candidate", || (samples(&two.log).len() > 100).then_some(()));
     assert!(one.leads() && !two.leads());
 
-    // Killed: the other waits for the whole duration, and not much longer.
+    // Killed: the next leader waits for the lease duration, and not much longer.
     let killed = now();
     drop(one);
-    two.wait_leads("the second to lead");
-    let followed = Duration::from_millis(u64::try_from(reigns(&two.log)[0].0 - killed).unwrap());
+    two.wait_leads("the second candidate to lead");
+    let followed = Duration::from_millis(u64::try_from(leadership_periods(&two.log)[0].0 - killed).unwrap());
     println!("killed: followed after {followed:?}");
     assert!(
         followed > DURATION - Duration::from_secs(1) && followed < DURATION + Duration::from_secs(3),
         "{followed:?}"
     );
 
-    // Ended: the Lease is free at once.
+    // Ended: it releases the Lease at once.
     let mut three = Runner::start(&cluster, "three");
-    wait("three to stand", || (samples(&three.log).len() > 50).then_some(()));
-    let told = now();
+    wait("the third candidate", || (samples(&three.log).len() > 50).then_some(()));
+    let terminated = now();
     harness::signal(two.process.id(), "TERM");
-    three.wait_leads("the third to lead");
-    let followed = Duration::from_millis(u64::try_from(reigns(&three.log)[0].0 - told).unwrap());
+    three.wait_leads("the third candidate to lead");
+    let followed = Duration::from_millis(u64::try_from(leadership_periods(&three.log)[0].0 - terminated).unwrap());
     println!("ended: followed after {followed:?}");
     assert!(followed < DURATION - Duration::from_secs(1), "{followed:?}");
     assert_eq!(cluster.admin.get(LEASE).unwrap()["spec"]["holderIdentity"], "three");
     assert_eq!(cluster.admin.get(LEASE).unwrap()["spec"]["leaseTransitions"], 2);
 
-    // Stopped for longer than its lease: when it wakes up it does not lead, though nobody could tell it.
+    // Suspended for longer than its lease: when it resumes it does not lead, although it could not be notified.
     let mut four = Runner::start(&cluster, "four");
     harness::signal(three.process.id(), "STOP");
-    four.wait_leads("the fourth to lead");
+    four.wait_leads("the fourth candidate to lead");
     let before = samples(&three.log).len();
     harness::signal(three.process.id(), "CONT");
-    wait("the third to wake up", || (samples(&three.log).len() > before + 100).then_some(()));
+    wait("the third candidate to resume", || (samples(&three.log).len() > before + 100).then_some(()));
     assert!(!three.leads() && four.leads());
     assert_never_two(&directory, &["one", "two", "three", "four"]);
 }
@@ -173,12 +175,12 @@ fn one_of_many_candidates_leads() {
     let _alone = alone();
     let cluster = TestCluster::start();
     let names = ["one", "two", "three", "four"];
-    let mut standing: Vec<_> = names.iter().map(|name| Runner::start(&cluster, name)).collect();
+    let mut candidates: Vec<_> = names.iter().map(|name| Runner::start(&cluster, name)).collect();
     let mut ended = Vec::new();
-    // Each leads once, and goes.
-    while !standing.is_empty() {
-        let index = wait("one to lead", || standing.iter_mut().position(Runner::leads));
-        let leader = standing.remove(index);
+    // Each candidate leads once, and ends.
+    while !candidates.is_empty() {
+        let index = wait("a leader", || candidates.iter_mut().position(Runner::leads));
+        let leader = candidates.remove(index);
         harness::signal(leader.process.id(), "TERM");
         ended.push(leader);
     }

@@ -1,16 +1,16 @@
-//! Who the operator is: whoever has its right, and nobody who only has its name.
+//! Which account is the operator: one with the operator's permissions, and not one with only its name.
 
 use nadmit::resources::{Object, render};
 use serde_json::{Value, json};
 
-use crate::api::Refused;
+use crate::api::ApiError;
 use crate::cluster::{PREFIX, TestCluster};
 use crate::objects::{OPERATOR, TestNetworkKind, annotated, nad, nad_at, nads, network};
 use crate::processes::wait;
 
-/// No rule lets it pass.
+/// A rule denies it.
 const BAD: &str = r#"{"cniVersion":"1.0.0","type":"sriov","vlan":9999}"#;
-/// It lacks its resourceName.
+/// It has no resourceName.
 const BARE: &str = r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","vlan":0}"#;
 
 fn networks(namespace: &str) -> String {
@@ -24,7 +24,7 @@ fn network_in(namespace: &str, name: &str) -> Value {
     network
 }
 
-/// The operator's configuration, which anybody may create who may create objects of its kind.
+/// The operator's configuration, which every user with permission for its kind may create.
 fn config(cluster: &TestCluster, namespace: &str) {
     let path = format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{namespace}/sriovoperatorconfigs");
     let config = json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovOperatorConfig",
@@ -32,7 +32,7 @@ fn config(cluster: &TestCluster, namespace: &str) {
     cluster.admin.create(&path, &config);
 }
 
-/// A Deployment that states a prefix, and the account that it runs with.
+/// A Deployment that sets a prefix, and its service account.
 fn deployment(cluster: &TestCluster, namespace: &str, name: &str, account: &str, prefix: &str) {
     let labels = json!({ "app": name });
     let env = json!([{ "name": "RESOURCE_PREFIX", "value": prefix }]);
@@ -45,7 +45,7 @@ fn deployment(cluster: &TestCluster, namespace: &str, name: &str, account: &str,
     cluster.admin.create(&accounts, &json!({ "metadata": { "name": account } }));
 }
 
-/// Lets an account write NADs and networks: in its own namespace, as tenants can, or in all.
+/// Grants an account write permission for NADs and networks: in its own namespace, as tenants have it, or in all.
 pub fn grant(cluster: &TestCluster, subject: &Value, namespace: Option<&str>) {
     let kind = if namespace.is_some() { "rolebindings" } else { "clusterrolebindings" };
     let place = namespace.map(|namespace| format!("namespaces/{namespace}/")).unwrap_or_default();
@@ -59,7 +59,7 @@ fn account(namespace: &str, name: &str) -> Value {
     json!({ "kind": "ServiceAccount", "name": name, "namespace": namespace })
 }
 
-/// Everything of a tenant's that looks like the operator.
+/// A tenant's objects that look like the operator's.
 fn lookalike(cluster: &TestCluster) {
     cluster.namespace("tenant");
     config(cluster, "tenant");
@@ -67,16 +67,16 @@ fn lookalike(cluster: &TestCluster) {
     grant(cluster, &account("tenant", "sriov-network-operator"), Some("tenant"));
 }
 
-/// Takes away what shows that there is an operator.
+/// Deletes the objects that identify the operator.
 fn no_operator(cluster: &TestCluster) {
     cluster.admin.delete(&format!("/apis/apps/v1/namespaces/{OPERATOR}/deployments/sriov-network-operator"));
 }
 
-fn is_denied(answer: Result<Value, Refused>, rule: &str) -> bool {
+fn is_denied(answer: Result<Value, ApiError>, rule: &str) -> bool {
     match answer {
         Ok(_) => false,
-        Err(refused) => {
-            assert!(refused.message.contains(rule), "{refused:?}");
+        Err(error) => {
+            assert!(error.message.contains(rule), "{error:?}");
             true
         }
     }
@@ -91,17 +91,17 @@ fn lookalike_is_not_the_operator() {
     let tenants = cluster.user("lookalike");
     let dry_run = |path: String| format!("{path}?dryRun=All");
 
-    // It is not the operator, so its mistakes are denied; and the real one still is.
+    // It is not the operator, so its mistakes are denied; the real operator is still recognized.
     assert!(is_denied(tenants.try_create(&dry_run(nads("tenant")), &nad("x", BAD)), "sriov/vlan"));
     cluster.user("operator").create(&dry_run(nads("apps")), &nad("x", BAD));
 
-    // Its namespace is not the operator's, whose networks may go elsewhere.
+    // Its namespace is not the operator's, whose networks may have other target namespaces.
     let sent = tenants.try_create(&dry_run(networks("tenant")), &network_in("tenant", "x"));
     assert!(is_denied(sent, "network/target-namespace"));
     cluster.jane.create(&networks(OPERATOR), &network_in(OPERATOR, "net"));
 
-    // Networks are looked for where the operator is, and the prefix is the operator's: a tenant's network for the same place, from the
-    // time before nadmit, changes nothing.
+    // Networks are looked up in the operator's namespace, and the prefix is the operator's: a tenant's network with the same target,
+    // stored before nadmit, changes nothing.
     cluster.kill_nadmit();
     tenants.create(&networks("tenant"), &network_in("tenant", "other"));
     cluster.jane.create(&networks(OPERATOR), &network_in(OPERATOR, "other"));
@@ -112,7 +112,7 @@ fn lookalike_is_not_the_operator() {
     }
 }
 
-/// Two namespaces with a real operator each: both count.
+/// Two namespaces with a real operator each: both are recognized.
 #[test]
 fn several_operators_are_recognized() {
     let mut cluster = TestCluster::start();
@@ -127,13 +127,13 @@ fn several_operators_are_recognized() {
         let sent = cluster.jane.try_create(&dry_run(namespace), &network_in(namespace, "net"));
         is_denied(sent, "network/target-namespace")
     };
-    // Without the right it is no operator yet; with it, it is one within a minute, and the first one stays one.
+    // Without the permission it is not an operator yet; with it, it is recognized within a minute, and the first one still is.
     assert!(is_foreign("network-operator") && !is_foreign(OPERATOR));
     grant(&cluster, &account("network-operator", "network-operator-sriov"), None);
     wait("the second operator", || (!is_foreign("network-operator")).then_some(()));
     assert!(is_foreign("tenant") && !is_foreign(OPERATOR));
 
-    // Each has a prefix of its own.
+    // Each has its own prefix.
     for (namespace, name, prefix) in [(OPERATOR, "one", PREFIX), ("network-operator", "two", "nvidia.com")] {
         cluster.jane.create(&networks(namespace), &network_in(namespace, name));
         let made = cluster.jane.create(&nads("apps"), &nad(name, BARE));
@@ -165,28 +165,28 @@ fn renamed_operator_is_recognized() {
     bare["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner });
     let made = released.create(&nads("apps"), &bare);
     assert_eq!(annotated(&made), Some("nvidia.com/cx7"), "{made:#}");
-    // What its network's author wrote is not its fault.
+    // The operator is not denied for the mistakes of a network's author.
     released.create(&format!("{}?dryRun=All", nads("apps")), &nad("other", BAD));
-    // And where it is not, nobody is.
+    // The usual namespace of the operator has no special rights without an operator.
     let sent = cluster.jane.try_create(&format!("{}?dryRun=All", networks(OPERATOR)), &network_in(OPERATOR, "net"));
     assert!(is_denied(sent, "network/target-namespace"));
 }
 
-/// The NAD that the operator makes of a stored network.
+/// The NAD that the operator renders for a stored network.
 fn rendered(network: &Value) -> Value {
     let text = network.to_string();
     let Ok(Some(Object::Network(network))) = Object::read(&text) else { panic!("{text}") };
     serde_json::from_str(&render(&network, PREFIX).nad_json().unwrap()).unwrap()
 }
 
-/// Nothing shows where the operator is. Whoever has its right may write what a live network renders to, and nothing else.
+/// Nothing identifies the operator. An account with its permissions may write the NAD that an existing network renders, and no other.
 #[test]
 fn rendered_nad_is_not_denied_without_known_operator() {
     let mut cluster = TestCluster::start();
     no_operator(&cluster);
     cluster.namespace("apps");
     cluster.namespace("elsewhere");
-    // From the time before nadmit: pods cannot use it, and yet its operator must not be made to try again and again.
+    // Stored before nadmit: pods cannot use it, but its operator must not retry indefinitely.
     let stored = cluster.jane.create(&networks("elsewhere"), &{
         let mut network = network_in("elsewhere", "old");
         network["spec"]["vlan"] = json!(4096);
@@ -198,10 +198,13 @@ fn rendered_nad_is_not_denied_without_known_operator() {
     cluster.deploy();
     let made = rendered(&stored);
     let dry_run = format!("{}?dryRun=All", nads("apps"));
-    assert!(is_denied(cluster.user("tenant").try_create(&dry_run, &made), "sriov/vlan"), "a tenant has no such right");
+    assert!(
+        is_denied(cluster.user("tenant").try_create(&dry_run, &made), "sriov/vlan"),
+        "a tenant has no such permission"
+    );
     let stranger = cluster.user("stranger");
     stranger.create(&dry_run, &made);
-    // What the network does not say is not excused, nor is a NAD that no network renders.
+    // Values that the network does not set are not excused, nor is a NAD that no network renders.
     let mut changed = made.clone();
     changed["spec"]["config"] = made["spec"]["config"].as_str().unwrap().replace("4096", "4097").into();
     assert_ne!(changed, made);
@@ -211,7 +214,7 @@ fn rendered_nad_is_not_denied_without_known_operator() {
     assert!(is_denied(stranger.try_create(&dry_run, &made), "sriov/vlan"));
 }
 
-/// Anybody may write an owner-ref and a resource name beside it. Only NADs that a network really renders show the operator's prefix.
+/// Every author may write an owner-ref and a resource name. Only NADs that a network really renders reveal the operator's prefix.
 #[test]
 fn forged_owner_ref_does_not_set_the_prefix() {
     let mut cluster = TestCluster::start();
@@ -229,12 +232,12 @@ fn forged_owner_ref_does_not_set_the_prefix() {
     cluster.deploy();
     let mut bare = nad("net", BARE);
     bare["metadata"]["annotations"] = json!({ "sriovnetwork.openshift.io/owner-ref": owner("net") });
-    let refused = cluster.jane.try_create(&nads("apps"), &bare).unwrap_err();
+    let error = cluster.jane.try_create(&nads("apps"), &bare).unwrap_err();
     assert!(
-        refused.message.contains("resourceName: {prefix: <domain>}") && !refused.message.contains("evil.io"),
-        "it says what to set: {refused:?}"
+        error.message.contains("resourceName: {prefix: <domain>}") && !error.message.contains("evil.io"),
+        "the message names the setting: {error:?}"
     );
-    // The operator has rendered another network beside it.
+    // The operator has rendered another network.
     let sibling = cluster.admin.get(&format!("{}/sibling", networks(OPERATOR))).unwrap();
     cluster.jane.create(&nads("apps"), &rendered(&sibling));
     let made = cluster.jane.create(&nads("apps"), &bare);

@@ -1,7 +1,7 @@
-//! nadmit beside a real API server and the real operator. Nothing is mocked; README.md says what runs.
+//! nadmit beside a real API server and the real operator, without mocks; README.md lists what runs.
 //!
-//! Each test has a [`cluster::TestCluster`] of its own, which takes about five seconds to come: no test can disturb another, and what
-//! the operator does in it is the test's doing. `make e2e` runs them.
+//! Each test starts its own [`cluster::TestCluster`] in about five seconds: no test can disturb another, and only the test decides what
+//! the operator does. `make e2e` runs them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,7 +10,7 @@
     clippy::string_slice,
     reason = "a test fails by panicking"
 )]
-#![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
+#![allow(unreachable_pub, missing_docs, reason = "this is a test binary")]
 
 #[path = "../browser.rs"]
 #[allow(dead_code, reason = "shared with the tests of the program alone")]

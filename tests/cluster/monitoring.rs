@@ -1,4 +1,4 @@
-//! Alerts and dashboard, read by Prometheus' own reader of expressions.
+//! Alerts and dashboard, parsed by Prometheus' own parser.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cluster::bin;
 use crate::install::printed;
 
-/// Every expression in what is installed for monitoring, as Prometheus gets it.
+/// Every expression of the monitoring manifests, as Prometheus gets it.
 fn expressions() -> Vec<String> {
     fn collect(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -27,7 +27,7 @@ fn expressions() -> Vec<String> {
             collect(&serde_json::from_str(dashboard).unwrap(), &mut found);
         }
     }
-    // Grafana puts it in.
+    // A variable that Grafana replaces.
     found.into_iter().map(|expression| expression.replace("$__rate_interval", "5m")).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Namespaces that come late, go, or change under a network.
+//! Namespaces that are created late, deleted, or changed in a network.
 
 use std::time::{Duration, Instant};
 
@@ -24,21 +24,21 @@ fn namespace_is_created_late_and_recreated() {
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("late", "net"), |_| true)), COMPLETE);
 
     cluster.admin.delete("/api/v1/namespaces/late");
-    cluster.admin.wait_gone("/api/v1/namespaces/late");
+    cluster.admin.wait_deleted("/api/v1/namespaces/late");
     cluster.namespace("late");
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("late", "net"), |_| true)), COMPLETE);
 
-    // To one that is there.
+    // To an existing namespace.
     cluster.namespace("next");
     cluster.jane.patch(&TestNetworkKind::Sriov.at("net"), &moved("next"));
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("next", "net"), |_| true)), COMPLETE);
-    cluster.jane.wait_gone(&nad_at("late", "net"));
+    cluster.jane.wait_deleted(&nad_at("late", "net"));
     cluster.jane.delete(&TestNetworkKind::Sriov.at("net"));
-    cluster.jane.wait_gone(&TestNetworkKind::Sriov.at("net"));
-    cluster.jane.wait_gone(&nad_at("next", "net"));
+    cluster.jane.wait_deleted(&TestNetworkKind::Sriov.at("net"));
+    cluster.jane.wait_deleted(&nad_at("next", "net"));
 }
 
-/// Nobody has to write a network again that moved before its namespace was there.
+/// A network that moved before its namespace existed need not be written again.
 #[test]
 fn moved_network_gets_its_nad_once_the_namespace_exists() {
     let cluster = TestCluster::with_nadmit(OperatorTemplate::Faulty);
@@ -53,22 +53,22 @@ fn moved_network_gets_its_nad_once_the_namespace_exists() {
         cluster.jane.patch(&kind.at(&name(kind)), &moved("later"));
     }
     for kind in TestNetworkKind::ALL {
-        cluster.jane.wait_gone(&nad_at("apps", &name(kind)));
+        cluster.jane.wait_deleted(&nad_at("apps", &name(kind)));
     }
     cluster.namespace("later");
     let came = Instant::now();
     for kind in TestNetworkKind::ALL {
         let nad = cluster.jane.wait(&nad_at("later", &name(kind)), |_| true);
         println!("{}: {:.1?} after its namespace", kind.name(), came.elapsed());
-        // A bridge needs no device of its own.
+        // The NAD of an OVS network needs no device.
         assert!(kind == TestNetworkKind::Ovs || annotated(&nad) == COMPLETE, "{nad:#}");
     }
     assert!(came.elapsed() < Duration::from_secs(10), "{:?}", came.elapsed());
 }
 
-/// A network that moves to a namespace which is not there yet. This operator deletes the old NAD, waits, and then fails for ever
-/// to delete it once more; newer ones empty the annotation meanwhile, and fail on that, as this one would: somebody else writes
-/// the empty value here.
+/// A network that moves to a namespace that does not exist yet. This operator deletes the old NAD, waits, and then fails indefinitely
+/// to delete it again; newer operators empty the annotation in the meantime, and fail on that, as this one would: here the test writes
+/// the empty value.
 #[test]
 fn next_write_unblocks_a_wedged_operator() {
     let mut cluster = TestCluster::without_nadmit(OperatorTemplate::Faulty);
@@ -78,14 +78,14 @@ fn next_write_unblocks_a_wedged_operator() {
     sent["metadata"]["annotations"] = empty["metadata"]["annotations"].clone();
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &sent);
     wait("the operator's attempts", || (cluster.reconciles(TestNetworkKind::Sriov, "net") >= 5).then_some(()));
-    assert!(cluster.jane.get(&nad_at("apps", "net")).is_none(), "it is wedged");
-    // So is the one that moved.
+    assert!(cluster.jane.get(&nad_at("apps", "net")).is_none(), "the operator is stuck");
+    // The operator is stuck on the network that moved, too.
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "mover", "apps", &json!({})));
     cluster.jane.wait(&TestNetworkKind::Sriov.at("mover"), |network| {
         network["metadata"]["annotations"][LAST_NAMESPACE] == "apps"
     });
     cluster.jane.patch(&TestNetworkKind::Sriov.at("mover"), &moved("later"));
-    cluster.jane.wait_gone(&nad_at("apps", "mover"));
+    cluster.jane.wait_deleted(&nad_at("apps", "mover"));
     // An operator that finds the namespace at once creates the NAD, and never fails.
     wait("an attempt without the namespace", || {
         (cluster.waits_for_namespace(TestNetworkKind::Sriov, "mover") > 0).then_some(())
@@ -93,9 +93,9 @@ fn next_write_unblocks_a_wedged_operator() {
     cluster.namespace("later");
     let before = cluster.failures(TestNetworkKind::Sriov, "mover");
     wait("an attempt that fails", || (cluster.failures(TestNetworkKind::Sriov, "mover") > before).then_some(()));
-    assert!(cluster.jane.get(&nad_at("later", "mover")).is_none(), "it is wedged");
+    assert!(cluster.jane.get(&nad_at("later", "mover")).is_none(), "the operator is stuck");
 
-    // Freed by its next write, whatever that is, also where nadmit may not write by itself.
+    // The next write of the network unblocks the operator, even if nadmit may not write by itself.
     cluster.deploy_with("leaveIncomplete: true");
     let freed =
         cluster.jane.patch(&TestNetworkKind::Sriov.at("net"), &json!({ "metadata": { "labels": { "a": "b" } } }));
@@ -106,13 +106,13 @@ fn next_write_unblocks_a_wedged_operator() {
     assert_eq!(freed["metadata"]["annotations"][LAST_NAMESPACE], Value::Null);
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("later", "mover"), |_| true)), COMPLETE);
 
-    // One whose NAD went with its namespace, and which moves only then, never gets into it.
+    // If the NAD was deleted with its namespace, and the network moves after that, the operator never gets stuck.
     cluster.admin.delete("/api/v1/namespaces/later");
-    cluster.admin.wait_gone("/api/v1/namespaces/later");
+    cluster.admin.wait_deleted("/api/v1/namespaces/later");
     cluster.jane.patch(&TestNetworkKind::Sriov.at("mover"), &moved("apps"));
     assert_eq!(annotated(&cluster.jane.wait(&nad_at("apps", "mover"), |_| true)), COMPLETE);
 
-    // Written while nadmit is there, it does no harm.
+    // Written while nadmit runs, the annotation does no harm.
     cluster.jane.patch(&TestNetworkKind::Sriov.at("net"), &empty);
     let network = cluster.jane.get(&TestNetworkKind::Sriov.at("net")).unwrap();
     assert_ne!(network["metadata"]["annotations"][LAST_NAMESPACE], "");

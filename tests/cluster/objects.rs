@@ -1,4 +1,4 @@
-//! Objects, and where they are.
+//! Test objects, and their paths.
 
 use serde_json::{Value, json};
 
@@ -26,19 +26,19 @@ impl TestNetworkKind {
         }
     }
 
-    /// The address of all of them.
+    /// The path of all networks of this kind.
     pub fn path(self) -> String {
         let plural = self.name().to_lowercase();
         format!("/apis/sriovnetwork.openshift.io/v1/namespaces/{OPERATOR}/{plural}s")
     }
 
-    /// The address of one.
+    /// The path of one network.
     pub fn at(self, name: &str) -> String {
         format!("{}/{name}", self.path())
     }
 }
 
-/// A network whose NAD goes to that namespace, with these fields on top.
+/// A network with that target namespace, and these additional fields.
 pub fn network(kind: TestNetworkKind, name: &str, namespace: &str, fields: &Value) -> Value {
     let mut spec = json!({ "networkNamespace": namespace, "resourceName": "cx7" });
     spec.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -50,7 +50,7 @@ pub fn network(kind: TestNetworkKind, name: &str, namespace: &str, fields: &Valu
     })
 }
 
-/// A NAD as somebody writes it.
+/// A NAD.
 pub fn nad(name: &str, config: &str) -> Value {
     json!({
         "apiVersion": "k8s.cni.cncf.io/v1",
@@ -60,12 +60,12 @@ pub fn nad(name: &str, config: &str) -> Value {
     })
 }
 
-/// The address of all NADs of a namespace.
+/// The path of all NADs of a namespace.
 pub fn nads(namespace: &str) -> String {
     format!("/apis/k8s.cni.cncf.io/v1/namespaces/{namespace}/network-attachment-definitions")
 }
 
-/// The address of a NAD.
+/// The path of a NAD.
 pub fn nad_at(namespace: &str, name: &str) -> String {
     format!("{}/{name}", nads(namespace))
 }

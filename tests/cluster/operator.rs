@@ -1,4 +1,4 @@
-//! The operator of a cluster: which templates it has, when it runs, and what it says.
+//! The operator of a cluster: its templates, start and stop, and its log.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use crate::cluster::{PREFIX, TestCluster};
 use crate::objects::{OPERATOR, TestNetworkKind};
 use crate::processes::{Process, wait};
 
-/// Which templates the operator renders NADs from.
+/// The templates that the operator renders NADs from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorTemplate {
-    /// Those it comes with.
+    /// The upstream templates.
     Upstream,
     /// The same without the resourceName.
     Faulty,
-    /// The same with a VLAN that is another each time: the operator sees its own write, renders again, and writes again.
+    /// The same with a VLAN that changes each time: the operator sees its own write, renders again, and writes again.
     Restless,
 }
 
@@ -41,38 +41,38 @@ impl TestCluster {
         self.operator = Some(operator);
     }
 
-    /// Tells the operator to end, as a kubelet does, and waits until it has; its log.
+    /// Ends the operator with SIGTERM, as a kubelet does, and returns its log.
     pub fn end_operator(&mut self) -> String {
         self.operator.take().unwrap().end()
     }
 
-    /// Kills the operator. Its Deployment knows.
+    /// Kills the operator, and sets the status of its Deployment.
     pub fn stop_operator(&mut self) {
         self.operator = None;
         self.operator_is_available(0);
     }
 
-    /// Says so in the status of the operator's Deployment, as the kubelet would have it said.
+    /// Sets the number of available pods in the status of the operator's Deployment.
     pub fn operator_is_available(&self, pods: u32) {
         let path = format!("/apis/apps/v1/namespaces/{OPERATOR}/deployments/sriov-network-operator/status");
         let status = json!({ "replicas": pods, "readyReplicas": pods, "availableReplicas": pods });
         self.admin.patch(&path, &json!({ "status": status }));
     }
 
-    /// All that the operator logged.
+    /// The operator's log.
     pub fn operator_log(&self) -> Vec<Value> {
         let log = self.operator.as_ref().unwrap().log();
         log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// What the operator logged as errors, of which a word is given.
+    /// The operator's error messages that contain a text.
     pub fn operator_errors(&self, about: &str) -> Vec<String> {
         let log = self.operator.as_ref().unwrap().log();
         let is_one = |line: &&str| line.contains(r#""level":"error""#) && line.contains(about);
         log.lines().filter(is_one).map(str::to_owned).collect()
     }
 
-    /// How often the operator looked at a network.
+    /// How often the operator reconciled a network.
     pub fn reconciles(&self, kind: TestNetworkKind, name: &str) -> usize {
         self.count(kind, name, "Reconciling")
     }
@@ -87,27 +87,27 @@ impl TestCluster {
         self.count(kind, name, "Target namespace doesn't exist")
     }
 
-    /// How often the operator's write of a NAD came too late.
+    /// How often the operator's write of a NAD got a conflict.
     pub fn conflicts(&self, kind: TestNetworkKind, name: &str) -> usize {
         let is_conflict = |line: &&Value| line["error"].as_str().unwrap_or_default().contains("has been modified");
         let log = self.operator_log();
         of(&log, kind, name, "Couldn't update NetworkAttachmentDefinition").filter(is_conflict).count()
     }
 
-    fn count(&self, kind: TestNetworkKind, name: &str, words: &str) -> usize {
-        of(&self.operator_log(), kind, name, words).count()
+    fn count(&self, kind: TestNetworkKind, name: &str, prefix: &str) -> usize {
+        of(&self.operator_log(), kind, name, prefix).count()
     }
 }
 
-/// The operator's lines about a network that begin with those words.
-fn of<'l>(log: &'l [Value], kind: TestNetworkKind, name: &'l str, words: &'l str) -> impl Iterator<Item = &'l Value> {
+/// The operator's log lines about a network that start with a text.
+fn of<'l>(log: &'l [Value], kind: TestNetworkKind, name: &'l str, prefix: &'l str) -> impl Iterator<Item = &'l Value> {
     log.iter().filter(move |line| {
         let text = line["msg"].as_str().unwrap_or_default();
-        text.starts_with(words) && line["controllerKind"] == kind.name() && line["name"] == name
+        text.starts_with(prefix) && line["controllerKind"] == kind.name() && line["name"] == name
     })
 }
 
-/// The templates of which one never settles, made in that directory.
+/// Creates templates in that directory, one of which never converges.
 fn restless(upstream: &Path, directory: &Path) -> PathBuf {
     let templates = directory.join("restless");
     for file in ["ovs/ovs-cni-config.yaml", "sriov/sriov-cni-config.yaml"] {

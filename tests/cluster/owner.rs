@@ -1,4 +1,4 @@
-//! The network's word, and never yesterday's.
+//! A NAD always has the current resourceName of its network, and never an older one.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::Event;
 use crate::cluster::{TestCluster, alone};
-use crate::convergence::calm;
+use crate::convergence::wait_until_idle;
 use crate::objects::{RESOURCE_NAME, TestNetworkKind, annotated, configured, nad, nads, network};
 use crate::operator::OperatorTemplate;
 use crate::processes::wait;
@@ -23,8 +23,8 @@ fn resource_name_changes_are_applied_and_never_reverted() {
             &TestNetworkKind::Sriov.path(),
             &network(TestNetworkKind::Sriov, "net", "apps", &json!({ "resourceName": "r0" })),
         );
-        watch.wait("net", |event| event.is_there);
-        calm(&cluster, TestNetworkKind::Sriov, "made");
+        watch.wait("net", |event| event.exists);
+        wait_until_idle(&cluster, TestNetworkKind::Sriov, "made");
         let writes = watch.of("net").len();
         let follow = |change: usize| {
             cluster
@@ -32,27 +32,27 @@ fn resource_name_changes_are_applied_and_never_reverted() {
                 .patch(&TestNetworkKind::Sriov.at("net"), &json!({ "spec": { "resourceName": format!("r{change}") } }));
         };
         let has = |event: &Event, change: usize| annotated(&event.object) == Some(&format!("openshift.io/r{change}"));
-        // One after the other. A network's write wakes the operator once, and only a NAD that changes wakes it again: where each
-        // change is one write of the NAD, it came from the one reconcile there was.
+        // One change after the other. A write of a network causes one reconcile, and only a changed NAD causes another: if each
+        // change is one write of the NAD, it came from that one reconcile.
         for change in 1..=CHANGES {
             follow(change);
             watch.wait("net", |event| has(event, change));
         }
-        calm(&cluster, TestNetworkKind::Sriov, "followed");
+        wait_until_idle(&cluster, TestNetworkKind::Sriov, "followed");
         let events = watch.of("net").split_off(writes);
         assert_eq!(events.len(), CHANGES, "{template:?}: {events:#?}");
         for (change, event) in (1..).zip(&events) {
             assert!(has(event, change), "{template:?}: {change}: {event:#?}");
         }
-        // And faster than the operator can follow.
+        // And faster than the operator can reconcile.
         for change in CHANGES + 1..=2 * CHANGES {
             follow(change);
         }
         watch.wait("net", |event| has(event, 2 * CHANGES));
         let mut newest = 0;
         for event in watch.of("net") {
-            let name = annotated(&event.object).expect("it is never without one");
-            assert_eq!(configured(&event.object).as_deref(), Some(name), "both say the same");
+            let name = annotated(&event.object).expect("the NAD has no resourceName");
+            assert_eq!(configured(&event.object).as_deref(), Some(name), "annotation and config differ");
             let number: usize = name.strip_prefix("openshift.io/r").unwrap().parse().unwrap();
             assert!(number >= newest, "{template:?}: {number} after {newest}");
             newest = number;
@@ -61,7 +61,7 @@ fn resource_name_changes_are_applied_and_never_reverted() {
     }
 }
 
-/// Prints what it costs to ask for the owner, beside what the API server takes for the same question from anybody:
+/// Prints the cost of reading the owner, next to the cost of the same read by any client of the API server:
 /// `cargo test --test cluster cost_of_live_reads -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
@@ -76,8 +76,8 @@ fn cost_of_live_reads() {
     operator.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "apps", &json!({})));
     let dry_run = format!("{}?dryRun=All", nads("apps"));
     let bare = nad("net", r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","vlan":0}"#);
-    let mut said = nad("net", r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","resourceName":"a.io/b"}"#);
-    said["metadata"]["annotations"] = json!({ RESOURCE_NAME: "a.io/b" });
+    let mut complete = nad("net", r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","resourceName":"a.io/b"}"#);
+    complete["metadata"]["annotations"] = json!({ RESOURCE_NAME: "a.io/b" });
     let timed = |what: &dyn Fn()| {
         let began = Instant::now();
         what();
@@ -94,11 +94,12 @@ fn cost_of_live_reads() {
         wait(decision, || Some(all()).filter(|all| all.len() == TIMES))
     };
     let rows = [
-        ("GET of the network, by anybody", each(&|| drop(operator.get(&at).unwrap()))),
-        ("create of a NAD that says it all", each(&|| drop(operator.try_create(&dry_run, &said).unwrap()))),
-        ("create of a NAD whose owner is asked", each(&|| drop(operator.try_create(&dry_run, &bare).unwrap()))),
+        ("GET of the network, by any client", each(&|| drop(operator.get(&at).unwrap()))),
+        ("create of a complete NAD", each(&|| drop(operator.try_create(&dry_run, &complete).unwrap()))),
+        ("create of a NAD whose owner is read", each(&|| drop(operator.try_create(&dry_run, &bare).unwrap()))),
     ];
-    let reviews = [("review without asking", seen("allow")), ("review with the owner asked", seen("patch"))];
+    let reviews =
+        [("review without a live read", seen("allow")), ("review with a live read of the owner", seen("patch"))];
     for (what, mut times) in rows.into_iter().chain(reviews) {
         times.sort_unstable();
         println!("| {what} | {:.2?} | {:.2?} |", times[TIMES / 2], times[TIMES * 99 / 100]);

@@ -1,4 +1,4 @@
-//! Whose a NAD is, as a server says it that was registered and knows the networks by watching them.
+//! The owner of a NAD, judged by a registered server that watches the networks.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::processes::wait;
 
 const OWNER_REF: &str = "sriovnetwork.openshift.io/owner-ref";
 
-/// A NAD that names an owner, and the namespace that it goes to.
+/// A NAD with an owner and a namespace.
 fn owned(name: &str, owner: &str) -> Value {
     let mut nad = nad(name, r#"{"cniVersion":"1.0.0","type":"macvlan"}"#);
     nad["metadata"]["namespace"] = "apps".into();
@@ -21,7 +21,7 @@ fn owner(kind: TestNetworkKind, name: &str) -> String {
     format!("{}.sriovnetwork.openshift.io/{OPERATOR}/{name}", kind.name())
 }
 
-/// Whether jane may write that, and what she is told.
+/// Whether jane may write an object, and the messages.
 fn apply(cluster: &TestCluster, object: &Value) -> (bool, String) {
     let out = cluster.kubectl("jane", &["apply", "--dry-run=server", "-f", "-"], &object.to_string());
     (out.status.success(), String::from_utf8(out.stderr).unwrap())
@@ -35,39 +35,43 @@ fn forged_owner_is_denied_and_true_owner_is_silent() {
     cluster.namespace("apps");
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "apps", &json!({})));
 
-    // Another network renders it: the operator would leave it alone.
+    // Another network renders it: the operator would not change it.
     let forged = owned("net", &owner(TestNetworkKind::Sriov, "other"));
-    let words = wait("a denial", || {
-        let (is_stored, words) = apply(&cluster, &forged);
-        (!is_stored).then_some(words)
+    let messages = wait("a denial", || {
+        let (is_stored, messages) = apply(&cluster, &forged);
+        (!is_stored).then_some(messages)
     });
     assert!(
-        words.contains("nad/forged-owner") && words.contains(&format!("SriovNetwork {OPERATOR}/net renders this NAD")),
-        "{words}"
+        messages.contains("nad/forged-owner")
+            && messages.contains(&format!("SriovNetwork {OPERATOR}/net renders this NAD")),
+        "{messages}"
     );
-    // So it is where it is changed later.
+    // The same for a later update.
     let truly = owned("net", &owner(TestNetworkKind::Sriov, "net"));
     assert!(apply(&cluster, &truly).0);
     cluster.jane.create(&nads("apps"), &truly);
-    let refused =
+    let error =
         cluster.jane.try_patch(&nad_at("apps", "net"), &json!({ "metadata": { "annotations": { OWNER_REF: "x" } } }));
-    assert!(refused.unwrap_err().message.contains("nad/forged-owner"));
+    assert!(error.unwrap_err().message.contains("nad/forged-owner"));
 
-    // The true one: also of a network that no watch has told of yet, as it is read before anything is said.
-    let (is_stored, words) = apply(&cluster, &truly);
-    assert!(is_stored && !words.contains("nad/forged-owner"), "{words}");
+    // The true owner, even if the watch has not delivered the network yet, because nadmit reads it before it judges.
+    let (is_stored, messages) = apply(&cluster, &truly);
+    assert!(is_stored && !messages.contains("nad/forged-owner"), "{messages}");
     for number in 0..5 {
         let name = format!("new-{number}");
         cluster.jane.create(&TestNetworkKind::Ib.path(), &network(TestNetworkKind::Ib, &name, "apps", &json!({})));
-        let (is_stored, words) = apply(&cluster, &owned(&name, &owner(TestNetworkKind::Ib, &name)));
-        assert!(is_stored && !words.contains("nad/forged-owner"), "{words}");
+        let (is_stored, messages) = apply(&cluster, &owned(&name, &owner(TestNetworkKind::Ib, &name)));
+        assert!(is_stored && !messages.contains("nad/forged-owner"), "{messages}");
     }
 
-    // Nobody renders it: a restore brings the NADs first.
-    let (is_stored, words) = apply(&cluster, &owned("early", &owner(TestNetworkKind::Sriov, "early")));
-    assert!(is_stored && words.contains("nad/forged-owner") && words.contains("which does not exist"), "{words}");
+    // No network renders it: a restore creates the NADs first.
+    let (is_stored, messages) = apply(&cluster, &owned("early", &owner(TestNetworkKind::Sriov, "early")));
+    assert!(
+        is_stored && messages.contains("nad/forged-owner") && messages.contains("which does not exist"),
+        "{messages}"
+    );
 
-    // A network that is gone denies nothing, however late the watch tells of it.
+    // A deleted network denies nothing, however late its watch event arrives.
     cluster.jane.delete(&nad_at("apps", "net"));
     for number in 0..5 {
         let name = format!("gone-{number}");
@@ -75,7 +79,7 @@ fn forged_owner_is_denied_and_true_owner_is_silent() {
             .jane
             .create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, &name, "apps", &json!({})));
         cluster.jane.delete(&TestNetworkKind::Sriov.at(&name));
-        let (is_stored, words) = apply(&cluster, &owned(&name, &owner(TestNetworkKind::Sriov, "other")));
-        assert!(is_stored, "{words}");
+        let (is_stored, messages) = apply(&cluster, &owned(&name, &owner(TestNetworkKind::Sriov, "other")));
+        assert!(is_stored, "{messages}");
     }
 }

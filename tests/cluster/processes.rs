@@ -1,4 +1,4 @@
-//! The processes of a cluster: each with its log in a file, and killed when it is dropped or when the tests end, however they end.
+//! The processes of a cluster: each logs to a file, and is killed when it is dropped or when the tests end, however they end.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -10,32 +10,32 @@ use std::time::{Duration, Instant};
 
 use crate::harness::signal;
 
-/// How long anything may take before the test has failed. Long, because the machine may have other things to do.
+/// The timeout of every wait. It is long, because the machine may be busy.
 pub const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Waits until there is something; what is waited for is said if it does not come.
-pub fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Polls until there is a result; the error names what it waited for.
+pub fn wait<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + TIMEOUT;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
-        assert!(Instant::now() < until, "{what}: it did not come");
+        assert!(Instant::now() < until, "timed out waiting for {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// How much processor time a process has used so far.
+/// The processor time of a process so far.
 pub fn used(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // Its name, which may hold anything, ends with the last parenthesis; user and system time are the 14th and 15th field, in hundredths.
+    // The process name may contain anything and ends with the last parenthesis; user and system time are the 14th and 15th field, in hundredths.
     let mut rest = stat.rsplit(')').next().unwrap().split_whitespace().skip(11);
     let mut next = || rest.next().unwrap().parse::<u64>().unwrap();
     Duration::from_millis(10 * (next() + next()))
 }
 
-/// A port that nobody has now, and nobody gets by chance: it is below those that Linux gives to connections, if nobody has told it otherwise,
-/// which come and go all the time; and no two of our processes are told the same.
+/// A free port that no other process gets by chance: it is below the default range that Linux assigns to connections,
+/// and each of our processes gets another one.
 pub fn free_port() -> u16 {
     const FIRST: u32 = 20_000;
     const PORTS: u32 = 12_000;
@@ -57,7 +57,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it; what it prints goes to `<name>.log` in that directory, or, the second time, to `<name>-2.log`.
+    /// Starts it; its output goes to `<name>.log` in that directory, or, the second time, to `<name>-2.log`.
     pub fn start(name: &str, directory: &Path, command: &mut Command) -> Self {
         let again = (2..).map(|time| format!("{name}-{time}"));
         let names = std::iter::once(name.to_owned()).chain(again);
@@ -70,7 +70,7 @@ impl Process {
         Self { child, guard, log }
     }
 
-    /// All that it has printed so far.
+    /// Its output so far.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
     }
@@ -80,15 +80,15 @@ impl Process {
         self.child.id()
     }
 
-    /// Tells it to end, and waits until it has; all that it has printed.
+    /// Ends it with SIGTERM, waits, and returns its output.
     pub fn end(mut self) -> String {
         signal(self.id(), "TERM");
-        let status = wait("the end", || self.child.try_wait().unwrap());
+        let status = wait("the process to exit", || self.child.try_wait().unwrap());
         assert!(status.success(), "{status}:\n{}", self.log());
         self.log()
     }
 
-    /// Fails if it has ended.
+    /// Fails if it has exited.
     pub fn check(&mut self) {
         if let Some(status) = self.child.try_wait().unwrap() {
             panic!("{} ended with {status}:\n{}", self.log.display(), self.log());
@@ -98,7 +98,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The guard goes first: the process id may soon be somebody else's.
+        // End the guard first: another process may soon get the process id.
         let _ = self.guard.kill();
         let _ = self.guard.wait();
         let _ = self.child.kill();
@@ -106,7 +106,7 @@ impl Drop for Process {
     }
 }
 
-/// Kills a process when our end of its standard input is gone.
+/// Kills a process when our end of its standard input is closed.
 fn guard(pid: u32) -> Child {
     let mut command = Command::new("sh");
     command.args(["-c", "read -r _; kill -9 \"$0\"", &pid.to_string()]);

@@ -1,4 +1,4 @@
-//! The operator renders a NAD without its resourceName. Who has the last word?
+//! The operator renders a NAD without its resourceName, and nadmit repairs it: the repair must not be overwritten.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn without_nadmit_the_operator_overwrites_a_repair() {
     cluster.namespace("apps");
     let watch = cluster.jane.watch(&nads("apps"));
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "apps", &json!({})));
-    let made = watch.wait("net", |event| event.is_there);
+    let made = watch.wait("net", |event| event.exists);
     assert_eq!(annotated(&made.object), None);
 
     for repair in 1..=3 {
@@ -40,9 +40,9 @@ fn nad_is_complete_from_the_start_with_nadmit() {
     cluster.namespace("apps");
     let watch = cluster.jane.watch(&nads("apps"));
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "net", "apps", &json!({})));
-    watch.wait("net", |event| event.is_there);
+    watch.wait("net", |event| event.exists);
 
-    // Somebody breaks it; the network's word comes back each time.
+    // A user removes the resourceName; that of the network is restored each time.
     for broken in [
         json!({ "metadata": { "annotations": { RESOURCE_NAME: null } } }),
         json!({ "metadata": { "annotations": { RESOURCE_NAME: OTHER } } }),
@@ -56,9 +56,9 @@ fn nad_is_complete_from_the_start_with_nadmit() {
         });
     }
     for event in watch.of("net") {
-        // Another name is somebody's word, until the operator takes it back.
+        // Another name is a user's edit, until the operator reverts it.
         let is_named = [COMPLETE, OTHER].map(Some).contains(&annotated(&event.object));
-        assert!(is_named, "it was incomplete for a moment: {:#}", event.object);
+        assert!(is_named, "the NAD was incomplete: {:#}", event.object);
     }
     assert_eq!(configured(&watch.of("net")[0].object).as_deref(), Some(COMPLETE));
 }

@@ -1,4 +1,4 @@
-//! nadmit registers itself, and stays registered as it should be.
+//! nadmit registers its webhooks, and restores the registration after changes.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::replicas::await_effect;
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
-/// How long a registration may be wrong: replicas look every second.
+/// How long a registration may be wrong: replicas check it every second.
 const RESTORED: Duration = Duration::from_secs(10);
 
 fn at(collection: &str) -> String {
@@ -28,7 +28,7 @@ fn at(collection: &str) -> String {
 fn registers_when_reachable_and_restores_changes() {
     let mut cluster = TestCluster::start();
     let first = cluster.start_supplied();
-    // Nobody is behind the service: whoever registered now would stop every write.
+    // The Service has no endpoints: a registration now would block every write.
     wait("the probe", || cluster.nadmit().log_text().contains("nadmit is not reachable yet").then_some(()));
     let is_filled = |collection| cluster.admin.get(&at(collection)).unwrap()["webhooks"].is_array();
     assert!(!is_filled(MUTATING) && !is_filled(VALIDATING));
@@ -41,7 +41,7 @@ fn registers_when_reachable_and_restores_changes() {
         let webhooks = good["webhooks"].clone();
         move |now: &Value| now["webhooks"] == webhooks
     };
-    // Each of these looks at the other configuration too, and must not touch it.
+    // Each of these checks the other configuration, too, and must not change it.
     let vandalism = [
         json!({ "webhooks": null }),
         json!({ "webhooks": [good[1]["webhooks"][0]] }),
@@ -59,7 +59,7 @@ fn registers_when_reachable_and_restores_changes() {
         longest = longest.max(changed.elapsed());
         assert_eq!(fixed["metadata"]["annotations"], good[1]["metadata"]["annotations"], "{change}");
     }
-    // Version 0.1.0 left an owner behind, with which the configuration would be deleted.
+    // Version 0.1.0 set an owner, with which the configuration would be deleted.
     let role = cluster.admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit").unwrap();
     let owner = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "nadmit",
         "uid": role["metadata"]["uid"] });
@@ -67,15 +67,19 @@ fn registers_when_reachable_and_restores_changes() {
     cluster.admin.wait(&at(VALIDATING), |now| now["metadata"]["ownerReferences"].is_null());
     println!("fixed within {longest:.1?}");
     assert!(longest < RESTORED, "{longest:?}");
-    assert_eq!(version(&cluster.admin.get(&at(MUTATING)).unwrap()), version(&good[0]), "it was written for nothing");
+    assert_eq!(
+        version(&cluster.admin.get(&at(MUTATING)).unwrap()),
+        version(&good[0]),
+        "the configuration was written without a change"
+    );
 
-    // Another CA is no CA of ours.
+    // Another CA is not nadmit's.
     let other = patched(&good[0], "/webhooks/0/clientConfig/caBundle", json!(base64(&stranger())));
     cluster.admin.patch(&at(MUTATING), &other);
     cluster.admin.wait(&at(MUTATING), is_fixed(&good[0]));
     await_effect(&cluster.admin);
 
-    // A policy that names a plugin more has it asked about.
+    // A policy with another device plugin changes the match conditions.
     let mine = nad("mine", r#"{"cniVersion":"1.0.0","type":"my-sriov","resourceName":"probe.io/x"}"#);
     let dry_run = format!("{}?dryRun=All", nads("default"));
     assert_eq!(annotated(&cluster.jane.try_create(&dry_run, &mine).unwrap()), None);
@@ -86,7 +90,7 @@ fn registers_when_reachable_and_restores_changes() {
     });
 }
 
-/// The list of webhooks of a configuration with one thing changed.
+/// The webhooks of a configuration with one change.
 fn patched(configuration: &Value, pointer: &str, value: Value) -> Value {
     let mut changed = json!({ "webhooks": configuration["webhooks"] });
     *changed.pointer_mut(pointer).unwrap() = value;
@@ -102,7 +106,7 @@ fn base64(text: &str) -> String {
     base64::prelude::BASE64_STANDARD.encode(text)
 }
 
-/// While nadmit is down, a NAD is refused exactly where it has a device plugin, as the judge reads it.
+/// While nadmit is down, exactly the NADs with a device plugin are denied, as the judge reads them.
 #[test]
 fn only_device_nads_require_nadmit() {
     let mut cluster = TestCluster::start();
@@ -116,26 +120,26 @@ fn only_device_nads_require_nadmit() {
             Value::Null => drop(object.as_object_mut().unwrap().remove("spec")),
             spec => object["spec"] = spec.clone(),
         }
-        let refused = cluster.jane.try_create(&dry_run, &object).err();
-        let is_asked = refused.as_ref().is_some_and(|refused| refused.message.contains("failed calling webhook"));
-        // What the schema refuses is none of ours; a condition that could not be evaluated would be.
+        let error = cluster.jane.try_create(&dry_run, &object).err();
+        let is_asked = error.as_ref().is_some_and(|error| error.message.contains("failed calling webhook"));
+        // Errors of the schema do not concern nadmit; a match condition that cannot be evaluated would.
         assert!(
-            refused.as_ref().is_none_or(|refused| is_asked || refused.message.contains("is invalid")),
-            "{spec}: {refused:?}"
+            error.as_ref().is_none_or(|error| is_asked || error.message.contains("is invalid")),
+            "{spec}: {error:?}"
         );
         let config = spec["config"].as_str().unwrap_or_default();
         if has_device(config) {
-            assert!(is_asked, "it slipped by: {config}");
+            assert!(is_asked, "stored without a call of nadmit: {config}");
             seen[0] += 1;
         } else if !mentions_device(config) {
-            assert!(!is_asked, "it was stopped for nothing: {config}");
+            assert!(!is_asked, "denied without a device plugin: {config}");
             seen[1] += 1;
         }
     }
     println!("{seen:?}");
     assert!(seen[0] > 100 && seen[1] > 50, "{seen:?}");
 
-    // Networks pass, also those that would be repaired.
+    // Networks are accepted, even those that nadmit would repair.
     for (kind, last) in
         [(TestNetworkKind::Sriov, None), (TestNetworkKind::Ib, Some("")), (TestNetworkKind::Ovs, Some("gone"))]
     {
@@ -145,7 +149,7 @@ fn only_device_nads_require_nadmit() {
         }
         cluster.jane.create(&format!("{}?dryRun=All", kind.path()), &network);
     }
-    // And so does everything where somebody has pulled the emergency brake.
+    // And so is everything in an exempt namespace.
     let sriov = nad("one", r#"{"cniVersion":"1.0.0","type":"sriov"}"#);
     cluster.admin.create(
         "/api/v1/namespaces",
@@ -156,8 +160,8 @@ fn only_device_nads_require_nadmit() {
     assert!(cluster.jane.try_create(&nads("default"), &sriov).is_err());
 }
 
-/// Waits until the API server's cache of a collection has caught up: a patch is first tried on the object that is there, and admission is
-/// asked about that one, in which more may seem to change.
+/// Waits until the API server's cache of a collection is current: a patch is first applied to the cached object, and admission is
+/// called for the result, which may seem to change more.
 fn await_cache(api: &Api, collection: &str) {
     let versions = |query: &str| {
         let list = api.get(&format!("{collection}{query}")).unwrap();
@@ -166,7 +170,7 @@ fn await_cache(api: &Api, collection: &str) {
     wait("the cache", || (versions("?resourceVersion=0") == versions("")).then_some(()));
 }
 
-/// Controllers write all the time. What they change of that which is judged is shown to nadmit, and nothing else; people are told each time.
+/// The API server calls nadmit for controllers only if a judged field changes, and for users each time.
 #[test]
 fn unchanged_controller_writes_skip_validation() {
     let mut cluster = TestCluster::start();
@@ -187,7 +191,7 @@ fn unchanged_controller_writes_skip_validation() {
     made["metadata"]["annotations"] = json!({ "k8s.v1.cni.cncf.io/resourceName": "openshift.io/cx7" });
     let network = network(TestNetworkKind::Sriov, "net", "apps", &json!({ "vlan": 5 }));
     let networks = TestNetworkKind::Sriov.path();
-    // Where its NAD was, and is: nothing is to be fixed.
+    // The last namespace exists and has a NAD of this name, so that nadmit has nothing to fix.
     cluster.namespace("before");
     cluster.admin.create(&nads("before"), &nad("net", r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
     let specs = |vlan: u32| [json!({ "config": config(vlan) }), json!({ "vlan": vlan })];
@@ -204,16 +208,16 @@ fn unchanged_controller_writes_skip_validation() {
             (json!({ "metadata": { "finalizers": null } }), false),
             (json!({ "spec": specs(6)[number] }), true),
             (json!({ "spec": specs(6)[number] }), false),
-            // A network that goes elsewhere than it went is looked at, whatever is written.
+            // A network whose last namespace is not its target is sent to nadmit, whatever is written.
             (json!({ "metadata": { "annotations": { LAST_NAMESPACE: "before" } } }), true),
             (label("d"), !is_nad),
         ] {
             await_cache(&cluster.admin, &collection);
             assert_eq!(asked(&change.to_string(), &|| drop(robot.patch(&path, &change))), is_asked, "{path} {change}");
         }
-        assert!(asked("a person's", &|| drop(cluster.jane.patch(&path, &label("c")))));
+        assert!(asked("a write by a user", &|| drop(cluster.jane.patch(&path, &label("c")))));
     }
-    // However large it is, it can be compared: a condition that costs too much would let it pass unasked.
+    // A large object is compared, too: a condition that exceeds its cost limit would accept it without nadmit.
     let large = |end: char| {
         let pad = "a".repeat(600_000);
         json!({ "spec": { "config": format!(r#"{{"cniVersion":"1.0.0","type":"macvlan","pad":"{pad}{end}"}}"#) } })
@@ -223,10 +227,10 @@ fn unchanged_controller_writes_skip_validation() {
         await_cache(&cluster.admin, &nads("apps"));
         assert_eq!(asked("a large config", &|| drop(robot.patch(&path, &large(end)))), is_asked, "{end}");
     }
-    // What is bad is refused as ever.
+    // A bad value is still denied.
     let bad = json!({ "spec": { "config": "not JSON" } });
-    let refused = robot.try_patch(&path, &bad).unwrap_err();
-    assert!(refused.message.contains("denied the request"), "{refused:?}");
+    let error = robot.try_patch(&path, &bad).unwrap_err();
+    assert!(error.message.contains("denied the request"), "{error:?}");
 }
 
 const KINDS: [&str; 4] = ["sriov", "ib-sriov", "my-sriov", r"a'b/c\d"];
@@ -238,7 +242,7 @@ fn has_device(config: &str) -> bool {
     config.plugins.iter().any(|plugin| KINDS.iter().any(|kind| plugin.is(kind)))
 }
 
-/// Whether the text speaks of such a type anywhere: more than that the API server cannot know.
+/// Whether the text contains such a type anywhere: the match condition cannot know more.
 fn mentions_device(config: &str) -> bool {
     fn within(value: &Value) -> bool {
         match value {
@@ -251,7 +255,7 @@ fn mentions_device(config: &str) -> bool {
         }
     }
     match serde_json::from_str(config) {
-        // Of equal keys this reader keeps only the last.
+        // This reader keeps only the last of equal keys.
         Ok(value) => within(&value) || config.matches("ype").count() > 1 && config.contains("sriov"),
         Err(_) => config.contains("sriov"),
     }

@@ -1,4 +1,4 @@
-//! The replicas of nadmit in a cluster, run as the Deployment says.
+//! The replicas of nadmit in a cluster, with the arguments of the Deployment.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const CERTIFICATE: &str = "/api/v1/namespaces/nadmit/secrets/nadmit-tls";
 const POLICY: &str = "/api/v1/namespaces/nadmit/configmaps/nadmit-policy";
 
 impl TestCluster {
-    /// Starts a nadmit, and waits until the API server asks it.
+    /// Starts a nadmit, and waits until the API server calls it.
     pub fn deploy(&mut self) {
         self.start_nadmit();
         await_effect(&self.admin);
@@ -31,7 +31,7 @@ impl TestCluster {
         self.deploy();
     }
 
-    /// Starts one more replica; when it is ready, it is behind the service. Returns its number.
+    /// Starts another replica; when it is ready, it is added to the Service. Returns its number.
     pub fn start_nadmit(&mut self) -> usize {
         self.start_replica(&[])
     }
@@ -45,8 +45,8 @@ impl TestCluster {
         self.nadmits.len() - 1
     }
 
-    /// Runs what the Deployment runs: its very arguments, with the rights of its ServiceAccount. Only where it listens and what it
-    /// finds in its pod is of this machine.
+    /// Runs nadmit with the arguments of the Deployment and the permissions of its ServiceAccount. Only its addresses and its mounted files
+    /// are of this machine.
     pub fn replica(&self, more: &[&str]) -> TestServer {
         let deployment = self.admin.get(DEPLOYMENT).unwrap();
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
@@ -68,7 +68,7 @@ impl TestCluster {
         TestServer::launch(command, tempfile::tempdir().unwrap())
     }
 
-    /// Whether its readiness probe succeeds. Before that a Service sends it nothing.
+    /// Whether its readiness probe succeeds. Before that a Service does not send requests to it.
     fn is_ready(&self, server: &TestServer) -> bool {
         let Some(secret) = self.admin.get(CERTIFICATE) else { return false };
         let ca = BASE64_STANDARD.decode(secret["data"]["ca.crt"].as_str().unwrap_or_default()).unwrap();
@@ -80,7 +80,7 @@ impl TestCluster {
         block_on(probe).is_some_and(|answer| answer.status == 200)
     }
 
-    /// Starts one that registers itself with a certificate that others made; it is not behind the service yet.
+    /// Starts a replica that registers itself with a supplied certificate; it is not in the Service yet.
     pub fn start_supplied(&mut self) -> usize {
         let (directory, service) = (TempDir::new().unwrap(), self.service.address);
         let file = |name: &str, text: &str| {
@@ -107,7 +107,7 @@ impl TestCluster {
         self.directory.path().join("policy.yaml")
     }
 
-    /// The CA of the callers, as the pod has it.
+    /// The client CA, as the pod has it.
     fn client_ca(&self) -> PathBuf {
         let file = self.directory.path().join("client-ca.crt");
         let ca = self.admin.get("/api/v1/namespaces/nadmit/configmaps/nadmit-client-ca").unwrap();
@@ -115,19 +115,19 @@ impl TestCluster {
         file
     }
 
-    /// Puts a nadmit behind the service.
+    /// Adds a nadmit to the Service.
     pub fn join_service(&self, number: usize) {
         self.service.add(self.nadmits[number].https);
     }
 
-    /// Kills all nadmits; the Service knows at once.
+    /// Kills all nadmits, and removes them from the Service at once.
     pub fn kill_nadmit(&mut self) {
         for server in std::mem::take(&mut self.nadmits) {
             self.remove(server);
         }
     }
 
-    /// Kills the one with that process id.
+    /// Kills the replica with that process id.
     pub fn kill_one(&mut self, pid: u32) {
         let number = self.nadmits.iter().position(|server| server.pid() == pid).unwrap();
         let server = self.nadmits.remove(number);
@@ -141,12 +141,12 @@ impl TestCluster {
         self.keep_log(&server);
     }
 
-    /// Writes its log beside those of the others, for whoever looks for what went wrong.
+    /// Writes its log next to those of the other processes, for debugging.
     pub(crate) fn keep_log(&self, server: &TestServer) {
         let _ = fs::write(self.directory().join(format!("nadmit-{}.log", server.pid())), server.log_text());
     }
 
-    /// Ends the oldest nadmit as a rollout does: taken out of the service, told to end, and waited for.
+    /// Ends the oldest nadmit as a rollout does: removes it from the Service, sends SIGTERM, and waits.
     pub fn end_oldest_nadmit(&mut self) {
         let mut server = self.nadmits.remove(0);
         self.service.remove(server.https);
@@ -155,17 +155,17 @@ impl TestCluster {
         self.keep_log(&server);
     }
 
-    /// The youngest.
+    /// The newest replica.
     pub fn nadmit(&self) -> &TestServer {
         self.nadmits.last().unwrap()
     }
 }
 
-/// Waits until the API server asks nadmit: configurations reach its admission some time after they are stored.
+/// Waits until the API server calls nadmit: configurations take effect some time after they are stored.
 pub fn await_effect(api: &Api) {
     let dry_run = format!("{}?dryRun=All", objects::nads("default"));
     let repairable = objects::nad("probe", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"probe.io/x"}"#);
     wait("a repair", || api.try_create(&dry_run, &repairable).ok().filter(|nad| annotated(nad) == Some("probe.io/x")));
-    let is_ours = |refused: &crate::api::Refused| refused.message.contains("denied the request");
-    wait("a refusal", || api.try_create(&dry_run, &objects::nad("probe", "not JSON")).err().filter(is_ours));
+    let is_ours = |error: &crate::api::ApiError| error.message.contains("denied the request");
+    wait("a denial", || api.try_create(&dry_run, &objects::nad("probe", "not JSON")).err().filter(is_ours));
 }

@@ -1,4 +1,4 @@
-//! What an audit keeps in a cluster, written with nadmit's own rights, and read back as people read it.
+//! The reports and Events of an audit, written with nadmit's own permissions, and read with kubectl.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const BAD: &str = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b
 const BETTER: &str = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b","vlann":7}"#;
 const GOOD: &str = r#"{"cniVersion":"1.0.0","type":"bridge"}"#;
 
-/// What is judged: the object as it is stored.
+/// The verdict about a stored object.
 fn judged(stored: &Value) -> Verdict {
     let json = stored.to_string();
     let object = Object::read(&json).unwrap().unwrap();
@@ -41,41 +41,41 @@ fn about(stored: &Value) -> ObjectReference<'_> {
     }
 }
 
-/// The cluster as nadmit sees it, with its rights.
+/// The cluster with nadmit's permissions.
 fn as_nadmit(cluster: &TestCluster) -> nadmit::cluster::Cluster {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     block_on(nadmit::cluster::client::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit"))).unwrap()
 }
 
-/// A nadmit that has just been started.
+/// A reporter of a newly started nadmit.
 fn reporter(cluster: &TestCluster, reports: Reports) -> Reporter {
     let mut reporter = Reporter::new(as_nadmit(cluster), ReportWrites::default());
     block_on(reporter.load(reports)).unwrap();
     reporter
 }
 
-fn keep(reporter: &mut Reporter, stored: &Value) -> ReportWrite {
+fn write_report(reporter: &mut Reporter, stored: &Value) -> ReportWrite {
     block_on(reporter.write_report(&about(stored), &judged(stored))).unwrap()
 }
 
-/// Where the report of an object is.
+/// The path of the report of an object.
 fn at(reports: Reports, stored: &Value) -> String {
     let ReportKind { api_version, plural, .. } = ReportKind::of(reports).unwrap();
     let ObjectReference { namespace, uid, .. } = about(stored);
     format!("/apis/{api_version}/namespaces/{namespace}/{plural}/{}", name(uid))
 }
 
-fn said(cluster: &TestCluster, arguments: &[&str]) -> String {
+fn kubectl_output(cluster: &TestCluster, arguments: &[&str]) -> String {
     let out = cluster.kubectl("admin", arguments, "");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// Whatever a rule can find is a report that the API server knows each field of.
+/// The API server knows each field of a report, for the findings of every rule.
 #[test]
 fn reports_of_every_rule_fit_their_kinds() {
     let cluster = TestCluster::start();
-    cluster.know_others();
+    cluster.create_other_crds();
     for reports in KINDS {
         let mut made = Vec::new();
         for rule in rules::RULES {
@@ -98,61 +98,61 @@ fn report_is_written_on_change_and_deleted_when_clean() {
     let cluster = TestCluster::start();
     cluster.namespace("apps");
     let mut stored = cluster.jane.create(&nads("apps"), &nad("net", BAD));
-    // Without the kinds nothing is kept, and nothing fails.
+    // Without the CRDs nothing is written, and nothing fails.
     let mut before = reporter(&cluster, Reports::Openreports);
-    assert_eq!(keep(&mut before, &stored), ReportWrite::Unchanged);
+    assert_eq!(write_report(&mut before, &stored), ReportWrite::Unchanged);
     assert_eq!(block_on(before.delete_stale()).unwrap(), 0);
-    cluster.know_others();
-    assert_eq!(keep(&mut before, &stored), ReportWrite::Unchanged);
+    cluster.create_other_crds();
+    assert_eq!(write_report(&mut before, &stored), ReportWrite::Unchanged);
     block_on(before.load(Reports::Openreports)).unwrap();
-    assert_eq!(keep(&mut before, &stored), ReportWrite::Created);
+    assert_eq!(write_report(&mut before, &stored), ReportWrite::Created);
     cluster.admin.delete(&at(Reports::Openreports, &stored));
 
     for reports in KINDS {
         let at = at(reports, &stored);
         let mut first = reporter(&cluster, reports);
-        assert_eq!(keep(&mut first, &stored), ReportWrite::Created, "{reports:?}");
+        assert_eq!(write_report(&mut first, &stored), ReportWrite::Created, "{reports:?}");
         let made = cluster.admin.get(&at).unwrap();
         assert_eq!(made["results"][0]["rule"], "nad/field-type");
         assert_eq!(made["summary"]["fail"], 2, "{made:#}");
         assert_eq!(made["metadata"]["ownerReferences"][0]["uid"], stored["metadata"]["uid"]);
         let plural = ReportKind::of(reports).unwrap().plural;
-        let table = said(&cluster, &["get", plural, "--namespace=apps", "-o", "wide"]);
+        let table = kubectl_output(&cluster, &["get", plural, "--namespace=apps", "-o", "wide"]);
         let row = table.lines().nth(1).unwrap();
         assert!(row.contains("NetworkAttachmentDefinition") && row.contains("net"), "{table}");
 
-        // The same again, also by one who does not remember, writes nothing.
-        assert_eq!(keep(&mut first, &stored), ReportWrite::Unchanged);
+        // The same findings again write nothing, even by a reporter without a cache.
+        assert_eq!(write_report(&mut first, &stored), ReportWrite::Unchanged);
         let mut second = reporter(&cluster, reports);
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Unchanged);
         assert_eq!(block_on(second.delete_stale()).unwrap(), 0);
         assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&made), "{reports:?}");
 
-        // Somebody's label is nobody's business.
+        // Labels of other users are ignored.
         let labelled = cluster.admin.patch(&at, &json!({ "metadata": { "labels": { "team": "a" } } }));
         block_on(second.load(reports)).unwrap();
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Unchanged);
         assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&labelled));
-        // A result of somebody's is put right when everything is looked at, and the label stays.
+        // A full scan restores a changed result, and keeps the label.
         cluster.admin.patch(&at, &json!({ "results": [{ "policy": "all is well" }] }));
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Unchanged);
         block_on(second.load(reports)).unwrap();
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Replaced);
-        let mended = cluster.admin.get(&at).unwrap();
-        assert_eq!((&mended["results"], &mended["metadata"]["labels"]["team"]), (&made["results"], &json!("a")));
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Replaced);
+        let restored = cluster.admin.get(&at).unwrap();
+        assert_eq!((&restored["results"], &restored["metadata"]["labels"]["team"]), (&made["results"], &json!("a")));
 
-        // Another finding is another report; the first writer's memory of it is old, and does no harm.
+        // Another finding changes the report; the first reporter's cache is stale, and does no harm.
         stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": BETTER } }));
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Replaced);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Replaced);
         let changed = cluster.admin.get(&at).unwrap();
         assert_ne!(changed["results"], made["results"]);
-        assert_eq!(keep(&mut first, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut first, &stored), ReportWrite::Unchanged);
         assert_eq!(version(&cluster.admin.get(&at).unwrap()), version(&changed));
 
         stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": GOOD } }));
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Deleted);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Deleted);
         assert!(cluster.admin.get(&at).is_none());
-        assert_eq!(keep(&mut second, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(&mut second, &stored), ReportWrite::Unchanged);
         stored = cluster.jane.patch(&nad_at("apps", "net"), &json!({ "spec": { "config": BAD } }));
     }
 }
@@ -160,7 +160,7 @@ fn report_is_written_on_change_and_deleted_when_clean() {
 #[test]
 fn stale_reports_are_deleted() {
     let cluster = TestCluster::start();
-    cluster.know_others();
+    cluster.create_other_crds();
     cluster.namespace("apps");
     let first = cluster.jane.create(&nads("apps"), &nad("first", BAD));
     let second = cluster.jane.create(&nads("apps"), &nad("second", BAD));
@@ -169,39 +169,39 @@ fn stale_reports_are_deleted() {
     let [old, new] = KINDS;
     let mut it = reporter(&cluster, old);
     for stored in [&first, &second, &third] {
-        assert_eq!(keep(&mut it, stored), ReportWrite::Created);
+        assert_eq!(write_report(&mut it, stored), ReportWrite::Created);
     }
-    // The garbage collector, which may be of the opinion that it knows all kinds for half a minute.
+    // The garbage collector may take half a minute to discover all kinds.
     cluster.jane.delete(&nad_at("apps", "first"));
-    cluster.admin.wait_gone(&at(old, &first));
+    cluster.admin.wait_deleted(&at(old, &first));
     it.forget(first["metadata"]["uid"].as_str().unwrap());
 
-    // Nobody has a word about the second any more.
+    // There are no findings about the second object any more.
     block_on(it.load(old)).unwrap();
-    assert_eq!(keep(&mut it, &third), ReportWrite::Unchanged);
+    assert_eq!(write_report(&mut it, &third), ReportWrite::Unchanged);
     assert_eq!(block_on(it.delete_stale()).unwrap(), 1);
     assert!(cluster.admin.get(&at(old, &second)).is_none());
     assert!(cluster.admin.get(&at(old, &third)).is_some());
 
-    // The policy wants the other kind, then none. What is somebody else's stays.
+    // The policy selects the other kind, then none. Reports of others stay.
     let foreign =
         json!({ "apiVersion": "openreports.io/v1alpha1", "kind": "Report", "metadata": { "name": "theirs" } });
     let theirs = cluster.admin.create("/apis/openreports.io/v1alpha1/namespaces/apps/reports", &foreign);
     block_on(it.load(new)).unwrap();
     assert!(cluster.admin.get(&at(old, &third)).is_none());
-    assert_eq!(keep(&mut it, &third), ReportWrite::Created);
+    assert_eq!(write_report(&mut it, &third), ReportWrite::Created);
     block_on(it.load(Reports::Off)).unwrap();
     assert!(cluster.admin.get(&at(new, &third)).is_none());
-    assert_eq!(keep(&mut it, &third), ReportWrite::Unchanged);
+    assert_eq!(write_report(&mut it, &third), ReportWrite::Unchanged);
     let path = "/apis/openreports.io/v1alpha1/namespaces/apps/reports/theirs";
     assert_eq!(version(&cluster.admin.get(path).unwrap()), version(&theirs));
 }
 
-/// Two who lead at once, for a moment, and are not of one opinion.
+/// Two leaders at once, for a moment, with different findings.
 #[test]
 fn concurrent_reporters_converge() {
     let cluster = TestCluster::start();
-    cluster.know_others();
+    cluster.create_other_crds();
     cluster.namespace("apps");
     let stored = cluster.jane.create(&nads("apps"), &nad("net", BAD));
     let mut other = stored.clone();
@@ -220,14 +220,14 @@ fn concurrent_reporters_converge() {
     });
     for it in [&mut one, &mut two] {
         block_on(it.load(reports)).unwrap();
-        let kept = keep(it, &stored);
+        let kept = write_report(it, &stored);
         assert!(matches!(kept, ReportWrite::Unchanged | ReportWrite::Replaced), "{kept:?}");
     }
     let last = cluster.admin.get(&at(reports, &stored)).unwrap();
     assert_eq!(last["results"][0]["rule"], "nad/field-type");
     for it in [&mut one, &mut two] {
         block_on(it.load(reports)).unwrap();
-        assert_eq!(keep(it, &stored), ReportWrite::Unchanged);
+        assert_eq!(write_report(it, &stored), ReportWrite::Unchanged);
     }
     assert_eq!(version(&cluster.admin.get(&at(reports, &stored)).unwrap()), version(&last));
 }
@@ -238,29 +238,29 @@ fn event_is_recorded_once() {
     cluster.namespace("apps");
     let bad = network(TestNetworkKind::Sriov, "net", "apps", &json!({ "ipam": "no JSON" }));
     let stored = cluster.jane.create(&TestNetworkKind::Sriov.path(), &bad);
-    let tell =
+    let record =
         |events: &mut EventRecorder, stored: &Value| block_on(events.record(&about(stored), &judged(stored))).unwrap();
     let mut events = EventRecorder::new(as_nadmit(&cluster), "me".to_owned());
-    assert_eq!(tell(&mut events, &stored), 1);
+    assert_eq!(record(&mut events, &stored), 1);
     let all = format!("/api/v1/namespaces/{OPERATOR}/events");
     let made = cluster.admin.get(&all).unwrap()["items"].clone();
     assert_eq!(made.as_array().unwrap().len(), 1);
 
-    let described = said(&cluster, &["describe", "sriovnetwork", "net", "--namespace", OPERATOR]);
+    let described = kubectl_output(&cluster, &["describe", "sriovnetwork", "net", "--namespace", OPERATOR]);
     let line = described.lines().last().unwrap();
     for word in ["Warning", "NetworkFragment", "nadmit", "`ipam` is not valid JSON", "Help: write one JSON object"] {
         assert!(line.contains(word), "{word}: {described}");
     }
-    // Neither this one nor another writes it again.
-    assert_eq!(tell(&mut events, &stored), 0);
-    assert_eq!(tell(&mut EventRecorder::new(as_nadmit(&cluster), "other".to_owned()), &stored), 0);
+    // Neither this recorder nor another writes it again.
+    assert_eq!(record(&mut events, &stored), 0);
+    assert_eq!(record(&mut EventRecorder::new(as_nadmit(&cluster), "other".to_owned()), &stored), 0);
     assert_eq!(cluster.admin.get(&all).unwrap()["items"], made);
-    // Once the API server has forgotten it, it comes anew.
+    // After the API server has deleted the Event, it is written again.
     cluster.admin.delete(&format!("{all}/{}", made[0]["metadata"]["name"].as_str().unwrap()));
-    assert_eq!(tell(&mut EventRecorder::new(as_nadmit(&cluster), "other".to_owned()), &stored), 1);
+    assert_eq!(record(&mut EventRecorder::new(as_nadmit(&cluster), "other".to_owned()), &stored), 1);
 
     let nad = cluster.jane.create(&nads("apps"), &nad("net", BAD));
-    assert_eq!(tell(&mut events, &nad), 0);
+    assert_eq!(record(&mut events, &nad), 0);
     assert!(cluster.admin.get("/api/v1/namespaces/apps/events").unwrap()["items"].as_array().unwrap().is_empty());
 }
 
@@ -268,14 +268,14 @@ fn event_is_recorded_once() {
 fn denials_are_reported_for_an_hour() {
     const ALL: &str = "/apis/openreports.io/v1alpha1/namespaces/nadmit/reports";
     let mut cluster = TestCluster::start();
-    cluster.know_others();
+    cluster.create_other_crds();
     cluster.namespace("apps");
     cluster.deploy();
-    // What the harness asked for was a dry run.
+    // The harness itself made only dry runs.
     assert!(cluster.admin.get(ALL).unwrap()["items"].as_array().unwrap().is_empty());
     for _ in 0..2 {
-        let refused = cluster.jane.try_create(&nads("apps"), &nad("net", BAD)).unwrap_err();
-        assert!(refused.message.contains("denied the request"), "{}", refused.message);
+        let error = cluster.jane.try_create(&nads("apps"), &nad("net", BAD)).unwrap_err();
+        assert!(error.message.contains("denied the request"), "{}", error.message);
     }
     let kept = wait("the report", || cluster.admin.get(ALL).unwrap()["items"].get(0).cloned());
     let (name, result) = (kept["metadata"]["name"].as_str().unwrap(), &kept["results"][0]);
@@ -289,9 +289,9 @@ fn denials_are_reported_for_an_hour() {
         json!({ "kind": "NetworkAttachmentDefinition", "namespace": "apps", "name": "net" })
     );
     assert!(!kept.to_string().contains("a.io/b"), "{kept:#}");
-    let table = said(&cluster, &["get", "reports", "--namespace=nadmit"]);
+    let table = kubectl_output(&cluster, &["get", "reports", "--namespace=nadmit"]);
     assert!(table.contains(name), "{table}");
-    // Admission itself writes nothing, and says so.
+    // Admission itself writes nothing, and its log reports it.
     for kind in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}/nadmit");
         for entry in cluster.admin.get(&path).unwrap()["webhooks"].as_array().unwrap() {
@@ -299,7 +299,7 @@ fn denials_are_reported_for_an_hour() {
         }
     }
 
-    // Its replica is gone: whoever leads deletes it when an hour is over, and not before.
+    // After the end of its replica, the leader deletes the report when an hour is over, and not before.
     cluster.kill_nadmit();
     let denials = Arc::<RecentDenials>::default();
     let mut keeper = DenialReporter::new(
@@ -314,7 +314,7 @@ fn denials_are_reported_for_an_hour() {
     assert_eq!(block_on(keeper.sweep(last + 3600)).unwrap(), 1);
     assert!(cluster.admin.get(&format!("{ALL}/{name}")).is_none());
 
-    // A replica that is there does it by itself.
+    // A running replica deletes its own report.
     let denied = || Denial {
         user: "jane".to_owned(),
         kind: "SriovNetwork".to_owned(),
@@ -334,7 +334,7 @@ fn denials_are_reported_for_an_hour() {
     denials.add(denied());
     block_on(keeper.write(Reports::Openreports, 1_000_002)).unwrap();
     assert_eq!(cluster.admin.get(&own).unwrap()["results"][0]["properties"]["count"], "2");
-    // As the other kind.
+    // With the other kind of report.
     let other = "/apis/wgpolicyk8s.io/v1alpha2/namespaces/nadmit/policyreports/nadmit-denials-leader-1";
     block_on(keeper.write(Reports::Wgpolicyk8s, 1_000_003)).unwrap();
     assert!(cluster.admin.get(&own).is_none() && cluster.admin.get(other).is_some());

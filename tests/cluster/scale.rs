@@ -1,4 +1,4 @@
-//! What many objects cost: printed, by tests that nobody runs by the way.
+//! The cost of many objects, printed by tests that run only on request.
 
 use std::fs;
 use std::process::Stdio;
@@ -13,10 +13,10 @@ use crate::harness::{TestServer, nadmit};
 use crate::objects::{OPERATOR, TestNetworkKind, nad, nads, network};
 use crate::processes::{used, wait};
 
-/// How many of each kind.
+/// How many objects of each kind.
 const EACH: usize = 10_000;
 
-/// Ten thousand networks and their NADs, which name a resource or not.
+/// Creates ten thousand networks and their NADs, with or without a resource name.
 fn fill(cluster: &TestCluster, resource: Option<&str>) {
     let config = r#"{"cniVersion":"1.0.0","name":"n","type":"sriov","vlan":100,"spoofchk":"on","trust":"off","vlanQoS":0,"link_state":"auto","ipam":{"type":"whereabouts","range":"10.56.217.0/24"}}"#;
     thread::scope(|scope| {
@@ -44,7 +44,7 @@ fn fill(cluster: &TestCluster, resource: Option<&str>) {
     });
 }
 
-/// A line of what the system says of nadmit's memory, in MiB.
+/// A value of the kernel about nadmit's memory, in MiB.
 fn rss(pid: u32, name: &str) -> f64 {
     try_rss(pid, name).unwrap()
 }
@@ -56,7 +56,7 @@ fn try_rss(pid: u32, name: &str) -> Option<f64> {
     Some(kilobytes as f64 / 1024.0)
 }
 
-/// Prints how much memory nadmit has with many objects in the cluster: `cargo test --test cluster memory -- --ignored --nocapture`.
+/// Prints how much memory nadmit uses with many objects in the cluster: `cargo test --test cluster memory -- --ignored --nocapture`.
 #[test]
 #[ignore = "it writes twenty thousand objects"]
 fn memory_with_many_objects() {
@@ -68,7 +68,7 @@ fn memory_with_many_objects() {
     fill(&cluster, None);
     let has_all = |nadmit: &TestServer| {
         let kinds = ["SriovNetwork", "NetworkAttachmentDefinition"];
-        wait("all of them", || kinds.iter().all(|kind| count(nadmit, kind) == EACH).then_some(()));
+        wait("all objects", || kinds.iter().all(|kind| count(nadmit, kind) == EACH).then_some(()));
     };
     has_all(cluster.nadmit());
     println!(
@@ -76,7 +76,7 @@ fn memory_with_many_objects() {
         rss(cluster.nadmit().pid(), "VmRSS"),
         rss(cluster.nadmit().pid(), "VmHWM")
     );
-    // Listed by one that starts now.
+    // Listed by a replica that starts now.
     cluster.kill_nadmit();
     let began = Instant::now();
     cluster.start_nadmit();
@@ -88,7 +88,7 @@ fn memory_with_many_objects() {
         rss(cluster.nadmit().pid(), "VmHWM")
     );
     has_all(cluster.nadmit());
-    // And once more while the old facts are still there.
+    // And listed again while the old facts are still in memory.
     cluster.without_api_server(|cluster| {
         cluster.nadmit().wait_for_line("list or watch failed, retrying");
     });
@@ -116,7 +116,7 @@ fn list(cluster: &TestCluster, path: &str) -> usize {
     }
 }
 
-/// Prints what an audit of many objects costs:
+/// Prints the cost of an audit of many objects:
 /// `cargo test --test cluster an_audit_of_many -- --ignored --nocapture`.
 #[test]
 #[ignore = "it writes twenty thousand objects"]
@@ -148,27 +148,27 @@ fn an_audit_of_many_objects() {
     }
 }
 
-/// Prints what the audit of a leader costs while nothing happens:
+/// Prints the cost of a leader's audit while nothing changes:
 /// `cargo test --test cluster idle_leader_writes_nothing -- --ignored --nocapture`.
 #[test]
 #[ignore = "it writes twenty thousand objects, and a report of each"]
 fn idle_leader_writes_nothing() {
     const QUIET: Duration = Duration::from_secs(60);
     let mut cluster = TestCluster::start();
-    cluster.know_others();
+    cluster.create_other_crds();
     cluster.namespace("apps");
-    // Nothing that the leader would complete: that is work.
+    // The leader has nothing to complete, because that would be work.
     fill(&cluster, Some("openshift.io/cx7"));
     let began = Instant::now();
     cluster.deploy();
     let audited = |cluster: &TestCluster| cluster.nadmit().log_text().matches("audited the cluster").count();
     let until = Instant::now() + Duration::from_secs(900);
     while audited(&cluster) == 0 {
-        assert!(Instant::now() < until, "no look at everything:\n{}", cluster.nadmit().log_text());
+        assert!(Instant::now() < until, "no full scan:\n{}", cluster.nadmit().log_text());
         thread::sleep(Duration::from_secs(1));
     }
     let pid = cluster.nadmit().pid();
-    println!("first look, with all reports written, after {:.1?}; computed {:.2?}", began.elapsed(), used(pid));
+    println!("first full scan, with all reports written, after {:.1?}; computed {:.2?}", began.elapsed(), used(pid));
     let writes = |cluster: &TestCluster| {
         let metrics = cluster.nadmit().metrics_text();
         metrics
@@ -177,7 +177,7 @@ fn idle_leader_writes_nothing() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    // What the first look has begun ends first: what changed meanwhile, or was too young to be told, is looked at.
+    // First wait for the work that the first scan started: objects that changed in the meantime, or were in their grace period, are scanned again.
     let mut written = String::new();
     while writes(&cluster) != written {
         assert!(Instant::now() < until, "no end of writes: {written}");
@@ -188,13 +188,13 @@ fn idle_leader_writes_nothing() {
     thread::sleep(QUIET);
     println!("quiet: computed {:.2?} in {QUIET:.0?}; writes {written}", used(pid) - before);
     assert_eq!(writes(&cluster), written);
-    // One more look at everything, as another leader has it.
+    // Another full scan, by a new leader.
     cluster.kill_nadmit();
     cluster.start_nadmit();
     let pid = cluster.nadmit().pid();
-    wait("a look", || (audited(&cluster) > 0).then_some(()));
+    wait("a full scan", || (audited(&cluster) > 0).then_some(()));
     let log = cluster.nadmit().log_text();
-    println!("a look at everything, and the start of nadmit: computed {:.2?}; {}", used(pid), writes(&cluster));
+    println!("a full scan, and the start of nadmit: computed {:.2?}; {}", used(pid), writes(&cluster));
     println!("{}", log.lines().find(|line| line.contains("audited the cluster")).unwrap());
     println!("{:.1} MiB, at most {:.1}", rss(pid, "VmRSS"), rss(pid, "VmHWM"));
     assert_eq!(writes(&cluster), "");

@@ -1,4 +1,4 @@
-//! The certificate that replicas make, share and renew through a Secret.
+//! The certificate that replicas create, share and renew through a Secret.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -32,7 +32,7 @@ fn start(cluster: &TestCluster, arguments: &[&str]) -> TestServer {
     start_prepared(cluster, arguments, |_| ())
 }
 
-/// The same, after something was done to the command.
+/// The same, with a changed command.
 fn start_prepared(cluster: &TestCluster, arguments: &[&str], prepare: impl Fn(&mut Command)) -> TestServer {
     let kubeconfig = cluster.kubeconfig("nadmit");
     let mut command = nadmit(&["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
@@ -41,7 +41,7 @@ fn start_prepared(cluster: &TestCluster, arguments: &[&str], prepare: impl Fn(&m
     TestServer::launch(command, tempfile::tempdir().unwrap())
 }
 
-/// Starts as many at the same moment; also how far apart.
+/// Starts as many at the same moment; also returns how far apart they started.
 fn start_at_once<const COUNT: usize>(start: impl Fn(usize) -> TestServer + Sync) -> (Vec<TestServer>, Duration) {
     let barrier = Barrier::new(COUNT);
     thread::scope(|scope| {
@@ -67,8 +67,8 @@ fn authorities(bundle: &str) -> Vec<&str> {
     bundle.split_inclusive("-----END CERTIFICATE-----\n").collect()
 }
 
-/// A new connection, on which the server is asked how it is.
-fn ask(server: std::net::SocketAddr, bundle: &str) -> Result<(), String> {
+/// Sends a health check on a new connection.
+fn check_health(server: std::net::SocketAddr, bundle: &str) -> Result<(), String> {
     let trust = Trust::in_ca(bundle.as_bytes()).named("nadmit.nadmit.svc");
     block_on(async {
         let mut client = Client::connect(server, &trust, Http::One).await.map_err(|error| error.to_string())?;
@@ -77,35 +77,35 @@ fn ask(server: std::net::SocketAddr, bundle: &str) -> Result<(), String> {
     })
 }
 
-/// Clients that connect all the time, to all replicas, with the bundle in the Secret as it was half a second ago at most.
+/// Clients that connect continuously to all replicas, with the bundle of the Secret, at most half a second old.
 struct Callers {
     stop: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
-    refused: Arc<Mutex<Vec<String>>>,
+    rejected: Arc<Mutex<Vec<String>>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Callers {
     fn start(api: &Api, servers: &[TestServer]) -> Self {
-        let (stop, asked, refused) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default(), Arc::default());
+        let (stop, asked, rejected) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default(), Arc::default());
         let callers =
-            Self { stop: Arc::clone(&stop), asked: Arc::clone(&asked), refused: Arc::clone(&refused), thread: None };
+            Self { stop: Arc::clone(&stop), asked: Arc::clone(&asked), rejected: Arc::clone(&rejected), thread: None };
         let (api, addresses) = (api.clone(), servers.iter().map(|server| server.https).collect::<Vec<_>>());
-        // Read here, before anybody touches the Secret.
+        // Read here, before the test changes the Secret.
         let mut bundle = text(&api.get(SECRET).unwrap(), "ca.crt");
         let mut read = Instant::now();
         let thread = thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 if read.elapsed() > Duration::from_millis(500) {
                     read = Instant::now();
-                    // One that was deleted or vandalised is none that webhooks would carry.
+                    // Webhooks would not use the bundle of a deleted or damaged Secret.
                     let found = api.get(SECRET).map(|secret| text(&secret, "ca.crt"));
                     bundle = found.filter(|found| found.contains("END CERTIFICATE")).unwrap_or(bundle);
                 }
                 for address in &addresses {
                     asked.fetch_add(1, Ordering::Relaxed);
-                    if let Err(problem) = ask(*address, &bundle) {
-                        refused.lock().unwrap().push(format!("{address}: {problem}"));
+                    if let Err(problem) = check_health(*address, &bundle) {
+                        rejected.lock().unwrap().push(format!("{address}: {problem}"));
                     }
                 }
                 thread::sleep(Duration::from_millis(10));
@@ -114,11 +114,11 @@ impl Callers {
         Self { thread: Some(thread), ..callers }
     }
 
-    /// How often they asked; nobody was refused.
+    /// The number of requests; none was rejected.
     fn end(mut self) -> usize {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap();
-        assert_eq!(*self.refused.lock().unwrap(), Vec::<String>::new());
+        assert_eq!(*self.rejected.lock().unwrap(), Vec::<String>::new());
         self.asked.load(Ordering::Relaxed)
     }
 }
@@ -140,8 +140,12 @@ fn replicas_that_start_at_once_agree_on_one_ca() {
         let bundle = text(&secret, "ca.crt");
         assert_eq!(authorities(&bundle).len(), 1, "round {round}");
         for server in &servers {
-            ask(server.https, &bundle).unwrap();
-            assert_eq!(server.metric("nadmit_certificate_reloads_total{result=\"taken\"}"), 0.0, "it had to change");
+            check_health(server.https, &bundle).unwrap();
+            assert_eq!(
+                server.metric("nadmit_certificate_reloads_total{result=\"taken\"}"),
+                0.0,
+                "the certificate was replaced"
+            );
         }
         let makers =
             servers.iter().filter(|server| server.log_text().contains("created a new CA and certificate")).count();
@@ -149,7 +153,7 @@ fn replicas_that_start_at_once_agree_on_one_ca() {
         drop(servers);
         assert_eq!(version(&cluster.admin.get(SECRET).unwrap()), version(&secret), "round {round}: written once");
         cluster.admin.delete(SECRET);
-        watch.wait_gone(NAME);
+        watch.wait_deleted(NAME);
         assert_eq!(watch.of(NAME).len(), before + 2, "round {round}: one creation, one deletion");
     }
 }
@@ -159,7 +163,7 @@ fn six_rotations_reject_no_caller() {
     let _alone = alone();
     let mut cluster = TestCluster::start();
     let watch = cluster.admin.watch(SECRETS);
-    // A CA each ten seconds, and between two of them a certificate of the same CA.
+    // A CA every ten seconds, and in between another certificate of the same CA.
     for _ in 0..3 {
         cluster.start_replica(&["--ca-lifetime", "15s", "--leaf-lifetime", "12s", "--settle", "1500ms"]);
     }
@@ -186,7 +190,7 @@ fn six_rotations_reject_no_caller() {
         leaves.len(),
         events.len()
     );
-    // A CA joins, then the certificate changes, then the old CA goes: never two of these in one write.
+    // The new CA is added, then the certificate changes, then the old CA is removed: never two of these in one write.
     for pair in events.windows(2) {
         let [before, after] =
             [&pair[0], &pair[1]].map(|event| (text(&event.object, "ca.crt"), text(&event.object, "tls.crt")));
@@ -206,7 +210,7 @@ fn deleted_or_damaged_secret_is_restored_without_rejections() {
     let quick: &[&str] = &["--settle", "1800ms"];
     let (servers, _) = start_at_once::<2>(|_| start(&cluster, quick));
     let callers = Callers::start(&cluster.admin, &servers);
-    let garbage = BASE64_STANDARD.encode("somebody was here");
+    let garbage = BASE64_STANDARD.encode("not a certificate");
     let keys = ["tls.crt", "tls.key", "ca.crt", "ca.key"];
     let all = json!({ "tls.crt": garbage, "tls.key": garbage, "ca.crt": garbage, "ca.key": null });
     let one = keys.map(|key| (key, Some(json!({ key: garbage }))));
@@ -222,18 +226,18 @@ fn deleted_or_damaged_secret_is_restored_without_rejections() {
             let is_clean = keys.iter().all(|key| text(secret, key).contains("END"));
             version(secret) != version(&old)
                 && is_clean
-                && servers.iter().all(|server| ask(server.https, &bundle).is_ok())
+                && servers.iter().all(|server| check_health(server.https, &bundle).is_ok())
         };
         cluster.admin.wait(SECRET, is_good);
-        let mended = begun.elapsed();
-        // One CA again, and its certificate served by all.
+        let restored = begun.elapsed();
+        // One CA again, and all replicas serve its certificate.
         let settled = cluster.admin.wait(SECRET, |secret| {
             let bundle = text(secret, "ca.crt");
             is_good(secret) && authorities(&bundle).len() == 1
         });
-        println!("{what}: good after {mended:?}, one CA after {:?}", begun.elapsed());
-        // A look each 150 ms here, each five seconds by default.
-        assert!(mended < Duration::from_secs(5), "{what}: {mended:?}");
+        println!("{what}: good after {restored:?}, one CA after {:?}", begun.elapsed());
+        // Replicas check every 150 ms here, every five seconds by default.
+        assert!(restored < Duration::from_secs(5), "{what}: {restored:?}");
         assert_ne!(text(&settled, "tls.crt"), text(&old, "tls.crt"), "{what}");
         assert_eq!(settled["type"], "kubernetes.io/tls");
     }
@@ -241,7 +245,10 @@ fn deleted_or_damaged_secret_is_restored_without_rejections() {
     for server in &servers {
         assert!(!server.log_text().contains("PRIVATE KEY"));
     }
-    assert!(servers.iter().any(|server| server.log_text().contains("replaced invalid Secret content")), "said loudly");
+    assert!(
+        servers.iter().any(|server| server.log_text().contains("replaced invalid Secret content")),
+        "the replacement is logged"
+    );
 }
 
 #[test]
@@ -264,21 +271,21 @@ fn replicas_with_clock_skew_converge() {
             assert!((ahead - offset).abs() < 600, "its clock is {ahead} s ahead instead of {offset} s: {line}");
         }
         let callers = Callers::start(&cluster.admin, &servers);
-        // Thirty looks of each replica, in which nothing is written.
+        // Thirty checks of each replica, in which nothing is written.
         let quiet = |writes: usize| {
             thread::sleep(Duration::from_secs(3));
             assert_eq!(watch.of(NAME).len(), before + writes);
         };
         quiet(1);
         cluster.admin.delete(SECRET);
-        // Deleted, a new CA beside the old one, its certificate, the old CA gone.
+        // The Secret is deleted, the new CA is added to the old one, the certificate changes, and the old CA is removed.
         wait("the rotation", || (watch.of(NAME).len() == before + 5).then_some(()));
         quiet(5);
         callers.end();
         assert!(servers.iter().all(|server| !server.log_text().contains("invalid Secret content")));
         drop(servers);
         cluster.admin.delete(SECRET);
-        watch.wait_gone(NAME);
+        watch.wait_deleted(NAME);
     }
 }
 
@@ -311,8 +318,8 @@ fn certificate_switches_after_all_webhooks_have_the_ca() {
     cluster.admin.delete(SECRET);
     let both = wait("a new CA in the bundle", || Some(bundle.borrow().clone()).filter(|now| *now != first));
     assert_eq!(authorities(&both).len(), 2);
-    assert!(both.ends_with(&first), "the new one joins the old one");
-    // Much longer than it takes otherwise.
+    assert!(both.ends_with(&first), "the new CA is added to the old one");
+    // Much longer than the switch takes otherwise.
     thread::sleep(settle * 4);
     assert_eq!((bundle.borrow().clone(), changes.load(Ordering::Relaxed)), (both.clone(), 0));
     webhooks.send_replace(Some(both.clone()));
@@ -330,19 +337,19 @@ fn replica_waits_for_the_secret_and_logs_it() {
     command.args(["--metrics-listen", "127.0.0.1:0", "--kubeconfig", kubeconfig.to_str().unwrap()]);
     let log = tempfile::tempdir().unwrap();
     let mut replica = crate::processes::Process::start("nadmit", log.path(), &mut command);
-    wait("a line that says what is missing", || {
+    wait("the log line about the missing permission", || {
         replica.check();
         let log = replica.log();
         (log.contains("waiting for the certificate Secret") && log.contains("forbidden")).then_some(())
     });
-    // As soon as she may, it serves.
+    // As soon as nadmit has the permission, it serves.
     let grant = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": "jane" },
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "nadmit" },
         "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane" }],
     });
     cluster.admin.create("/apis/rbac.authorization.k8s.io/v1/namespaces/nadmit/rolebindings", &grant);
-    wait("it to serve", || {
+    wait("the server", || {
         replica.check();
         replica.log().contains("\"serving\"").then_some(())
     });

@@ -1,25 +1,25 @@
-//! What a Service is to nadmit: one address for however many of them run, which come and go.
+//! A Service in front of nadmit: one address for any number of replicas, which start and stop.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Passes connections on, to each of those behind it in turn.
+/// Forwards connections to its endpoints in turn.
 pub struct Service {
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     behind: Arc<Mutex<Vec<SocketAddr>>>,
 }
 
 impl Service {
-    /// Nobody is behind it yet: connections are closed.
+    /// Without endpoints, connections are closed.
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let behind = Arc::new(Mutex::new(Vec::new()));
         let known = Arc::clone(&behind);
-        // It ends with the tests.
+        // The thread ends with the tests.
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let server = choose(&known).and_then(|address| TcpStream::connect(address).ok());
@@ -31,12 +31,12 @@ impl Service {
         Self { address, behind }
     }
 
-    /// New connections go there too.
+    /// Adds an endpoint for new connections.
     pub fn add(&self, address: SocketAddr) {
         self.behind.lock().unwrap().push(address);
     }
 
-    /// New connections do not go there any more.
+    /// Removes an endpoint for new connections.
     pub fn remove(&self, address: SocketAddr) {
         self.behind.lock().unwrap().retain(|known| *known != address);
     }
@@ -50,7 +50,7 @@ fn choose(known: &Mutex<Vec<SocketAddr>>) -> Option<SocketAddr> {
     known.first().copied()
 }
 
-/// Carries bytes both ways until one side has hung up.
+/// Copies bytes in both directions until one side closes.
 fn join(client: TcpStream, server: TcpStream) -> io::Result<()> {
     for (mut from, mut to) in [(client.try_clone()?, server.try_clone()?), (server, client)] {
         to.set_nodelay(true)?;

@@ -1,5 +1,5 @@
-//! What a webhook can know about a write to a status, row by row, and what becomes of each: without nadmit, in audit mode, by default,
-//! and where the resource is strict.
+//! How nadmit classifies status writes, row by row, and the response to each: without nadmit, in audit mode, by default,
+//! and for a strict resource.
 
 #![allow(
     clippy::needless_pass_by_value,
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Refused};
+use crate::api::{Api, ApiError};
 use crate::cluster::TestCluster;
 use crate::harness::put;
 use crate::objects::version;
@@ -23,18 +23,18 @@ const APPLY: &str = "application/apply-patch+yaml";
 const FORCED: &str = "?fieldManager=second&force=true";
 const SENT: &str = "2026-01-01T00:00:00Z";
 
-/// A write: the object's address, and the object as it was read.
-type Write = fn(&TestCluster, &str, &Value) -> Result<Value, Refused>;
+/// A write: the object's path, and the object as it was read.
+type Write = fn(&TestCluster, &str, &Value) -> Result<Value, ApiError>;
 
-/// A way to write a status, and what is to come of it.
+/// A way to write a status, and the expected responses.
 struct Row {
     name: &'static str,
     write: Write,
-    /// What the server answers when it is alone.
+    /// The response of the API server without nadmit.
     alone: u16,
-    /// What nadmit takes it for, if it is asked at all: by default, and where the resource is strict.
+    /// nadmit's class, if the API server calls nadmit at all: by default, and for a strict resource.
     class: [Option<&'static str>; 2],
-    /// What is answered with nadmit: by default, and where the resource is strict.
+    /// The response with nadmit: by default, and for a strict resource.
     with: [u16; 2],
 }
 
@@ -51,19 +51,19 @@ fn with_version(mut object: Value, version: Option<&str>) -> Value {
     object
 }
 
-fn send(api: &Api, kind: &str, path: &str, body: &Value) -> Result<Value, Refused> {
+fn send(api: &Api, kind: &str, path: &str, body: &Value) -> Result<Value, ApiError> {
     api.send("PATCH", path, kind, Some(body))
 }
 
-fn replace(api: &Api, path: &str, object: &Value) -> Result<Value, Refused> {
+fn replace(api: &Api, path: &str, object: &Value) -> Result<Value, ApiError> {
     api.send("PUT", &at(path, ""), "application/json", Some(object))
 }
 
-fn merge(cluster: &TestCluster, path: &str, metadata: Value, status: Value) -> Result<Value, Refused> {
+fn merge(cluster: &TestCluster, path: &str, metadata: Value, status: Value) -> Result<Value, ApiError> {
     send(&cluster.admin, MERGE, &at(path, ""), &json!({ "metadata": metadata, "status": status }))
 }
 
-fn apply(cluster: &TestCluster, path: &str, query: &str, metadata: Value, status: Value) -> Result<Value, Refused> {
+fn apply(cluster: &TestCluster, path: &str, query: &str, metadata: Value, status: Value) -> Result<Value, ApiError> {
     let mut body = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": metadata, "status": status });
     body["metadata"]["name"] = path.rsplit('/').next().unwrap().into();
     send(&cluster.admin, APPLY, &at(path, query), &body)
@@ -216,7 +216,7 @@ const ROWS: &[Row] = &[
         both("regressed"),
         [409, 409],
     ),
-    // A deletionTimestamp that is sent with a status is dropped, and proves nothing.
+    // The API server drops a deletionTimestamp in a status write, and it proves nothing.
     row(
         "put-sent-as-deleted",
         |c, p, o| {
@@ -242,7 +242,7 @@ const ROWS: &[Row] = &[
         both("takeover"),
         [200, 422],
     ),
-    // Anybody can call their field manager like the operator's.
+    // Every client can use the operator's name as its field manager.
     row(
         "apply-as-the-operators-manager",
         |c, p, _| apply(c, p, "?fieldManager=sriov-network-operator&force=true", json!({}), b()),
@@ -253,7 +253,7 @@ const ROWS: &[Row] = &[
     row("nothing", |c, p, _| merge(c, p, json!({}), json!({ "plan": "a" })), 200, both("unchanged"), [200, 200]),
 ];
 
-/// A plan whose status was written by two managers, each of which stated what it read.
+/// A plan whose status was written by two managers, each of which stated the version that it read.
 fn plan(cluster: &TestCluster, name: &str) -> Value {
     let path = format!("{PLANS}/{name}");
     let made = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": { "name": name } });
@@ -264,7 +264,7 @@ fn plan(cluster: &TestCluster, name: &str) -> Value {
     apply(cluster, &path, "?fieldManager=applier", stating(version(&first)), ready).unwrap()
 }
 
-/// How many writes it takes to make a plan.
+/// The number of writes that create a plan.
 const WRITES: usize = 2;
 
 fn write_all(cluster: &TestCluster, setup: &str, want: impl Fn(&Row) -> u16) {
@@ -273,11 +273,11 @@ fn write_all(cluster: &TestCluster, setup: &str, want: impl Fn(&Row) -> u16) {
         let name = format!("{setup}-{}", row.name);
         let read = plan(cluster, &name);
         let answer = (row.write)(cluster, &format!("{PLANS}/{name}"), &read);
-        let (code, words) = answer.map_or_else(|refused| (refused.code, refused.message), |_| (200, String::new()));
+        let (code, message) = answer.map_or_else(|error| (error.code, error.message), |_| (200, String::new()));
         if code != want(row) {
-            wrong.push(format!("{name}: {code} instead of {}: {words}", want(row)));
+            wrong.push(format!("{name}: {code} instead of {}: {message}", want(row)));
         }
-        // Refused or not, nothing is stored of what is refused, and never an annotation.
+        // Denied writes store nothing, and no write stores the annotation.
         let stored = cluster.admin.get(&format!("{PLANS}/{name}")).unwrap();
         assert!(code == 200 || stored["status"] == read["status"], "{name}: {stored:#}");
         assert!(stored["metadata"].get("annotations").is_none(), "{name}: {stored:#}");
@@ -285,7 +285,7 @@ fn write_all(cluster: &TestCluster, setup: &str, want: impl Fn(&Row) -> u16) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The classes that nadmit logged for each plan, after those of its making.
+/// The classes that nadmit logged for each plan, after those of its creation.
 fn classes(cluster: &TestCluster, setup: &str) -> BTreeMap<String, Vec<String>> {
     let marker = format!("{setup}-marker");
     plan(cluster, &marker);
@@ -308,7 +308,7 @@ fn check_classes(cluster: &TestCluster, setup: &str, which: usize) {
     let mut classes = classes(cluster, setup);
     for row in ROWS {
         let seen = classes.remove(&format!("{setup}-{}", row.name)).unwrap();
-        // Where the server offers an old object from its cache, it reads again and asks again: the last answer is the one that counts.
+        // If the API server starts from a stale cached object, it reads again and calls nadmit again: the last response counts.
         let last = seen.last().unwrap();
         match row.class[which] {
             None => assert_eq!(last, "guarded", "{setup}-{}: {seen:?}", row.name),
@@ -320,7 +320,7 @@ fn check_classes(cluster: &TestCluster, setup: &str, which: usize) {
 #[test]
 fn classifies_every_kind_of_status_write() {
     let mut cluster = TestCluster::start();
-    cluster.know_plans();
+    cluster.create_plan_crd();
     write_all(&cluster, "alone", |row| row.alone);
 
     let policy = |mode: &str, strict: bool| {
@@ -328,9 +328,9 @@ fn classifies_every_kind_of_status_write() {
     };
     put(&cluster.policy_file(), policy("audit", false));
     cluster.start_nadmit();
-    // A write that changes nothing, until nadmit is asked about it.
+    // A write that changes nothing, until the API server calls nadmit for it.
     plan(&cluster, "probe");
-    wait("to be asked", || {
+    wait("a call of nadmit", || {
         merge(&cluster, &format!("{PLANS}/probe"), json!({}), json!({ "plan": "a" })).unwrap();
         cluster.nadmit().log_text().contains("\"class\":\"unchanged\"").then_some(())
     });
@@ -352,10 +352,10 @@ fn classifies_every_kind_of_status_write() {
     let (path, blind) = (format!("{PLANS}/probe"), json!({ "status": { "plan": "dry" } }));
     let dry_run = send(&cluster.admin, MERGE, &at(&path, "?dryRun=All"), &blind).unwrap_err();
     assert_eq!(dry_run.code, 422, "{}", dry_run.message);
-    // A policy that guards nothing has the API server ask nobody.
+    // With a policy that guards nothing, the API server does not call nadmit.
     put(&cluster.policy_file(), "status: {resources: {}}");
     let asked = || cluster.nadmit().metric("nadmit_review_duration_seconds_count{endpoint=\"status\"}");
-    wait("not to be asked", || {
+    wait("a write without a call of nadmit", || {
         let before = asked();
         send(&cluster.admin, MERGE, &at(&path, ""), &blind).ok().filter(|_| asked() <= before)
     });

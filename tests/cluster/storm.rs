@@ -1,4 +1,4 @@
-//! Many networks at once, half of them deleted and made again. Each test has the machine to itself, as time counts in it.
+//! Many networks at once, half of them deleted and created again. Each test runs alone, because it measures times.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,17 +17,17 @@ use crate::processes::wait;
 
 const NETWORKS: usize = 200;
 const WRITERS: usize = 4;
-/// How long after its last write a network may be without its NAD.
+/// The time limit for a network's NAD after the last write of the network.
 const SOON: Duration = Duration::from_secs(5);
-/// The same where the machine is busy with something else at that very moment: a network that was lost, or waits for the operator's next
-/// attempt, takes far longer.
+/// The same if the machine is busy at that moment: a lost network, or one that waits for the operator's next
+/// retry, takes far longer.
 const LONGEST: Duration = Duration::from_secs(30);
-/// How many storms there may be until in one of them every network has its NAD soon.
+/// The number of attempts until one storm meets [`SOON`] for every network.
 const STORMS: usize = 3;
-/// How often nadmit goes and comes back in a storm.
+/// How often nadmit stops and starts in a storm.
 const RESTARTS: usize = 3;
 
-/// Records who asked for what of that which a storm is about.
+/// Records the requests for the objects of a storm, and their users.
 const AUDIT: &str = "
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -41,11 +41,11 @@ fn name(number: usize) -> String {
     format!("net-{number}")
 }
 
-fn is_made_again(number: usize) -> bool {
+fn is_recreated(number: usize) -> bool {
     (number / WRITERS).is_multiple_of(2)
 }
 
-/// The name of its resource, another each time that a network is made.
+/// The name of its resource, another one each time that a network is created.
 fn resource(number: usize, round: usize) -> String {
     format!("r{number}-{round}")
 }
@@ -57,7 +57,7 @@ struct Written {
     round: usize,
 }
 
-/// Whoever writes networks, until the storm may end.
+/// Threads that write networks until the storm may end.
 struct Storm {
     may_end: Arc<AtomicBool>,
     writer: JoinHandle<Vec<Written>>,
@@ -65,7 +65,7 @@ struct Storm {
 }
 
 impl Storm {
-    /// Begins; half of the networks are deleted and made again, once at least, and again and again until it may end.
+    /// Starts; half of the networks are deleted and created again, at least once, and repeatedly until the storm may end.
     fn begin(cluster: &TestCluster) -> Self {
         cluster.namespace("apps");
         let nads = cluster.admin.watch(&nads("apps"));
@@ -74,8 +74,8 @@ impl Storm {
         Self { may_end, writer: thread::spawn(move || write(&jane, &until)), nads }
     }
 
-    /// Lets it end, and waits until every network has its NAD as it should be; the longest that one was without, after its last write
-    /// or that moment, whatever is later.
+    /// Ends it, and waits until every network has the correct NAD; returns the longest time that a network was without, since its last write
+    /// or since `since`, whichever is later.
     fn end(self, since: Option<Instant>, is_as_it_should_be: fn(&Value, &str) -> bool) -> (Duration, Watch) {
         self.may_end.store(true, Ordering::Relaxed);
         let (written, watch) = (self.writer.join().unwrap(), self.nads);
@@ -83,16 +83,16 @@ impl Storm {
             is_as_it_should_be(nad, &format!("{PREFIX}/{}", resource(number, written[number].round)))
         };
         wait("every NAD", || {
-            // Whoever looks too often takes the machine from those who work.
+            // Polling too often would take processor time from the operator and nadmit.
             thread::sleep(Duration::from_millis(100));
             let now = watch.now();
             let now: HashMap<_, _> = now.iter().map(|nad| (nad["metadata"]["name"].as_str().unwrap(), nad)).collect();
-            let is_there = |number: usize| now.get(&*name(number)).is_some_and(|nad| is_complete(number, nad));
-            (now.len() == NETWORKS && (0..NETWORKS).all(is_there)).then_some(())
+            let exists = |number: usize| now.get(&*name(number)).is_some_and(|nad| is_complete(number, nad));
+            (now.len() == NETWORKS && (0..NETWORKS).all(exists)).then_some(())
         });
         let took = |(number, written): (usize, &Written)| {
             let complete = watch.of(&name(number)).into_iter().rev();
-            let complete = complete.take_while(|event| event.is_there && is_complete(number, &event.object));
+            let complete = complete.take_while(|event| event.exists && is_complete(number, &event.object));
             let from = since.map_or(written.at, |since| since.max(written.at));
             complete.last().unwrap().at.saturating_duration_since(from)
         };
@@ -100,7 +100,7 @@ impl Storm {
     }
 }
 
-/// Writes them all; when each was written last.
+/// Writes all networks; returns when each was last written.
 fn write(api: &Api, may_end: &AtomicBool) -> Vec<Written> {
     let written = Mutex::new(vec![Written { at: Instant::now(), round: 0 }; NETWORKS]);
     let networks = &api.watch(&TestNetworkKind::Sriov.path());
@@ -115,10 +115,10 @@ fn write(api: &Api, may_end: &AtomicBool) -> Vec<Written> {
                 let mine = || (writer..NETWORKS).step_by(WRITERS);
                 mine().for_each(|number| make(number, 0));
                 for round in 1.. {
-                    for number in mine().filter(|number| is_made_again(*number)) {
+                    for number in mine().filter(|number| is_recreated(*number)) {
                         api.delete(&TestNetworkKind::Sriov.at(&name(number)));
-                        // It has its name until the operator has let go of it.
-                        networks.wait_gone(&name(number));
+                        // Its name is in use until the operator has removed its finalizer.
+                        networks.wait_deleted(&name(number));
                         make(number, round);
                     }
                     if may_end.load(Ordering::Relaxed) {
@@ -131,7 +131,7 @@ fn write(api: &Api, may_end: &AtomicBool) -> Vec<Written> {
     written.into_inner().unwrap()
 }
 
-/// Lets the storm end; the longest that a network was without its NAD.
+/// Ends the storm; returns the longest time that a network was without its NAD.
 fn end(cluster: &TestCluster, storm: Storm, since: Option<Instant>) -> Duration {
     let (longest, nads) = storm.end(since, has_both);
     println!("each complete within {longest:.1?} of its last write; processor time {:.1?}", cluster.used());
@@ -140,9 +140,9 @@ fn end(cluster: &TestCluster, storm: Storm, since: Option<Instant>) -> Duration 
     longest
 }
 
-/// In a storm every network has its NAD soon. What it takes is the operator's work, one network after the other, and swings with whatever
-/// else the machine does: where it took longer, the operator alone is watched at the same work, with a template that needs no repair, and
-/// two and a half times that is soon too.
+/// In a storm every network has its NAD soon. The time is that of the operator, which reconciles one network after the other, and depends
+/// on the load of the machine: if it took longer, the operator alone does the same work, with a template that needs no repair, and
+/// two and a half times its time is accepted.
 fn assert_soon(storm: impl Fn() -> Duration) {
     let _alone = alone();
     let mut took = Vec::new();
@@ -153,10 +153,10 @@ fn assert_soon(storm: impl Fn() -> Duration) {
         }
         took.push(longest);
     }
-    panic!("in none of {STORMS} storms every network had its NAD soon: {took:.1?}");
+    panic!("none of {STORMS} storms met the time limit: {took:.1?}");
 }
 
-/// How long the operator alone takes.
+/// The time of the operator alone.
 fn without_nadmit() -> Duration {
     let cluster = TestCluster::without_nadmit(OperatorTemplate::Upstream);
     let (took, _) = Storm::begin(&cluster).end(None, is_annotated);
@@ -172,28 +172,28 @@ fn has_both(nad: &Value, want: &str) -> bool {
     is_annotated(nad, want) && configured(nad).as_deref() == Some(want)
 }
 
-/// The operator's errors that nadmit is the cause of.
+/// The operator's errors that nadmit causes.
 fn errors(cluster: &TestCluster) -> Vec<String> {
     cluster.operator_errors("nadmit")
 }
 
-/// Every NAD was complete from its first moment on.
+/// Every NAD was complete from its creation on.
 fn assert_never_incomplete(watch: &Watch) {
     for number in 0..NETWORKS {
         let of_this = format!("{PREFIX}/r{number}-");
         for event in watch.of(&name(number)) {
             let named = annotated(&event.object).filter(|name| name.starts_with(&of_this));
             let is_complete = named.is_some() && configured(&event.object).as_deref() == named;
-            assert!(is_complete, "it was incomplete for a moment: {:#}", event.object);
+            assert!(is_complete, "the NAD was incomplete: {:#}", event.object);
         }
     }
 }
 
-/// Nobody should notice nadmit: it asks the API server less than half as often as others write, and is asked about seven writes of ten
-/// at most. (Of each network and its NAD, which the audit looks at when they have settled, two requests do not count.)
+/// nadmit causes little load: it sends less than half as many requests as others write, and is called for at most seven of ten
+/// writes. (Two requests for each network and its NAD, which the audit reads after they have converged, do not count.)
 fn assert_unobtrusive(cluster: &TestCluster) {
     let log = fs::read_to_string(cluster.audit_log()).unwrap();
-    // It is still being written.
+    // The audit log is still being written.
     let (log, _) = log.rsplit_once('\n').unwrap();
     let (mut requests, mut writes) = (0, 0);
     for line in log.lines() {
@@ -205,7 +205,7 @@ fn assert_unobtrusive(cluster: &TestCluster) {
     }
     let metric = |endpoint: &str| format!("nadmit_review_duration_seconds_count{{endpoint=\"{endpoint}\"}}");
     let reviews: f64 = ["mutate", "validate"].iter().map(|endpoint| cluster.nadmit().metric(&metric(endpoint))).sum();
-    println!("{writes} writes, of which nadmit was asked {reviews} times and asked {requests} times itself");
+    println!("{writes} writes, {reviews} reviews by nadmit, {requests} requests of nadmit");
     assert!(reviews < 0.7 * writes as f64);
     assert!(requests < writes / 2 + 2 * NETWORKS);
 }
@@ -223,7 +223,7 @@ fn storm_with_stable_replicas() {
     });
 }
 
-/// The operator as it comes. Its NADs work as they are; nadmit adds the name to the config.
+/// The upstream operator. Its NADs work without nadmit, which adds the name to the config.
 #[test]
 fn with_the_upstream_template() {
     assert_soon(|| {
@@ -244,9 +244,9 @@ fn storm_during_rolling_restart() {
             cluster.start_nadmit();
             cluster.end_oldest_nadmit();
         }
-        // A nadmit that starts takes its share of the machine: that time does not count.
+        // The start of a nadmit takes processor time, which does not count.
         let longest = end(&cluster, storm, Some(Instant::now()));
-        // Nobody noticed.
+        // No write failed.
         assert_eq!(errors(&cluster), [""; 0]);
         longest
     });
@@ -261,7 +261,7 @@ fn storm_while_nadmit_restarts() {
             let reviewed = |cluster: &TestCluster| {
                 cluster.nadmit().metric("nadmit_review_duration_seconds_count{endpoint=\"mutate\"}")
             };
-            wait("work", || (reviewed(&cluster) > 20.0).then_some(()));
+            wait("twenty reviews", || (reviewed(&cluster) > 20.0).then_some(()));
             let before = errors(&cluster).len();
             cluster.kill_nadmit();
             let away = Instant::now();
@@ -269,7 +269,7 @@ fn storm_while_nadmit_restarts() {
             cluster.start_nadmit();
             println!("away for {:.1?}", away.elapsed());
         }
-        // While it was away nothing could be written: that time does not count, and it is all that the operator says of it.
+        // While nadmit was down nothing could be written: that time does not count, and the operator's only errors are about it.
         let longest = end(&cluster, storm, Some(Instant::now()));
         for error in errors(&cluster) {
             assert!(error.contains("failed calling webhook"), "{error}");

@@ -1,6 +1,6 @@
-//! An object that makes nadmit panic, and a task that ends: neither takes anything else along.
+//! An object that makes nadmit panic, and a task that ends: neither stops anything else.
 //!
-//! No object is known that does it, so most of these bring the panic themselves, where nadmit's parts call something of the test's.
+//! No such object is known, so most of these tests panic themselves, in code that nadmit calls.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ fn as_nadmit(cluster: &TestCluster) -> nadmit::cluster::Cluster {
     block_on(nadmit::cluster::client::Cluster::by_kubeconfig(&cluster.kubeconfig("nadmit"))).unwrap()
 }
 
-/// The metrics of what runs in the test itself, and who watches over it.
+/// Metrics and a supervisor for tasks in the test itself.
 fn supervised() -> (Metrics, Supervisor) {
     let metrics = Metrics::default();
     let [first, longest, steady] = [10, 100, 200].map(Duration::from_millis);
@@ -50,7 +50,7 @@ fn wait_for_series(metrics: &Metrics, series: &str) {
     wait(series, || metrics.text().lines().any(|line| line == series).then_some(()));
 }
 
-/// Panics over one object, as a judgement might.
+/// Panics on one object, as a judgement might.
 #[derive(Default)]
 struct PanickingSink {
     scanned: Vec<String>,
@@ -100,7 +100,7 @@ fn audit_skips_objects_that_panic() {
     assert_eq!(sink.skipped, [format!("{kind} apps/{POISON}"), format!("SriovNetwork {home}/{POISON}")]);
 }
 
-/// Sees every write, and panics over one object.
+/// Records every write, and panics on one object.
 #[derive(Default)]
 struct ObservedNames(Mutex<Vec<String>>);
 
@@ -130,20 +130,20 @@ fn watch_continues_after_a_panicking_object() {
     }
     cluster.admin.delete(&nad_at("apps", POISON));
     cluster.admin.create(&nads("apps"), &nad("last", INCOMPLETE));
-    wait("what comes after", || seen.0.lock().unwrap().contains(&"last".to_owned()).then_some(()));
+    wait("the events after the panic", || seen.0.lock().unwrap().contains(&"last".to_owned()).then_some(()));
     assert!(seen.0.lock().unwrap().contains(&"after".to_owned()));
     assert_eq!(supervisor.failure(), None);
-    // What is known of the objects is known of this one too: only who watched did not see it.
+    // The cache has this object, too: only the observer did not see it.
     wait_for_series(&metrics, "nadmit_cache_objects{kind=\"NetworkAttachmentDefinition\"} 2");
     wait_for_series(&metrics, "nadmit_cache_skipped_total{kind=\"NetworkAttachmentDefinition\"} 2");
     wait_for_series(&metrics, "nadmit_task_up{task=\"caches\"} 1");
 }
 
-/// Knows nothing, and panics over one object.
+/// Knows no facts, and panics on one object.
 struct NoFacts;
 
 impl FactSource for NoFacts {
-    fn known(&self, object: &Object<'_>) -> Facts {
+    fn known(&self, object: &Object<'_>, _: &Policy) -> Facts {
         assert_ne!(object.meta().name, POISON, "it is poison");
         Facts::default()
     }
@@ -184,7 +184,7 @@ fn completion_continues_after_a_panicking_object() {
     assert!(text.contains("nadmit_task_panics_total{task=\"completion\"} 1\n"), "{text}");
 }
 
-/// The lease is kept, and the task is started again and does its work.
+/// The replica keeps the lease, and the restarted task does its work.
 #[test]
 fn leader_task_is_restarted() {
     let cluster = TestCluster::start();
@@ -238,7 +238,7 @@ fn leader_task_is_restarted() {
     assert_eq!(supervisor.failure(), None);
 }
 
-/// Texts that break the YAML parser nadmit uses, or fill its memory, where the operator pastes them into a template.
+/// Texts that crash the YAML parser, or fill its memory, in fields that the operator inserts into a template.
 fn hostile() -> Vec<Value> {
     let nested = format!("'\nx: {}", "[".repeat(5000));
     let wide = format!("'\nx: &a [{}]\ny: [{}]\nz: '", "0,".repeat(5000), "*a,".repeat(5000));
@@ -250,7 +250,7 @@ fn hostile() -> Vec<Value> {
     texts.into_iter().map(|text| json!({ "ipam": text })).collect()
 }
 
-/// What a replica says of itself.
+/// The status of a replica's readiness probe.
 fn ready(cluster: &TestCluster, server: &TestServer) -> u16 {
     let secret = cluster.admin.get("/api/v1/namespaces/nadmit/secrets/nadmit-tls").unwrap();
     let ca = BASE64_STANDARD.decode(secret["data"]["ca.crt"].as_str().unwrap()).unwrap();
@@ -274,7 +274,7 @@ fn hostile_objects_do_not_stop_the_replicas() {
     let leads = |server: &&TestServer| server.metrics_text().contains("nadmit_audit_last_scan_timestamp_seconds");
     wait("a scan", || cluster.nadmits.iter().find(leads).map(|_| ()));
     for server in &cluster.nadmits {
-        wait("it is registered", || (server.metric("nadmit_registered") == 1.0).then_some(()));
+        wait("the registration", || (server.metric("nadmit_registered") == 1.0).then_some(()));
         assert_eq!(ready(&cluster, server), 200);
         let metrics = server.metrics_text();
         let tasks: Vec<_> = metrics.lines().filter(|line| line.starts_with("nadmit_task_up{")).collect();
@@ -283,13 +283,13 @@ fn hostile_objects_do_not_stop_the_replicas() {
         let panics = metrics.lines().filter(|line| line.starts_with("nadmit_task_panics_total{"));
         assert!(panics.clone().count() == tasks.len() && panics.clone().all(|line| line.ends_with(" 0")));
     }
-    // The next one is denied, not stored unjudged, and the message holds nothing that a terminal would obey.
+    // The next one is denied, not stored unjudged, and the message has no characters that a terminal interprets.
     for (number, fields) in hostile().iter().enumerate() {
         let sent = network(TestNetworkKind::Sriov, &format!("more-{number}"), "apps", fields);
-        let refused = cluster.jane.try_create(&TestNetworkKind::Sriov.path(), &sent).expect_err("it is denied");
-        // The backstop denies some of them before nadmit is asked.
-        let is_denied = ["denied the request", "denied request"].iter().any(|words| refused.message.contains(words));
-        assert!(is_denied, "{refused:?}");
-        assert!(!refused.message.contains(['\u{1b}', '\u{202e}']), "{refused:?}");
+        let error = cluster.jane.try_create(&TestNetworkKind::Sriov.path(), &sent).expect_err("it is denied");
+        // The backstop denies some of them before nadmit is called.
+        let is_denied = ["denied the request", "denied request"].iter().any(|words| error.message.contains(words));
+        assert!(is_denied, "{error:?}");
+        assert!(!error.message.contains(['\u{1b}', '\u{202e}']), "{error:?}");
     }
 }

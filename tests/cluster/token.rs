@@ -1,4 +1,4 @@
-//! The token in the registered paths: made, shared and rotated by the replicas, and always known to whoever is asked.
+//! The token in the registered paths: the replicas create, share and rotate it, and every called replica knows it.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -40,7 +40,7 @@ fn text(secret: &Value, key: &str) -> String {
     String::from_utf8(BASE64_STANDARD.decode(encoded).unwrap()).unwrap()
 }
 
-/// Every path of both configurations; all carry one token, which is given.
+/// The token of both configurations; all paths have the same one.
 fn registered_token(api: &Api) -> String {
     let mut tokens = BTreeSet::new();
     for phase in ["mutating", "validating"] {
@@ -53,7 +53,7 @@ fn registered_token(api: &Api) -> String {
     tokens.pop_first().unwrap()
 }
 
-/// Takes the tokens out of all paths, as a version before tokens does.
+/// Removes the tokens from all paths, as a version without tokens does.
 fn register_plain(api: &Api) {
     for phase in ["mutating", "validating"] {
         let mut stored = api.get(&configuration(phase)).unwrap();
@@ -86,7 +86,7 @@ fn token_rotation_loses_no_write() {
     }
     let written = writers.end();
     println!("{} tokens, {written} admissions, none failed", seen.len());
-    // Next, then current and previous, then alone; the one for audit events stays.
+    // A token is first the next one, then the current one, then the only one; the one for audit events does not change.
     let events = watch.of("nadmit-token");
     let audit: BTreeSet<_> = events.iter().map(|event| text(&event.object, "audit-events")).collect();
     assert_eq!(audit.len(), 1);
@@ -117,14 +117,14 @@ fn deleted_or_replaced_token_secret_loses_no_write() {
     let writers = Writers::start(&cluster.jane);
     let other = "ab".repeat(32);
     let replaced = json!({ "data": { "current": BASE64_STANDARD.encode(&other), "next": null, "previous": null } });
-    let garbage = json!({ "data": { "current": BASE64_STANDARD.encode("somebody was here"), "made": null } });
+    let garbage = json!({ "data": { "current": BASE64_STANDARD.encode("not a token"), "made": null } });
     for (what, data) in [("replaced", Some(replaced)), ("garbage", Some(garbage)), ("deleted", None)] {
         let old = registered_token(&cluster.admin);
         match data {
             None => cluster.admin.delete(SECRET),
             Some(data) => drop(cluster.admin.patch(SECRET, &data)),
         }
-        // In the end everything is as it was, with one token, which is another one.
+        // In the end everything is as before, with one token, which is new.
         let new = wait("another token", || {
             let secret = cluster.admin.get(SECRET)?;
             let path = registered_path(&cluster.admin, "validating");
@@ -134,7 +134,7 @@ fn deleted_or_replaced_token_secret_loses_no_write() {
         });
         assert_eq!(what == "replaced", new.ends_with(&other), "{what}");
     }
-    // A replica that knows nothing of what was, and comes just then.
+    // A replica that starts at this moment, without any state.
     cluster.admin.delete(SECRET);
     let number = cluster.start_replica(&QUICK);
     println!("{} admissions, none failed", writers.end());
@@ -143,7 +143,7 @@ fn deleted_or_replaced_token_secret_loses_no_write() {
     }
 }
 
-/// A version before tokens has registered nadmit, and its replicas go one by one.
+/// A version without tokens has registered nadmit, and its replicas are replaced one by one.
 #[test]
 fn upgrade_to_token_paths_loses_no_write() {
     let _alone = alone();
@@ -162,7 +162,7 @@ fn upgrade_to_token_paths_loses_no_write() {
     let writers = Writers::start(&cluster.jane);
     wait("paths with a token", || (registered_path(&cluster.admin, "validating").len() > 64).then_some(()));
     registered_token(&cluster.admin);
-    // When nobody asks by the old paths any more, they are closed.
+    // When the API server does not use the old paths any more, they are closed.
     wait("the end of paths without a token", || {
         let server = cluster.nadmit();
         let trust = crate::client::Trust::in_ca(bundle(&cluster.admin).as_bytes()).named("nadmit.nadmit.svc");
@@ -176,7 +176,7 @@ fn upgrade_to_token_paths_loses_no_write() {
     println!("{} admissions, none failed", writers.end());
 }
 
-/// Whoever brings the certificate: the token is nadmit's own.
+/// With a supplied certificate, nadmit still creates its own token.
 #[test]
 fn supplied_certificate_also_uses_a_token() {
     let mut cluster = TestCluster::start();

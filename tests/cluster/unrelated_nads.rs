@@ -1,4 +1,4 @@
-//! Networks that nadmit has nothing to say about, and what happens while it is away.
+//! Networks that nadmit does not judge, and writes while nadmit is down.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::objects::{TestNetworkKind, annotated, nad, nad_at, nads, network};
 use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
-/// Configs as people write them: blanks, order and all.
+/// Configs as users write them, with their white space and order.
 const OTHERS: [(&str, &str); 4] = [
     (
         "macvlan",
@@ -47,7 +47,7 @@ fn unrelated_nads_are_unaffected_while_nadmit_is_down() {
                 cluster.jane.patch(&nad_at("apps", &name), &json!({ "metadata": { "labels": { "a": "b" } } }));
             assert_eq!(changed["spec"], sent["spec"], "{state}");
             cluster.jane.delete(&nad_at("apps", &name));
-            cluster.jane.wait_gone(&nad_at("apps", &name));
+            cluster.jane.wait_deleted(&nad_at("apps", &name));
         }
     }
 }
@@ -61,12 +61,12 @@ fn operator_retries_and_nothing_incomplete_is_stored_while_nadmit_is_down() {
     cluster.jane.create(&nads("apps"), &nad("own", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#));
     cluster.kill_nadmit();
 
-    // Fail: a NAD with a device plugin is refused, whoever writes it.
-    let refused = cluster.jane.try_create(&nads("apps"), &nad("late", r#"{"cniVersion":"1.0.0","type":"sriov"}"#));
-    let refused = refused.unwrap_err();
-    assert_eq!(refused.code, 500);
-    assert!(refused.message.contains("nads.nadmit.io"), "{}", refused.message);
-    // Ignore: networks pass, good and bad, and the operator tries their NADs again and again.
+    // Fail: a NAD with a device plugin is denied, whichever user writes it.
+    let error = cluster.jane.try_create(&nads("apps"), &nad("late", r#"{"cniVersion":"1.0.0","type":"sriov"}"#));
+    let error = error.unwrap_err();
+    assert_eq!(error.code, 500);
+    assert!(error.message.contains("nads.nadmit.io"), "{}", error.message);
+    // Ignore: networks are accepted, good and bad, and the operator retries their NADs.
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "during", "apps", &json!({})));
     cluster.jane.create(
         &TestNetworkKind::Sriov.path(),
@@ -74,22 +74,22 @@ fn operator_retries_and_nothing_incomplete_is_stored_while_nadmit_is_down() {
     );
     wait("the operator's attempts", || (cluster.failures(TestNetworkKind::Sriov, "during") >= 3).then_some(()));
     assert!(cluster.jane.get(&nad_at("apps", "during")).is_none());
-    // Whatever is to go, goes.
+    // Everything can be deleted.
     for name in ["own", "before"] {
         cluster.jane.delete(&nad_at("apps", name));
     }
-    cluster.jane.wait_gone(&nad_at("apps", "own"));
+    cluster.jane.wait_deleted(&nad_at("apps", "own"));
     cluster.jane.delete(&TestNetworkKind::Sriov.at("before"));
-    cluster.jane.wait_gone(&TestNetworkKind::Sriov.at("before"));
+    cluster.jane.wait_deleted(&TestNetworkKind::Sriov.at("before"));
     cluster.jane.delete(&TestNetworkKind::Sriov.at("bad"));
-    cluster.jane.wait_gone(&TestNetworkKind::Sriov.at("bad"));
+    cluster.jane.wait_deleted(&TestNetworkKind::Sriov.at("bad"));
 
     cluster.start_nadmit();
     let nad = cluster.jane.wait(&nad_at("apps", "during"), |_| true);
     assert_eq!(annotated(&nad), Some("openshift.io/cx7"));
 }
 
-/// A process that takes connections and never answers: the API server gives up on it after the five seconds that it was told.
+/// A process that accepts connections and never responds: the API server gives up after the configured five seconds.
 #[test]
 fn hanging_nadmit_behaves_like_a_stopped_one() {
     let cluster = TestCluster::with_nadmit(OperatorTemplate::Faulty);
@@ -97,13 +97,13 @@ fn hanging_nadmit_behaves_like_a_stopped_one() {
     cluster.nadmit().signal("STOP");
     let device = nad("late", r#"{"cniVersion":"1.0.0","type":"sriov"}"#);
     let began = Instant::now();
-    let refused = cluster.jane.try_create(&nads("apps"), &device).unwrap_err();
+    let error = cluster.jane.try_create(&nads("apps"), &device).unwrap_err();
     assert!(began.elapsed() > Duration::from_secs(4), "{:?}", began.elapsed());
-    assert!(refused.message.contains("failed calling webhook \"nads.nadmit.io\""), "{}", refused.message);
+    assert!(error.message.contains("failed calling webhook \"nads.nadmit.io\""), "{}", error.message);
     let (name, config) = OTHERS[0];
     cluster.jane.create(&nads("apps"), &nad(name, config));
     cluster.jane.delete(&nad_at("apps", name));
-    cluster.jane.wait_gone(&nad_at("apps", name));
+    cluster.jane.wait_deleted(&nad_at("apps", name));
     cluster.jane.create(&TestNetworkKind::Sriov.path(), &network(TestNetworkKind::Sriov, "during", "apps", &json!({})));
     wait("an attempt of the operator", || (cluster.failures(TestNetworkKind::Sriov, "during") >= 1).then_some(()));
     assert!(cluster.jane.get(&nad_at("apps", "during")).is_none());

@@ -1,4 +1,4 @@
-//! People who write NADs all the time, and notice every admission that did not happen.
+//! Users who write NADs continuously, and detect every admission that did not happen.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use crate::objects::{annotated, nad, nads};
 
 const MANY: usize = 4;
 
-/// They write until they are told to stop. Nothing is stored.
+/// They write until [`Writers::end`]. Nothing is stored.
 pub struct Writers {
     stop: Arc<AtomicBool>,
     written: Arc<AtomicUsize>,
@@ -36,7 +36,7 @@ impl Writers {
         Self { stop, written, failed, threads }
     }
 
-    /// How many admissions there were; none failed, closed or open.
+    /// The number of admissions; none failed, closed or open.
     pub fn end(self) -> usize {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
@@ -47,17 +47,17 @@ impl Writers {
     }
 }
 
-/// One NAD is repaired, by an entry that fails closed, and one refused, by entries that fail open.
+/// One NAD is repaired, by a webhook that fails closed, and one denied, by webhooks that fail open.
 fn write(api: &Api) -> Result<(), String> {
     let dry_run = format!("{}?dryRun=All", nads("default"));
     let repairable = nad("good", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"probe.io/x"}"#);
-    let repaired = api.try_create(&dry_run, &repairable).map_err(|refused| refused.message)?;
+    let repaired = api.try_create(&dry_run, &repairable).map_err(|error| error.message)?;
     if annotated(&repaired) != Some("probe.io/x") {
-        return Err(format!("it was not repaired: {repaired}"));
+        return Err(format!("the NAD was not repaired: {repaired}"));
     }
     match api.try_create(&dry_run, &nad("bad", "not JSON")) {
-        Err(refused) if refused.message.contains("denied the request") => Ok(()),
-        Err(refused) => Err(refused.message),
-        Ok(_) => Err("a bad one was let through".to_owned()),
+        Err(error) if error.message.contains("denied the request") => Ok(()),
+        Err(error) => Err(error.message),
+        Ok(_) => Err("a bad NAD was accepted".to_owned()),
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::readers::{Reader, describe};
 
-/// What a reader holds after a config, or why it holds nothing.
+/// The decoded config, or the decoding error.
 #[derive(Debug)]
 pub enum Decoded {
     Value(Value),
@@ -25,7 +25,7 @@ impl fmt::Display for Decoded {
     }
 }
 
-/// The program, once it runs.
+/// The running program.
 pub struct Decoder {
     child: Child,
     types: Value,
@@ -39,7 +39,7 @@ impl Decoder {
         Self { child: child.unwrap_or_else(|error| panic!("{program}: {error}")), types }
     }
 
-    /// Asks everything at once: the answers come in the same order.
+    /// Sends all questions at once; the answers come in the same order.
     pub fn ask(mut self, questions: &[(&Reader, String)]) -> Vec<Decoded> {
         let mut input = BufWriter::new(self.child.stdin.take().unwrap());
         let output = BufReader::new(self.child.stdout.take().unwrap());

@@ -1,13 +1,13 @@
-//! Configs that are nearly right: the keys of a reader in several spellings, again and again, with values that mostly fit.
+//! Configs that are nearly right: the keys of a reader, repeated in several spellings, with values that mostly fit.
 
 use nadmit::cni::schema::{Field, Reading, Type};
 
 use crate::readers::Reader;
 
-/// Makes the same configs from the same seed.
+/// Generates the same configs from the same seed.
 pub struct Generator {
     state: u64,
-    /// How often something goes wrong in the config at hand: one in so many. Half of the configs are without fault.
+    /// How often the current config gets a fault: one in so many. Half of the configs have no fault.
     faults: Option<usize>,
 }
 
@@ -69,7 +69,7 @@ impl Generator {
         Self { state: seed, faults: None }
     }
 
-    /// A number below that one.
+    /// A number below the limit.
     pub fn below(&mut self, limit: usize) -> usize {
         // The mixing function of SplitMix64.
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -91,7 +91,7 @@ impl Generator {
     pub fn config(&mut self, reader: &Reader) -> String {
         self.faults = if self.one_in(2) { None } else { Some(2 + self.below(12)) };
         let Type::Object(fields) = &reader.holds else { panic!("a reader holds a struct") };
-        // What leaves the floats is refused in a copy, and where it is decoded.
+        // A number outside the range of floats is rejected in a copy, and where it is decoded.
         if self.faults.is_some() && reader.reading == Reading::Copy && self.one_in(50) {
             return r#"{"x":1e400}"#.to_owned();
         }
@@ -106,7 +106,7 @@ impl Generator {
         self.pick(&["", "", "", "", " ", "\n\t"])
     }
 
-    /// An object of a struct's fields. A few of them are taken again and again, so that they meet.
+    /// An object with some fields of a struct. A few fields are repeated often, so that their values are merged.
     fn members(&mut self, fields: &[Field], depth: usize) -> String {
         let number = 1 + self.below(3);
         let few: Vec<&Field> = (0..number).map(|_| &fields[self.below(fields.len())]).collect();
@@ -132,7 +132,7 @@ impl Generator {
         text + self.space() + "}"
     }
 
-    /// A key as somebody may write it.
+    /// A key in one of its possible spellings.
     fn spelling(&mut self, key: &str) -> String {
         let way = self.below(10);
         let spelled = key.chars().enumerate().map(|(index, letter)| match way {

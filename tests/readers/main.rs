@@ -1,4 +1,4 @@
-//! nadmit's reading of a config beside that of Go's own decoder: see README.md.
+//! Compares how nadmit reads a config with how Go's own decoder reads it: see README.md.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,9 +6,9 @@
     clippy::indexing_slicing,
     clippy::string_slice,
     clippy::print_stderr,
-    reason = "a test fails by panicking, and says what it does"
+    reason = "a test fails by panicking and prints its progress"
 )]
-#![allow(unreachable_pub, missing_docs, reason = "nobody links against this")]
+#![allow(unreachable_pub, missing_docs, reason = "this is a test binary")]
 
 mod decoder;
 mod generate;
@@ -22,7 +22,7 @@ use readers::{Reader, readers};
 /// How many disagreements are shown.
 const MOST_SHOWN: usize = 5;
 
-/// Configs that were once read wrongly, for the reader of that name.
+/// Configs that were once read wrongly, each with the name of its reader.
 const KNOWN: &[(&str, &str)] = &[
     ("sriov", r#"{"LOGFILE":"/etc/cron.d/x","logFile":null}"#),
     ("sriov", r#"{"SPOOFCHK":"true","spoofchk":null}"#),
@@ -81,9 +81,9 @@ fn nadmit_and_go_decode_alike() {
             }
         }
     }
-    eprintln!("{} configs for {} readers: {decoded} decoded by Go, the others refused", answers.len(), readers.len());
+    eprintln!("{} configs for {} readers: {decoded} decoded by Go, the others rejected", answers.len(), readers.len());
     assert_eq!(wrong, 0, "configs that nadmit and Go read differently, of seed {seed}");
-    // A generator that makes only broken configs, or only good ones, compares little.
+    // A generator of only broken configs, or only good ones, would test little.
     assert!(answers.len() < 1000 || (answers.len() / 4..answers.len() * 19 / 20).contains(&decoded), "{decoded}");
 }
 

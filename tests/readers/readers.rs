@@ -1,4 +1,4 @@
-//! The structs that nadmit mirrors, what its own reading puts into them, and how both are written down for a comparison.
+//! The structs that nadmit mirrors, the values that nadmit reads into them, and a common notation to compare both.
 
 use nadmit::cni::schema::{Field, INT, Reading, Type, UINT32, field, find, first_error};
 use nadmit::cni::{fold, readers as tables};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::decoder::Decoded;
 
-/// A struct that somebody decodes a config into.
+/// A struct that a program decodes a config into.
 pub struct Reader {
     pub name: String,
     pub number: usize,
@@ -21,10 +21,10 @@ pub fn readers() -> Vec<Reader> {
     let mut readers = vec![
         ("the config as Multus reads it".to_owned(), fields(common()), Reading::Text),
         ("the list as Multus reads it".to_owned(), fields(common().chain(tables::LIST)), Reading::Text),
-        ("a plugin nobody knows".to_owned(), fields(common()), Reading::Copy),
+        ("an unknown plugin".to_owned(), fields(common()), Reading::Copy),
     ];
     for (name, own) in tables::KNOWN {
-        // A key of the plugin's own goes before what everybody has under the same name.
+        // A key of the plugin itself replaces a common key of the same name.
         let others = common().filter(|field| own.iter().all(|known| known.key != field.key));
         readers.push(((*name).to_owned(), fields(own.iter().chain(others)), Reading::Copy));
     }
@@ -42,7 +42,7 @@ fn fields<'f>(from: impl Iterator<Item = &'f Field>) -> Vec<Field> {
     from.map(|known| field(known.key, known.holds)).collect()
 }
 
-/// A type as the Go program wants it described.
+/// The description of a type for the Go program.
 pub fn describe(holds: &Type) -> Value {
     let kind = |kind: &str| json!({"kind": kind});
     let of = |kind: &str, inner: &Type| json!({"kind": kind, "of": describe(inner)});
@@ -53,7 +53,7 @@ pub fn describe(holds: &Type) -> Value {
         Type::Int(0, max) if *max == int_bounds(&UINT32).1 => kind("uint32"),
         Type::Int(0, _) => kind("uint"),
         Type::Int(min, max) if (*min, *max) == int_bounds(&INT) => kind("int"),
-        Type::Int(..) => panic!("{holds:?} is no type of Go's"),
+        Type::Int(..) => panic!("{holds:?} is not a Go type"),
         Type::Text => kind("text"),
         Type::Network => kind("network"),
         Type::List(inner) => of("list", inner),
@@ -72,14 +72,14 @@ fn int_bounds(holds: &Type) -> (i128, i128) {
 }
 
 impl Reader {
-    /// What nadmit makes of a config.
+    /// A config as nadmit reads it.
     pub fn read(&self, config: &str) -> Decoded {
         let document = match Document::parse(config) {
             Ok(document) => document,
             Err(error) => return Decoded::Error(error.to_string()),
         };
         let (Type::Object(fields), Some(members)) = (&self.holds, document.root.members()) else {
-            panic!("{config} is no object");
+            panic!("{config} is not an object");
         };
         if let Some(misfit) = first_error(&[fields], members, self.reading) {
             return Decoded::Error(format!("{:?} should be {}", misfit.value.kind, misfit.wanted));
@@ -93,7 +93,7 @@ impl Reader {
     }
 }
 
-/// A value as the Go program prints it.
+/// A value in the notation of the Go program.
 fn show(holds: &Type, value: Option<&Node<'_>>) -> Value {
     let value = value.filter(|value| !value.is_null());
     match (holds, value.map(|value| &value.kind)) {
@@ -137,7 +137,7 @@ fn any(value: &Node<'_>) -> Value {
         Kind::Number(text) => json!(format!("float {:016x}", text.parse::<f64>().unwrap().to_bits())),
         Kind::String(text) => json!(text),
         Kind::Array(elements) => elements.iter().map(any).collect(),
-        // Of equal keys the last one counts.
+        // The last of equal keys counts.
         Kind::Object(members) => members.iter().map(|member| (member.key.to_string(), any(&member.value))).collect(),
     }
 }

@@ -1,5 +1,5 @@
-//! What a hostile or broken client does, over real sockets. Afterwards the server answers as before, holds no file it did not
-//! hold before, and has given the memory back.
+//! Hostile and broken clients, over real sockets. Afterwards the server answers as before, has no additional open file, and has
+//! released the memory.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use super::client::{Client, Http, block_on};
 use super::harness::{TIMEOUT, TestServer};
 use super::reviews::example;
 
-/// How long memory and files may take to come back.
-const CALM: Duration = Duration::from_secs(30);
-/// How much more memory than before is no loss.
+/// How long the server may take to release memory and files.
+const RECOVERY: Duration = Duration::from_secs(30);
+/// How much more memory than before is tolerated.
 const SLACK: usize = 8 << 20;
 
-/// What a process holds.
+/// The memory and the files that a process holds.
 #[derive(Clone, Copy, Debug)]
 struct ResourceUsage {
     files: usize,
@@ -35,7 +35,7 @@ impl ResourceUsage {
     }
 }
 
-/// Reads until the other side closes; true if it did so without a word or with an error, within the time.
+/// Reads until the other side closes; true if it closes without a response or with an error, within the time.
 async fn is_cut(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) -> bool {
     let mut rest = Vec::new();
     timeout(within, stream.read_to_end(&mut rest)).await.is_ok()
@@ -52,7 +52,7 @@ async fn still_answers(server: &TestServer) {
 fn survives_abuse_and_releases_resources() {
     let server = TestServer::start(&[]);
     block_on(async {
-        // Warm, with every kind of request, the largest body and the most connections once.
+        // Warm up with every kind of request, the largest body and the maximum of connections.
         large_bodies(&server).await;
         still_answers(&server).await;
         drop(idle_connections(&server).await);
@@ -62,7 +62,7 @@ fn survives_abuse_and_releases_resources() {
         assert!(Instant::now() < until, "{}", server.metrics_text());
     }
     let before = ResourceUsage::by(&server);
-    // Those that are held open the longest come first and are looked at last.
+    // The connections that stay open the longest are opened first and checked last.
     let (mut slow, mut half) = block_on(async { (slow_heads(&server).await, half_handshakes(&server).await) });
     block_on(async {
         garbage(&server).await;
@@ -74,26 +74,26 @@ fn survives_abuse_and_releases_resources() {
     });
     block_on(async {
         for stream in &mut half {
-            assert!(is_cut(stream, TIMEOUT).await, "a handshake that never ends");
+            assert!(is_cut(stream, TIMEOUT).await, "the server keeps a handshake that never ends");
         }
     });
     let idle = block_on(idle_connections(&server));
-    // Those that ask for nothing give way to others.
+    // Idle connections are displaced by new ones.
     server.wait_for_metric(r#"nadmit_connections_refused_total{reason="displaced"}"#, 1.0);
     block_on(still_answers(&server));
     drop(idle);
     block_on(async {
-        gets_in_again(&server).await;
+        accepts_connections_again(&server).await;
         still_answers(&server).await;
         for stream in &mut slow {
             let _ = stream.write_all(b"x").await;
-            assert!(is_cut(stream, TIMEOUT).await, "a request that never ends");
+            assert!(is_cut(stream, TIMEOUT).await, "the server keeps a request that never ends");
         }
         still_answers(&server).await;
     });
-    let until = Instant::now() + CALM;
+    let until = Instant::now() + RECOVERY;
     loop {
-        // Probes and scrapes go on: whoever allocates next gives back what nobody needs.
+        // Probes and scrapes continue: the allocator releases unused memory on later allocations.
         server.metrics_text();
         let after = ResourceUsage::by(&server);
         if after.files <= before.files && after.memory <= before.memory + SLACK {
@@ -107,7 +107,7 @@ fn survives_abuse_and_releases_resources() {
     assert_eq!(server.metric(r#"nadmit_connections_refused_total{reason="too_many"}"#), 0.0);
 }
 
-/// A server that may open few files goes on when they are used up, and is there when they are free again.
+/// A server with a low limit of open files survives when they are used up, and recovers when they are free again.
 #[test]
 fn survives_file_descriptor_exhaustion() {
     let directory = tempfile::tempdir().unwrap();
@@ -119,12 +119,12 @@ fn survives_file_descriptor_exhaustion() {
     server.wait_for_log("about accepting", |line| line["message"] == "failed to accept a connection");
     drop(held);
     block_on(async {
-        gets_in_again(&server).await;
+        accepts_connections_again(&server).await;
         still_answers(&server).await;
     });
 }
 
-/// Slowloris: a head that comes a little at a time.
+/// Slowloris: a request head that arrives a few bytes at a time.
 async fn slow_heads(server: &TestServer) -> Vec<impl AsyncReadExt + AsyncWriteExt + Unpin> {
     let trust = server.trust();
     let mut streams = Vec::new();
@@ -136,13 +136,13 @@ async fn slow_heads(server: &TestServer) -> Vec<impl AsyncReadExt + AsyncWriteEx
     streams
 }
 
-/// The beginning of a handshake, and then nothing.
+/// The start of a handshake, and no more.
 async fn half_handshakes(server: &TestServer) -> Vec<TcpStream> {
     let mut streams = Vec::new();
     for number in 0..60 {
         let mut stream = TcpStream::connect(server.https).await.unwrap();
         if number % 2 == 0 {
-            // A record that promises more than comes.
+            // A record that is shorter than its announced length.
             stream.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]).await.unwrap();
         }
         streams.push(stream);
@@ -154,19 +154,19 @@ async fn garbage(server: &TestServer) {
     for seed in 0..50_u8 {
         let mut stream = TcpStream::connect(server.https).await.unwrap();
         let bytes: Vec<u8> = (0..2000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8 ^ seed).collect();
-        // It may well be cut before it has all been said.
+        // The server may close the connection before it has received everything.
         let _ = stream.write_all(&bytes).await;
-        assert!(is_cut(&mut stream, TIMEOUT).await, "garbage is listened to");
+        assert!(is_cut(&mut stream, TIMEOUT).await, "the server keeps a connection with garbage");
     }
 }
 
 async fn plain_http(server: &TestServer) {
     let mut stream = TcpStream::connect(server.https).await.unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-    assert!(is_cut(&mut stream, TIMEOUT).await, "plain HTTP is listened to");
+    assert!(is_cut(&mut stream, TIMEOUT).await, "the server keeps a plain HTTP connection");
 }
 
-/// Ten requests before the first answer: all are answered, in order.
+/// Ten requests before the first response: all are answered, in order.
 async fn pipelined(server: &TestServer) {
     let mut stream = server.trust().open(server.https, Http::One).await.unwrap();
     let mut requests = Vec::new();
@@ -186,7 +186,7 @@ async fn pipelined(server: &TestServer) {
     assert!(places.is_sorted(), "{places:?}");
 }
 
-/// 3 MB is judged, 9 MB is refused, over both versions of HTTP.
+/// 3 MB is judged, 9 MB is rejected, over both versions of HTTP.
 async fn large_bodies(server: &TestServer) {
     for http in [Http::One, Http::Two] {
         for (megabytes, want) in [(3, Some(200)), (9, Some(413))] {
@@ -195,14 +195,14 @@ async fn large_bodies(server: &TestServer) {
             let mut client = server.connect(http).await;
             match client.post("/mutate", review.to_string()).await {
                 Ok(answer) => assert_eq!(Some(answer.status.as_u16()), want, "{http:?} {megabytes} MB"),
-                // A client that is still sending when it is refused may miss the answer.
+                // A client that is still sending when it is rejected may miss the response.
                 Err(error) => assert!(megabytes == 9, "{http:?} {megabytes} MB: {error}"),
             }
         }
     }
 }
 
-/// Twice as many connections as are held.
+/// Twice as many connections as the server holds.
 async fn idle_connections(server: &TestServer) -> Vec<TcpStream> {
     let mut held = Vec::new();
     for _ in 0..40 {
@@ -213,9 +213,9 @@ async fn idle_connections(server: &TestServer) -> Vec<TcpStream> {
     held
 }
 
-async fn gets_in_again(server: &TestServer) {
+async fn accepts_connections_again(server: &TestServer) {
     let until = Instant::now() + TIMEOUT;
     while Client::connect(server.https, &server.trust(), Http::One).await.is_err() {
-        assert!(Instant::now() < until, "nobody gets in any more");
+        assert!(Instant::now() < until, "the server accepts no connections any more");
     }
 }

@@ -1,4 +1,4 @@
-//! How it is started: arguments, environment, what it prints, and how it says that it cannot.
+//! How the server starts: arguments, environment, its output, and its errors.
 
 use std::fs;
 use std::net::TcpListener;
@@ -12,10 +12,10 @@ use super::client::{Client, Http, Trust, block_on};
 use super::harness::{TestServer, nadmit, run};
 use super::reviews::{Reply, TestReview};
 
-/// The line that is printed can be pasted: the CA is there, the file is there, the path answers.
-fn tried(server: &TestServer, directory: &Path) {
+/// The printed command works when it is pasted: the CA file and the review file exist, and the path responds.
+fn assert_printed_command_works(server: &TestServer, directory: &Path) {
     let line = server.announcement();
-    // As the shell it is pasted into takes it apart.
+    // Split it as a shell would.
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"eval "set -- $0"; printf '%s\n' "$@""#, &line]);
     let pasted = String::from_utf8(run(shell).stdout).unwrap();
@@ -42,22 +42,22 @@ fn serve_in(directory: &Path) -> Command {
 
 #[test]
 fn printed_curl_command_works() {
-    tried(TestServer::shared(), Path::new("/"));
-    // Where there is a directory for certificates, the CA goes there.
+    assert_printed_command_works(TestServer::shared(), Path::new("/"));
+    // With a directory for certificates, the CA is written there.
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("certs")).unwrap();
     let here = directory.path().to_owned();
     let server = TestServer::launch(serve_in(&here), directory);
     assert!(server.announcement().contains(" certs/ca.crt "), "{}", server.announcement());
-    tried(&server, &here);
-    // Else into a temporary one, whatever its name.
+    assert_printed_command_works(&server, &here);
+    // Without one, the CA is written to a temporary directory.
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path().join("it's a $place");
     fs::create_dir(&here).unwrap();
     let mut command = serve_in(&here);
     command.env("TMPDIR", &here);
     let server = TestServer::launch(command, directory);
-    tried(&server, Path::new("/"));
+    assert_printed_command_works(&server, Path::new("/"));
 }
 
 #[test]
@@ -97,14 +97,14 @@ fn every_flag_is_an_environment_variable_too() {
         .env("NADMIT_LOG_FORMAT", "text");
     let server = TestServer::launch(command, directory);
     let reply = block_on(async {
-        TestReview::create(super::reviews::REFUSED).ask(&mut server.connect(Http::One).await, Endpoint::Validate).await
+        TestReview::create(super::reviews::DENIED).ask(&mut server.connect(Http::One).await, Endpoint::Validate).await
     });
     assert_eq!((reply.mode.as_str(), reply.allowed), ("audit", true));
-    assert!(server.log_text().contains("INFO serving"), "text for people: {}", server.log_text());
+    assert!(server.log_text().contains("INFO serving"), "the log is in text format: {}", server.log_text());
 }
 
-/// Whether a message ends in the same words twice, as one does that both names its cause and has it.
-fn is_said_twice(message: &str) -> bool {
+/// Whether the end of a message is repeated, as it is when an error both names its cause and has it as its source.
+fn repeats_its_end(message: &str) -> bool {
     let parts: Vec<&str> = message.split(": ").collect();
     (1..=parts.len() / 2).any(|count| {
         let (before, last) = parts.split_at(parts.len() - count);
@@ -112,7 +112,7 @@ fn is_said_twice(message: &str) -> bool {
     })
 }
 
-/// Exit code 2, and one line that says what is wrong and with which file.
+/// Exit code 2, and one line with the problem and the file.
 #[test]
 fn invalid_flags_fail_at_startup() {
     let directory = tempfile::tempdir().unwrap();
@@ -175,10 +175,10 @@ fn invalid_flags_fail_at_startup() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
         assert!(error.starts_with("error: "), "{arguments:?}: {error}");
-        assert!(!is_said_twice(error.trim()), "{arguments:?}: {error}");
+        assert!(!repeats_its_end(error.trim()), "{arguments:?}: {error}");
         for word in wanted {
             assert!(error.contains(word), "{arguments:?}: {error}\nwanted: {word}");
         }
-        assert_eq!(output.stdout, b"", "{arguments:?}: nothing is promised that is not there");
+        assert_eq!(output.stdout, b"", "{arguments:?}: nothing is printed on standard output");
     }
 }

@@ -1,4 +1,4 @@
-//! The API server's audit events at `POST /audit-events`: counted, shown, and no way to do harm.
+//! The API server's audit events at `POST /audit-events`: they are counted and shown, and hostile ones are rejected.
 
 use std::fs;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::reviews::example;
 const PATH: &str = "/audit-events";
 const TAKEN: &str = "nadmit_audit_batches_total{result=\"taken\"}";
 
-/// A blind write to the status of a node state, which is at that version then.
+/// A blind write to the status of a node state, which gets that version.
 fn event(agent: &str, node: &str, version: u32) -> Value {
     json!({
         "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "stage": "ResponseComplete",
@@ -39,10 +39,10 @@ fn batch(events: &[Value]) -> String {
 #[test]
 fn events_are_counted_and_shown() {
     let server = TestServer::start(&["--audit-events"]);
-    assert!(!server.metrics_text().contains("nadmit_audit_loops"), "nobody knows yet");
+    assert!(!server.metrics_text().contains("nadmit_audit_loops"), "the metric is unknown before the first event");
     let events: Vec<Value> = (1..=12).map(|version| event("reporter/v1", "a", version)).collect();
     assert_eq!(server.post(PATH, batch(&events)).status, 200);
-    // The same version again: nothing changed. And what is no write, or no event, is none.
+    // The same version again means that nothing changed. Reads, and values that are not events, do not count.
     let mut again = event("reporter/v1", "a", 12);
     again["requestReceivedTimestamp"] = json!("2026-11-16T20:23:13Z");
     let mut read = event("reporter/v1", "a", 13);
@@ -71,7 +71,7 @@ fn events_are_counted_and_shown() {
     }
 }
 
-/// Unless it is asked for there is nothing there.
+/// Without the flag, the path does not exist.
 #[test]
 fn audit_events_are_off_by_default() {
     let server = TestServer::shared();
@@ -99,7 +99,7 @@ fn hostile_batches_are_rejected() {
         (deep.into_bytes(), 400),
         (vec![b' '; 9_000_000], 413),
     ];
-    // Cut anywhere, nothing of it is counted.
+    // A truncated batch counts nothing.
     broken.extend((0..good.len()).step_by(97).map(|end| (good.as_bytes()[..end].to_vec(), 400)));
     let count = broken.len() as f64;
     for (body, status) in broken {
@@ -108,20 +108,20 @@ fn hostile_batches_are_rejected() {
             let mut client = server.connect(Http::One).await;
             match client.post(PATH, body).await {
                 Ok(answer) => assert_eq!(answer.status, status, "{beginning}"),
-                // A client that is still sending when it is refused may miss the answer.
+                // A client that is still sending when it is rejected may miss the response.
                 Err(error) => assert_eq!(status, 413, "{beginning}: {error}"),
             }
         });
     }
-    // What is odd inside of it is either an event or it is not.
+    // An unusual value inside a batch either is an event or is ignored.
     let odd = json!({"verb": "patch", "stage": "ResponseComplete", "objectRef": {"apiGroup": "sriovnetwork.openshift.io"}, "requestReceivedTimestamp": "never", "responseStatus": {"code": -1}});
     assert_eq!(server.get(PATH).text(), before);
     assert_eq!(server.post(PATH, batch(&[odd, json!(null), json!([])])).status, 200);
     assert_eq!(server.post("/mutate", example("review")).status, 200, "reviews are answered as before");
-    let refused = ["unreadable", "too_large"]
+    let rejected = ["unreadable", "too_large"]
         .map(|result| server.metric(&format!("nadmit_audit_batches_total{{result=\"{result}\"}}")));
-    assert_eq!(refused.iter().sum::<f64>(), count);
-    assert!(!server.metrics_text().contains("nadmit_reviews_unanswered_total{"), "no review was left unanswered");
+    assert_eq!(rejected.iter().sum::<f64>(), count);
+    assert!(!server.metrics_text().contains("nadmit_reviews_unanswered_total{"), "no review failed");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn callers_must_show_their_certificate() {
         let mut client = Client::connect(server.https, &trust, Http::Two).await.unwrap();
         assert_eq!(client.post(PATH, batch(&[event("a", "a", 1)])).await.unwrap().status, 200);
         let report = client.send("GET", PATH, &[], Vec::new()).await.unwrap().json();
-        assert_eq!(report["current"]["totals"]["blind"], 1, "the one before was not counted");
+        assert_eq!(report["current"]["totals"]["blind"], 1, "the rejected batch was not counted");
     });
     assert_eq!(server.metric("nadmit_audit_batches_total{result=\"unknown_caller\"}"), 2.0);
 }
@@ -162,15 +162,15 @@ fn reviews_come_first() {
                 }
             }
         };
-        timeout(TIMEOUT, busy).await.expect("another batch is rejected");
+        timeout(TIMEOUT, busy).await.expect("another batch was not rejected");
         assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
         drop(held);
         let free = async { while client.post(PATH, batch(&[])).await.unwrap().status != 200 {} };
-        timeout(TIMEOUT, free).await.expect("a batch is accepted again");
+        timeout(TIMEOUT, free).await.expect("no batch was accepted again");
     });
 }
 
-/// What was counted goes with its period; what is known of an object's version does not.
+/// The counts are dropped with their period; the known versions of objects are not.
 #[test]
 fn audit_event_counts_are_bounded() {
     block_on(async {
@@ -178,7 +178,7 @@ fn audit_event_counts_are_bounded() {
         let server = InProcess::within(Limits { audit_period: period, ..Limits::default() }).await;
         let mut client = server.connect().await;
         assert_eq!(client.post(PATH, batch(&[event("a", "a", 1)])).await.unwrap().status, 200);
-        let gone = async {
+        let dropped = async {
             loop {
                 let report = client.send("GET", PATH, &[], Vec::new()).await.unwrap().json();
                 if [&report["current"], &report["previous"]].iter().all(|period| period["totals"]["blind"] == 0) {
@@ -186,7 +186,7 @@ fn audit_event_counts_are_bounded() {
                 }
             }
         };
-        timeout(TIMEOUT, gone).await.expect("an end of it");
+        timeout(TIMEOUT, dropped).await.expect("the counts of the period were not dropped");
         let mut again = event("a", "a", 1);
         again["requestReceivedTimestamp"] = json!("2026-11-16T20:24:00Z");
         assert_eq!(client.post(PATH, batch(&[again])).await.unwrap().status, 200);

@@ -1,18 +1,18 @@
-//! Certificate authorities of the tests' own.
+//! Certificate authorities for the tests.
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
 
-/// A certificate, with its chain, and its key: PEM.
+/// A certificate with its chain, and its key, as PEM.
 #[derive(Clone)]
 pub struct Identity {
     pub chain: String,
     pub key: String,
 }
 
-/// Someone who signs.
+/// A certificate authority.
 pub struct TestAuthority {
     certificate: Certificate,
     issuer: Issuer<'static, KeyPair>,
@@ -21,7 +21,7 @@ pub struct TestAuthority {
 }
 
 impl TestAuthority {
-    /// A root.
+    /// A root CA.
     pub fn new(name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let params = authority(name);
@@ -29,7 +29,7 @@ impl TestAuthority {
         Self { certificate, issuer: Issuer::new(params, key), between: String::new() }
     }
 
-    /// One below this one.
+    /// An intermediate CA below this one.
     pub fn intermediate(&self, name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let params = authority(name);
@@ -38,12 +38,12 @@ impl TestAuthority {
         Self { certificate, issuer: Issuer::new(params, key), between }
     }
 
-    /// Its own certificate, PEM.
+    /// Its own certificate as PEM.
     pub fn pem(&self) -> String {
         self.certificate.pem()
     }
 
-    /// A certificate for servers and clients: the common name, and the names it is good for.
+    /// A certificate for servers and clients: the common name, and the names that it is valid for.
     pub fn issue(&self, common_name: &str, names: &[&str]) -> Identity {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();

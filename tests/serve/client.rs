@@ -1,4 +1,4 @@
-//! A client that says exactly what the test wants said: HTTP/1.1 or HTTP/2 on a connection that is kept, or bytes.
+//! A client that sends exactly what a test specifies: HTTP/1.1 or HTTP/2 on one connection, or raw bytes.
 
 use std::future::Future;
 use std::io;
@@ -29,7 +29,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     RUNTIME.get_or_init(|| Runtime::new().unwrap()).block_on(future)
 }
 
-/// The version of HTTP, which is agreed upon in the handshake.
+/// The version of HTTP, negotiated in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http {
     One,
@@ -45,13 +45,13 @@ impl Http {
     }
 }
 
-/// Whom the client trusts, and who it says it is.
+/// The CA that the client trusts, and the certificate that it presents.
 #[derive(Clone)]
 pub struct Trust {
     roots: RootCertStore,
     identity: Option<Identity>,
     versions: Vec<&'static SupportedProtocolVersion>,
-    /// The name the server's certificate must be in.
+    /// The name that the server's certificate must be valid for.
     name: &'static str,
 }
 
@@ -65,17 +65,17 @@ impl Trust {
         Self { roots, identity: None, versions: rustls::ALL_VERSIONS.to_vec(), name: "127.0.0.1" }
     }
 
-    /// Shows a certificate of its own.
+    /// Presents a client certificate.
     pub fn showing(self, identity: &Identity) -> Self {
         Self { identity: Some(identity.clone()), ..self }
     }
 
-    /// Speaks only this version of TLS.
+    /// Offers only this version of TLS.
     pub fn only(self, version: &'static SupportedProtocolVersion) -> Self {
         Self { versions: vec![version], ..self }
     }
 
-    /// Expects the server under another name than its address.
+    /// Expects the server's certificate for another name than its address.
     pub fn named(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
@@ -97,18 +97,18 @@ impl Trust {
         config
     }
 
-    /// A TLS connection, for whoever wants to send bytes.
+    /// A TLS connection, for tests that send raw bytes.
     pub async fn open(&self, address: SocketAddr, http: Http) -> io::Result<TlsStream<TcpStream>> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let connector = TlsConnector::from(Arc::new(self.config(http)));
         let stream = connector.connect(ServerName::try_from(self.name).unwrap(), stream).await?;
-        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(http.protocol()), "the protocol that was asked for");
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(http.protocol()), "the server negotiated another protocol");
         Ok(stream)
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct HttpAnswer {
     pub status: StatusCode,
@@ -125,7 +125,7 @@ impl HttpAnswer {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// A header's text; empty where there is none.
+    /// The text of a header; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
@@ -217,11 +217,11 @@ pub async fn plain(method: &str, address: SocketAddr, path: &str) -> HttpAnswer 
     collect(sender.send_request(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap()).await.unwrap()
 }
 
-/// Bytes to a server that expects TLS, and whatever comes back until it hangs up.
+/// Sends bytes to a server that expects TLS, and returns its response until it closes the connection.
 pub async fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let mut back = Vec::new();
-    // It may hang up before it has read, or heard, everything.
+    // The server may close the connection before it has read everything.
     let _ = stream.write_all(bytes).await;
     let _ = stream.read_to_end(&mut back).await;
     back

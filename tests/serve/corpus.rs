@@ -1,12 +1,12 @@
-//! The reviews that take the most memory to judge: as many JSON values as a config may have, and as much text.
+//! The reviews that need the most memory to judge: as many JSON values as a config may have, and as much text.
 
 use hyper::body::Bytes;
 use serde_json::{Value, json};
 
-/// As many values as a config may have, or nearly so.
+/// Nearly as many values as a config may have.
 const VALUES: usize = 65_000;
 
-/// Each with its name.
+/// The reviews, each with its name.
 pub fn worst() -> Vec<(&'static str, Bytes)> {
     let list = |item: &str| vec![item; VALUES].join(",");
     let zeros = format!(r#"{{"cniVersion":"1.0.0","type":"sriov","x":[{}]}}"#, list("0"));

@@ -1,4 +1,4 @@
-//! Every case of `tests/cases` through HTTPS: the server must judge as the judgement in process does, and as `check` does.
+//! Every case of `tests/cases` over HTTPS: the server must give the same verdict as the judgement in process, and as `check`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -15,18 +15,18 @@ use super::harness::TestServer;
 use super::reviews::{Reply, TestReview, V1BETA1};
 use crate::case::{self, Case};
 
-/// How many pieces the cases of the default policy are cut into, and how many servers are asked at once.
+/// How many groups the cases of the default policy are split into, and how many servers run at once.
 const PIECES: usize = 4;
 
 #[derive(Debug, Default)]
 struct CaseReply {
     objects: AtomicUsize,
     repaired: AtomicUsize,
-    refused: AtomicUsize,
+    denied: AtomicUsize,
     like_check: AtomicUsize,
 }
 
-/// One server for each policy there is, and all cases of that policy on two connections, one of each protocol.
+/// One server for each policy, and all cases of that policy on two connections, one of each protocol.
 #[test]
 fn each_case_over_https_matches_check() {
     let mut by_policy: BTreeMap<Option<String>, Vec<Case>> = BTreeMap::new();
@@ -46,7 +46,7 @@ fn each_case_over_https_matches_check() {
         for _ in 0..PIECES {
             scope.spawn(|| {
                 loop {
-                    // The lock must not be held while the job is done.
+                    // Release the lock before the job runs.
                     let next = jobs.lock().unwrap().pop();
                     let Some((policy, cases)) = next else { break };
                     through_server(policy.as_deref(), &cases, &seen);
@@ -54,12 +54,11 @@ fn each_case_over_https_matches_check() {
             });
         }
     });
-    let CaseReply { objects, repaired, refused, like_check } = seen;
-    let [objects, repaired, refused, like_check] =
-        [objects, repaired, refused, like_check].map(AtomicUsize::into_inner);
+    let CaseReply { objects, repaired, denied, like_check } = seen;
+    let [objects, repaired, denied, like_check] = [objects, repaired, denied, like_check].map(AtomicUsize::into_inner);
     assert!(
-        objects > 400 && repaired > 10 && refused > 150 && like_check > 300,
-        "{objects} objects, {repaired} repaired, {refused} refused, {like_check} compared with check"
+        objects > 400 && repaired > 10 && denied > 150 && like_check > 300,
+        "{objects} objects, {repaired} repaired, {denied} denied, {like_check} compared with check"
     );
 }
 
@@ -84,19 +83,19 @@ async fn through_connection(case: &Case, client: &mut Client, seen: &CaseReply) 
             continue;
         }
         let (sent, stored) = written(case, object, client, seen).await;
-        same_in_other_words(case, object, client, &sent).await;
-        on_its_way_out(case, object, client).await;
-        if is_told_by_the_file(case) {
-            let mut told = findings_told(&sent, &stored);
-            told.retain(|(rule, ..)| !ASK_WHO_WRITES.contains(&rule.as_str()));
-            assert_eq!(told, findings_of_check(case), "{}", case.name);
+        older_version_and_dry_run(case, object, client, &sent).await;
+        deletion(case, object, client).await;
+        if is_decided_by_the_file(case) {
+            let mut found = findings_of_replies(&sent, &stored);
+            found.retain(|(rule, ..)| !NEED_WRITER.contains(&rule.as_str()));
+            assert_eq!(found, findings_of_check(case), "{}", case.name);
             seen.like_check.fetch_add(1, Ordering::Relaxed);
         }
         seen.objects.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// A write to a status, at its own door; the others have nothing to say about it.
+/// A status write, at its own endpoint; the other endpoints have no findings for it.
 async fn status_written(case: &Case, object: &str, client: &mut Client) {
     let asked = TestReview { sub_resource: "status".to_owned(), ..question(case, object) };
     let verdict = case.judge_status(object);
@@ -104,9 +103,9 @@ async fn status_written(case: &Case, object: &str, client: &mut Client) {
     assert_eq!((reply.allowed, &reply.patch), (!verdict.denies(), &None), "{}: {reply:?}", case.name);
     let rules: Vec<String> =
         verdict.findings.iter().map(|found| format!("{}={}", found.rule.id, found.action.name())).collect();
-    let told: Vec<&str> =
+    let found: Vec<&str> =
         reply.rules.split(',').map(|rule| rule.split('(').next().unwrap()).filter(|rule| !rule.is_empty()).collect();
-    assert_eq!(told, rules, "{}", case.name);
+    assert_eq!(found, rules, "{}", case.name);
     if let Some(denied) = verdict.findings.iter().find(|finding| finding.action == Action::Deny) {
         let is_conflict = ["status/stale", "status/contradicted", "status/regressed"].contains(&denied.rule.id);
         let want = if is_conflict { (409, "Conflict") } else { (422, "Invalid") };
@@ -118,7 +117,7 @@ async fn status_written(case: &Case, object: &str, client: &mut Client) {
     }
 }
 
-/// What the API server asks about a write.
+/// The review that the API server sends for a write.
 fn question(case: &Case, object: &str) -> TestReview {
     let question = match case.old() {
         Some(old) => TestReview::update(&old, object),
@@ -127,7 +126,7 @@ fn question(case: &Case, object: &str) -> TestReview {
     question.by(case.user().unwrap_or("jane"))
 }
 
-/// The write as it goes: repaired, judged as it will be stored, and settled.
+/// A write as the API server handles it: repaired, and judged as it will be stored. A second repair changes nothing.
 async fn written(case: &Case, object: &str, client: &mut Client, seen: &CaseReply) -> (Reply, Reply) {
     let first = verdict(case, object, false);
     let sent = question(case, object).ask(client, Endpoint::Mutate).await;
@@ -135,21 +134,21 @@ async fn written(case: &Case, object: &str, client: &mut Client, seen: &CaseRepl
     let repaired = sent.applied_to(object);
     let stored = question(case, &repaired).ask(client, Endpoint::Validate).await;
     compare(case, &stored, &verdict(case, &repaired, true), Endpoint::Validate);
-    assert!(first.denies() || stored.allowed, "{}: refused after a repair: {stored:?}", case.name);
+    assert!(first.denies() || stored.allowed, "{}: denied after a repair: {stored:?}", case.name);
     let again = question(case, &repaired).ask(client, Endpoint::Mutate).await;
-    assert_eq!(again.patch, None, "{}: it does not settle", case.name);
+    assert_eq!(again.patch, None, "{}: the repair does not converge", case.name);
     if sent.patch.is_some() {
-        // Somebody skipped the repair.
+        // A write that skipped the repair.
         let skipped = question(case, object).ask(client, Endpoint::Validate).await;
         compare(case, &skipped, &verdict(case, object, true), Endpoint::Validate);
         seen.repaired.fetch_add(1, Ordering::Relaxed);
     }
-    seen.refused.fetch_add(usize::from(!stored.allowed), Ordering::Relaxed);
+    seen.denied.fetch_add(usize::from(!stored.allowed), Ordering::Relaxed);
     (sent, stored)
 }
 
-/// The older version of the review, and a dry run, get the same answer.
-async fn same_in_other_words(case: &Case, object: &str, client: &mut Client, sent: &Reply) {
+/// A review of the older version, and a dry run, get the same response.
+async fn older_version_and_dry_run(case: &Case, object: &str, client: &mut Client, sent: &Reply) {
     let as_final = question(case, object).ask(client, Endpoint::Validate).await;
     for (endpoint, want) in [(Endpoint::Mutate, sent), (Endpoint::Validate, &as_final)] {
         let beta = TestReview { version: V1BETA1, ..question(case, object) };
@@ -159,16 +158,16 @@ async fn same_in_other_words(case: &Case, object: &str, client: &mut Client, sen
     }
 }
 
-/// What goes is let go, and left as it is.
-async fn on_its_way_out(case: &Case, object: &str, client: &mut Client) {
+/// A deletion is allowed, and an object that is being deleted is not repaired.
+async fn deletion(case: &Case, object: &str, client: &mut Client) {
     let mut leaving: Value = serde_json::from_str(object).unwrap();
     let user = case.user().unwrap_or("jane");
     for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
         let deleted = TestReview::delete(object).by(user).ask(client, endpoint).await;
-        let said = (deleted.allowed, deleted.patch, deleted.rules.as_str(), deleted.warnings.len());
-        assert_eq!(said, (true, None, "", 0), "{}: deleted", case.name);
+        let reply = (deleted.allowed, deleted.patch, deleted.rules.as_str(), deleted.warnings.len());
+        assert_eq!(reply, (true, None, "", 0), "{}: deleted", case.name);
     }
-    // Where metadata is no object, nothing can be put into it.
+    // If metadata is not an object, nothing can be added to it.
     let Some(meta) = leaving.as_object_mut().and_then(|object| object.get_mut("metadata")?.as_object_mut()) else {
         return;
     };
@@ -177,14 +176,14 @@ async fn on_its_way_out(case: &Case, object: &str, client: &mut Client) {
     for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
         let reply = TestReview::update(&leaving, &leaving).by(user).ask(client, endpoint).await;
         assert_eq!((reply.allowed, &reply.patch), (true, &None), "{}: being deleted", case.name);
-        // A deletionTimestamp in what is sent changes nothing.
+        // A deletionTimestamp in the sent object changes nothing.
         let sent = question(case, &leaving).ask(client, endpoint).await;
         let plain = question(case, object).ask(client, endpoint).await;
         assert_eq!((sent.allowed, sent.patch), (plain.allowed, plain.patch), "{}: sent as deleted", case.name);
     }
 }
 
-/// What the judgement says in process, knowing what the server knows.
+/// The verdict in process, with the same facts as the server.
 fn verdict(case: &Case, object: &str, is_final: bool) -> Verdict {
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let facts = Facts { today: Some(today), ..Facts::default() };
@@ -196,53 +195,53 @@ fn verdict(case: &Case, object: &str, is_final: bool) -> Verdict {
 }
 
 fn compare(case: &Case, reply: &Reply, verdict: &Verdict, endpoint: Endpoint) {
-    let told = || format!("{} {endpoint:?}\n{reply:#?}\n{verdict:#?}", case.name);
+    let context = || format!("{} {endpoint:?}\n{reply:#?}\n{verdict:#?}", case.name);
     let is_mutate = endpoint == Endpoint::Mutate;
     let patch = (is_mutate && !verdict.patch.is_empty()).then(|| serde_json::to_vec(&verdict.patch).unwrap());
-    assert_eq!(reply.patch, patch, "{}", told());
-    assert_eq!(reply.allowed, is_mutate || !verdict.denies(), "{}", told());
-    assert_eq!(reply.mode, if verdict.mode == Mode::Audit { "audit" } else { "enforce" }, "{}", told());
-    let business: Vec<&Finding> =
+    assert_eq!(reply.patch, patch, "{}", context());
+    assert_eq!(reply.allowed, is_mutate || !verdict.denies(), "{}", context());
+    assert_eq!(reply.mode, if verdict.mode == Mode::Audit { "audit" } else { "enforce" }, "{}", context());
+    let findings: Vec<&Finding> =
         verdict.findings.iter().filter(|finding| !is_mutate || finding.action == Action::Patch).collect();
-    assert_eq!(listed(&reply.rules), words(business.iter().map(|finding| (*finding, finding.action))), "{}", told());
-    let would = business.iter().filter_map(|finding| Some((*finding, finding.would?)));
-    assert_eq!(listed(&reply.would), words(would), "{}", told());
-    let denied = business.iter().filter(|finding| finding.action == Action::Deny);
-    let mut want: Vec<_> = denied.map(|finding| (ink(&finding.sentence()), field(finding))).collect();
+    assert_eq!(listed(&reply.rules), words(findings.iter().map(|finding| (*finding, finding.action))), "{}", context());
+    let would = findings.iter().filter_map(|finding| Some((*finding, finding.would?)));
+    assert_eq!(listed(&reply.would), words(would), "{}", context());
+    let denied = findings.iter().filter(|finding| finding.action == Action::Deny);
+    let mut want: Vec<_> = denied.map(|finding| (without_spaces(&finding.sentence()), field(finding))).collect();
     let mut causes: Vec<_> =
-        reply.causes().iter().map(|(message, field)| (ink(message), (*field).to_owned())).collect();
+        reply.causes().iter().map(|(message, field)| (without_spaces(message), (*field).to_owned())).collect();
     want.sort();
     causes.sort();
-    assert_eq!(causes.len(), want.len(), "{}", told());
-    for ((said, at), (message, field)) in causes.iter().zip(&want) {
-        assert!(said.starts_with(message.as_str()) && at == field, "{}", told());
+    assert_eq!(causes.len(), want.len(), "{}", context());
+    for ((cause, at), (message, field)) in causes.iter().zip(&want) {
+        assert!(cause.starts_with(message.as_str()) && at == field, "{}", context());
     }
-    warned(reply, verdict, &business, &told);
+    compare_warnings(reply, verdict, &findings, &context);
 }
 
-/// Every warning is said, unless nobody would read it, or there are too many.
-fn warned(reply: &Reply, verdict: &Verdict, business: &[&Finding], told: &dyn Fn() -> String) {
-    let all = ink(&reply.warnings.concat());
+/// The reply has all warnings, unless the operator writes or there are too many.
+fn compare_warnings(reply: &Reply, verdict: &Verdict, findings: &[&Finding], context: &dyn Fn() -> String) {
+    let all = without_spaces(&reply.warnings.concat());
     if verdict.is_operators {
-        assert_eq!(all, "", "{}", told());
+        assert_eq!(all, "", "{}", context());
         return;
     }
     let is_cut = reply.warnings.last().is_some_and(|last| last.starts_with("and "));
-    let said = business.iter().filter(|finding| matches!(finding.action, Action::Warn | Action::Patch));
-    for finding in said.clone() {
+    let warned = findings.iter().filter(|finding| matches!(finding.action, Action::Warn | Action::Patch));
+    for finding in warned.clone() {
         let would = finding.would.map(|action| format!("would {}: ", action.name())).unwrap_or_default();
-        let want = ink(&format!("{would}{}: {}", field(finding), finding.sentence()));
-        assert!(all.contains(&want) || is_cut, "{}", told());
+        let want = without_spaces(&format!("{would}{}: {}", field(finding), finding.sentence()));
+        assert!(all.contains(&want) || is_cut, "{}", context());
     }
-    assert_eq!(said.count() == 0, all.is_empty(), "{}", told());
+    assert_eq!(warned.count() == 0, all.is_empty(), "{}", context());
 }
 
-/// A text without what wrapping changes.
-fn ink(text: &str) -> String {
+/// A text without the white space that wrapping changes.
+fn without_spaces(text: &str) -> String {
     text.chars().filter(|character| !character.is_whitespace() && !character.is_control()).collect()
 }
 
-/// A place as the API server writes it, with the place inside a JSON text behind a `#`.
+/// A path as the API server writes it, with the path inside a JSON text after a `#`.
 fn field(finding: &Finding) -> String {
     place(&finding.pointer, finding.config.as_ref().map(|place| place.pointer.as_str()))
 }
@@ -263,7 +262,7 @@ fn place(pointer: &str, inside: Option<&str>) -> String {
     }
 }
 
-/// The words of an annotation; each is there once.
+/// The entries of an annotation; none is repeated.
 fn listed(annotation: &str) -> BTreeSet<String> {
     let words: Vec<String> = annotation.split(',').filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect();
     let set: BTreeSet<String> = words.iter().cloned().collect();
@@ -280,28 +279,28 @@ fn words<'f>(findings: impl Iterator<Item = (&'f Finding, Action)>) -> BTreeSet<
     findings.map(word).collect()
 }
 
-/// The rules that ask who writes, which a file does not say.
-const ASK_WHO_WRITES: [&str; 2] = ["nad/forged-owner", "network/forged-last-namespace"];
+/// The rules that depend on the writer, which a file does not name.
+const NEED_WRITER: [&str; 2] = ["nad/forged-owner", "network/forged-last-namespace"];
 
-/// Whether the manifest alone decides: nothing only admission knows, no other manifests, no exception that ends some day.
-fn is_told_by_the_file(case: &Case) -> bool {
+/// Whether the manifest alone decides: no facts from admission, no other manifests, no exception that expires.
+fn is_decided_by_the_file(case: &Case) -> bool {
     case.is_offline() && case.policy.exceptions.is_empty() && case.documents().len() == 1
 }
 
-/// A rule, what is done, and where, if that is to refuse.
+/// A rule, its action, and the place if the action is to deny.
 type ReplyText = (String, String, Option<String>);
 
-/// What `check` finds, by the case's own word, with the places of what is refused.
+/// The findings that the case expects from `check`, with the places of denials.
 fn findings_of_check(case: &Case) -> BTreeSet<ReplyText> {
-    let told = |finding: &case::Expected| {
+    let entry = |finding: &case::Expected| {
         let place = (finding.action == "deny").then(|| place(&finding.pointer, finding.config_pointer.as_deref()));
         (finding.rule.clone(), finding.action.clone(), place)
     };
-    case.expect.findings.iter().map(told).collect()
+    case.expect.findings.iter().map(entry).collect()
 }
 
-/// What the two answers about a write tell together.
-fn findings_told(sent: &Reply, stored: &Reply) -> BTreeSet<ReplyText> {
+/// The findings in the two replies to a write.
+fn findings_of_replies(sent: &Reply, stored: &Reply) -> BTreeSet<ReplyText> {
     let mut found = BTreeSet::new();
     for word in sent.rule_list().into_iter().chain(stored.rule_list()) {
         let (rule, action) = word.split_once('=').unwrap();

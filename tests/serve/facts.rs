@@ -1,4 +1,4 @@
-//! The server with somebody to ask: a source of facts that knows, that cannot be reached, or that breaks. It runs in this
+//! The server with a source of facts that answers, that is unreachable, or that panics. It runs in this
 //! process, because the binary has no such source without a cluster.
 
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use nadmit::review::Endpoint::{Mutate, Status, Validate};
 
 use super::client::{Client, block_on};
 use super::in_process::InProcess;
-use super::reviews::{GOOD, REFUSED, REPAIRABLE, TestReview, V1BETA1, path};
+use super::reviews::{DENIED, GOOD, REPAIRABLE, TestReview, V1BETA1, path};
 use crate::case::{self, Case};
 
-/// Knows at once what the case says, but has to be asked about networks.
+/// Knows the case's facts at once, except networks, which need a live read.
 #[derive(Clone, Default)]
 struct CaseCluster {
     all: Arc<Mutex<Facts>>,
@@ -50,7 +50,7 @@ fn question(case: &Case, object: &str) -> TestReview {
     question.by(case.user().unwrap_or("jane"))
 }
 
-/// What is to come of it: judged with what is known at once, and with the rest only where that is wanted and of use.
+/// The expected verdict: with the facts known at once, and with live reads only if the judgement needs them.
 fn expected(case: &Case, object: &str, all: &Facts, is_final: bool) -> Verdict {
     let today = Some(jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date());
     let old = case.old();
@@ -68,7 +68,7 @@ fn expected(case: &Case, object: &str, all: &Facts, is_final: bool) -> Verdict {
     judge(&subject, &Facts { today, ..all.clone() }, &case.policy)
 }
 
-/// The cases again, with what each knows of its cluster: a NAD gets the name that its network has, as the case says.
+/// The cases with the facts of their cluster: a NAD gets the resourceName of its network.
 #[test]
 fn owner_is_read_only_when_a_value_is_stored() {
     let cluster = CaseCluster::default();
@@ -99,18 +99,18 @@ fn owner_is_read_only_when_a_value_is_stored() {
                 let stored = reply.applied_to(&object);
                 let asked = cluster.asked.load(Ordering::Relaxed);
                 let last = question(case, &stored).ask(client, Validate).await;
-                assert_eq!(cluster.asked.load(Ordering::Relaxed), asked, "nobody is asked about what is final");
+                assert_eq!(cluster.asked.load(Ordering::Relaxed), asked, "a final object needs no live read");
                 assert_eq!(last.allowed, !expected(case, &stored, &all, true).denies(), "{}", case.name);
-                assert!(verdict.denies() || last.allowed, "{}: refused after a repair: {last:?}", case.name);
+                assert!(verdict.denies() || last.allowed, "{}: denied after a repair: {last:?}", case.name);
                 assert_eq!(question(case, &stored).ask(client, Mutate).await.patch, None, "{}", case.name);
             }
         }
     });
-    assert!(repaired > 20 && as_written > 5, "{repaired} repaired, {as_written} as the case writes it");
+    assert!(repaired > 20 && as_written > 5, "{repaired} repaired, {as_written} as the case expects");
     assert!(cluster.asked.load(Ordering::Relaxed) > 20);
 }
 
-/// Most writes ask nobody: networks, NADs without a device, and what the operator wrote completely.
+/// Most writes need no live read: networks, NADs without a device, and complete NADs of the operator.
 #[test]
 fn most_reviews_need_no_live_read() {
     let cluster = CaseCluster::default();
@@ -129,7 +129,7 @@ fn most_reviews_need_no_live_read() {
     assert_eq!(cluster.asked.load(Ordering::Relaxed), 0);
 }
 
-/// Nobody answers.
+/// A source that never finds a fact.
 #[derive(Clone, Default)]
 struct SilentCluster {
     within: Arc<Mutex<Vec<Duration>>>,
@@ -142,36 +142,37 @@ impl FactSource for SilentCluster {
     }
 }
 
-/// A repair that cannot be made in time is an HTTP error, so that failurePolicy decides; everything else is answered.
+/// If a repair cannot get its facts in time, the response is an HTTP error, so that failurePolicy decides; other reviews are answered.
 #[test]
 fn missing_fact_is_left_to_failure_policy() {
     let silence = SilentCluster::default();
     block_on(async {
         let server = InProcess::start(Arc::new(silence.clone()), Policy::default()).await;
         let mut client = server.connect().await;
-        let question = TestReview::create(REFUSED);
+        let question = TestReview::create(DENIED);
         let answer = client.post("/mutate?timeout=2s", question.body()).await.unwrap();
         assert_eq!(answer.status, 503);
         assert!(answer.text().contains("the API server did not answer"), "{}", answer.text());
-        assert_eq!(answer.header("retry-after"), "", "asking again would only use up the time there is");
+        assert_eq!(answer.header("retry-after"), "", "a retry would only use up the remaining time");
         let within: Vec<u128> =
             silence.within.lock().unwrap().iter().map(|within| within.as_micros().div_ceil(1000)).collect();
-        assert_eq!(within, [1800], "what the API server gives, less a little for the way back");
+        assert_eq!(within, [1800], "the timeout of the API server, less a reserve for the response");
         assert!(server.metrics().await.contains("nadmit_reviews_unanswered_total{reason=\"unavailable\"} 1\n"));
         assert!(!question.ask(&mut client, Validate).await.allowed, "the final object is judged as it is");
         assert!(
             TestReview::create(REPAIRABLE).ask(&mut client, Mutate).await.patch.is_some(),
-            "it has a name of its own"
+            "this NAD has its own resourceName"
         );
-        assert!(TestReview::delete(REFUSED).ask(&mut client, Mutate).await.allowed);
-        let leaving = REFUSED.replace(r#""metadata":{"#, r#""metadata":{"deletionTimestamp":"2026-11-01T08:00:00Z","#);
-        assert!(TestReview::update(&leaving, &leaving).ask(&mut client, Mutate).await.allowed);
-        let created = client.post("/mutate?timeout=2s", TestReview::create(&leaving).body()).await.unwrap();
-        assert_eq!(created.status, 503, "a deletionTimestamp in what is sent proves nothing");
+        assert!(TestReview::delete(DENIED).ask(&mut client, Mutate).await.allowed);
+        let being_deleted =
+            DENIED.replace(r#""metadata":{"#, r#""metadata":{"deletionTimestamp":"2026-11-01T08:00:00Z","#);
+        assert!(TestReview::update(&being_deleted, &being_deleted).ask(&mut client, Mutate).await.allowed);
+        let created = client.post("/mutate?timeout=2s", TestReview::create(&being_deleted).body()).await.unwrap();
+        assert_eq!(created.status, 503, "a deletionTimestamp in the sent object proves nothing");
     });
 }
 
-/// Breaks on one object.
+/// A source that panics on one object.
 struct Fragile;
 
 impl FactSource for Fragile {
@@ -185,7 +186,7 @@ impl FactSource for Fragile {
     }
 }
 
-/// Where nadmit itself fails nothing is stored unjudged, and nobody else notices.
+/// If nadmit itself panics, nothing is stored unjudged, and other requests are not affected.
 #[test]
 fn a_panic_while_judging_denies() {
     let fragile = GOOD.replace(r#""name":"net""#, r#""name":"fragile""#);
@@ -199,7 +200,7 @@ fn a_panic_while_judging_denies() {
             (denied.clone(), Validate, false),
             (TestReview { version: V1BETA1, ..denied.clone() }, Validate, false),
             (TestReview::update(GOOD, &fragile), Validate, false),
-            // It is asked about writes that change nothing too, and validation decides.
+            // The mutating webhook also gets writes that change nothing; it allows them, and validation decides.
             (denied.clone(), Mutate, true),
             (denied.clone().by(operator), Validate, true),
             (denied.clone().by("root"), Validate, true),
@@ -214,19 +215,19 @@ fn a_panic_while_judging_denies() {
             assert_eq!(reply.rules, format!("nadmit/internal={action}"), "{shown}");
             let message = format!("{}{:?}", reply.status, reply.warnings);
             assert!(message.contains("nadmit failed while judging"), "{shown}");
-            assert!(!message.contains("the test is about"), "what went wrong is for the log: {shown}");
-            assert!(TestReview::create(GOOD).ask(&mut client, Validate).await.allowed, "on the same connection");
+            assert!(!message.contains("the test is about"), "the panic message is only in the log: {shown}");
+            assert!(TestReview::create(GOOD).ask(&mut client, Validate).await.allowed, "the connection still works");
         }
         let metrics = server.metrics().await;
         assert!(metrics.contains("nadmit_review_panics_total{endpoint=\"validate\"} 7\n"), "{metrics}");
         assert!(metrics.contains("nadmit_review_panics_total{endpoint=\"mutate\"} 1\n"), "{metrics}");
         assert!(!metrics.contains("nadmit_reviews_unanswered_total{"), "{metrics}");
         assert!(metrics.contains("nadmit_reviews_in_flight 0\n"), "{metrics}");
-        assert_eq!(server.denied(), 2, "creations and updates, and no dry runs");
+        assert_eq!(server.denied(), 2, "creations and updates are counted, dry runs are not");
     });
 }
 
-/// Breaks on every write to a status.
+/// A source that panics on every status write.
 struct FragileStatus;
 
 impl FactSource for FragileStatus {

@@ -1,4 +1,4 @@
-//! A client that begins much and finishes nothing keeps nobody out.
+//! A client that starts many requests and finishes none does not block others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,13 +16,13 @@ use tokio::time::timeout;
 use super::client::{Client, Http, block_on, plain_get};
 use super::harness::{TIMEOUT, TestServer};
 use super::in_process::{InProcess, token};
-use super::reviews::{GOOD, REFUSED, TestReview, example};
+use super::reviews::{DENIED, GOOD, TestReview, example};
 use super::stalled::{Stalled, Target};
 
-/// How long a probe of the kubelet may take.
+/// The timeout of a kubelet probe.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// A server on which nobody is cut off for being slow while the test looks on.
+/// The limits of a server that cuts off no slow client during the test.
 fn patient() -> Limits {
     Limits { body_grace: TIMEOUT, body_arrives: TIMEOUT, ..Limits::default() }
 }
@@ -65,7 +65,7 @@ fn stalled_requests_hold_no_slot() {
     });
 }
 
-/// The same against the program, which cuts off whoever is too slow, and is asked for its health meanwhile.
+/// The same against the binary, which cuts off slow clients and is probed in the meantime.
 #[test]
 fn stalled_requests_disturb_neither_reviews_nor_probes() {
     let server = TestServer::start(&[]);
@@ -82,7 +82,7 @@ fn stalled_requests_disturb_neither_reviews_nor_probes() {
         while metric("nadmit_requests_unfinished").await < 256.0 {
             assert!(Instant::now() < until, "{} begun", stalled.begun());
         }
-        // Until everyone was cut off at least once.
+        // Until each client was cut off at least once.
         let mut client = server.connect(Http::One).await;
         while metric("nadmit_reviews_unanswered_total{reason=\"slow\"}").await < 512.0 {
             assert!(Instant::now() < until, "{} begun", stalled.begun());
@@ -95,7 +95,7 @@ fn stalled_requests_disturb_neither_reviews_nor_probes() {
     });
 }
 
-/// Holds every review that asks for facts until it may go on.
+/// Blocks every review that needs a live read until the test releases it.
 struct BlockingSource {
     reached: AtomicUsize,
     go: Semaphore,
@@ -111,7 +111,7 @@ impl FactSource for BlockingSource {
     }
 }
 
-/// Three API servers behind one address: twice as many writes at once as there are slots, and none is turned away.
+/// Three API servers behind one address: twice as many writes at once as there are slots, and none is rejected.
 #[test]
 fn complete_requests_wait_instead_of_failing() {
     block_on(async {
@@ -119,7 +119,7 @@ fn complete_requests_wait_instead_of_failing() {
         let server = InProcess::start(Arc::clone(&held) as _, Policy::default()).await;
         let writes = (0..512).map(|_| async {
             let mut client = server.connect().await;
-            client.post("/mutate?timeout=30s", TestReview::create(REFUSED).body()).await.unwrap()
+            client.post("/mutate?timeout=30s", TestReview::create(DENIED).body()).await.unwrap()
         });
         let all = async {
             while held.reached.load(Ordering::Relaxed) < Limits::default().in_flight {
@@ -134,7 +134,7 @@ fn complete_requests_wait_instead_of_failing() {
     });
 }
 
-/// Who waits too long is asked to come back, while there is still time for that.
+/// A review that waits too long gets 429, early enough for a retry.
 #[test]
 fn review_gets_429_after_half_its_timeout() {
     block_on(async {
@@ -143,11 +143,11 @@ fn review_gets_429_after_half_its_timeout() {
         let server = InProcess::build(Arc::clone(&held) as _, Policy::default(), limits, None).await;
         let mut first = server.connect().await;
         let first =
-            tokio::spawn(async move { first.post("/mutate", TestReview::create(REFUSED).body()).await.unwrap() });
+            tokio::spawn(async move { first.post("/mutate", TestReview::create(DENIED).body()).await.unwrap() });
         waits_for(&server, "nadmit_reviews_in_flight 1").await;
         let busy = server.connect().await.post("/mutate?timeout=200ms", example("review")).await.unwrap();
         assert_eq!((busy.status.as_u16(), busy.header("retry-after")), (429, "1"));
-        // Health is not asked to wait.
+        // Health checks do not wait.
         assert_eq!(server.connect().await.send("GET", "/healthz", &[], "").await.unwrap().status, 200);
         held.go.add_permits(1);
         assert_eq!(first.await.unwrap().status, 200);
@@ -155,7 +155,7 @@ fn review_gets_429_after_half_its_timeout() {
     });
 }
 
-/// Where all connections are taken by clients that ask for nothing, the oldest of these gives way, and no API server's.
+/// If idle clients hold all connections, the oldest of them is closed, and never one of an API server.
 #[test]
 fn idle_connections_are_displaced() {
     block_on(async {
@@ -165,7 +165,8 @@ fn idle_connections_are_displaced() {
         let mut idle = Vec::new();
         for _ in 0..20 {
             idle.extend(join_all((0..10).map(|_| TcpStream::connect(server.https))).await);
-            let answer = honest.post("/mutate", example("review")).await.expect("a connection that has proven itself");
+            let answer =
+                honest.post("/mutate", example("review")).await.expect("the connection of the API server was closed");
             assert_eq!(answer.status, 200);
             let began = Instant::now();
             assert_eq!(server.connect().await.send("GET", "/healthz", &[], "").await.unwrap().status, 200);
@@ -179,13 +180,13 @@ fn idle_connections_are_displaced() {
     });
 }
 
-/// What nobody registered is answered from its head alone: nothing is read, judged or remembered.
+/// A request to an unregistered path is answered from its head alone: nadmit reads no body, judges nothing and records nothing.
 #[test]
 fn requests_without_token_are_rejected_early() {
     block_on(async {
         let server = InProcess::expecting(token('a')).await;
         let registered = format!("/validate/{}?timeout=5s", token('a').current.text());
-        let denied = TestReview::create(REFUSED);
+        let denied = TestReview::create(DENIED);
         let forged = ["/validate".to_owned(), format!("/validate/{}", "b".repeat(64)), "/validate/x".to_owned()];
         for path in &forged {
             for http in [Http::One, Http::Two] {
@@ -203,7 +204,7 @@ fn requests_without_token_are_rejected_early() {
         assert_eq!(client.post(&registered, denied.body()).await.unwrap().json()["response"]["allowed"], false);
         assert_eq!(server.denied(), 1);
 
-        // Stalled ones are answered at once: none is ever waited for.
+        // Stalled requests are answered at once: nadmit never waits for their bodies.
         let path = "/validate".to_owned();
         let target = Target { address: server.https, trust: server.trust.clone(), path, length: 8 << 20 };
         let stalled = Stalled::start(&target, 64, 4);
@@ -214,11 +215,11 @@ fn requests_without_token_are_rejected_early() {
                 assert!(metrics.lines().any(|line| line == "nadmit_requests_unfinished 0"), "{metrics}");
             }
         };
-        timeout(TIMEOUT, watch).await.expect("thousands of forged requests");
+        timeout(TIMEOUT, watch).await.expect("not enough forged requests were sent");
     });
 }
 
-/// Audit events have a token of their own, which reviews do not open with, nor the other way round.
+/// Audit events have their own token: it does not authorize reviews, and the token of reviews does not authorize audit events.
 #[test]
 fn audit_events_have_a_token_of_their_own() {
     block_on(async {
@@ -243,7 +244,7 @@ fn audit_events_have_a_token_of_their_own() {
     });
 }
 
-/// A replica asks others whether they know a token before it registers the token.
+/// A replica asks the other replicas whether they know a token before it registers the token.
 #[test]
 fn token_probe_reports_known_tokens() {
     block_on(async {

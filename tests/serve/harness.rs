@@ -1,6 +1,6 @@
-//! The server as a process: started, watched through its log and its metrics, and killed.
+//! The server as a process: tests start it, watch its log and its metrics, and kill it.
 //!
-//! Nothing here waits a fixed time. Whatever must happen is watched for, up to [`TIMEOUT`].
+//! Nothing here waits for a fixed time. Tests poll for an event, up to [`TIMEOUT`].
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 
 use super::client::{Client, Http, HttpAnswer, Trust, block_on, plain_get};
 
-/// How long anything may take before the test has failed. Long, because the machine may have other things to do.
+/// The timeout of every wait. It is long, because the machine may be busy.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// `nadmit` with arguments, and nothing of the environment that would change what it does.
+/// `nadmit` with arguments, and without the environment variables that would change its behaviour.
 pub fn nadmit<S: AsRef<str>>(arguments: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nadmit"));
     command.args(arguments.iter().map(AsRef::as_ref)).current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -29,7 +29,7 @@ pub fn nadmit<S: AsRef<str>>(arguments: &[S]) -> Command {
     command
 }
 
-/// Runs a command that should end by itself.
+/// Runs a command that should exit by itself.
 pub fn run(mut command: Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
@@ -37,7 +37,7 @@ pub fn run(mut command: Command) -> Output {
     thread::spawn(move || sender.send(child.wait_with_output()));
     receiver.recv_timeout(TIMEOUT).map(Result::unwrap).unwrap_or_else(|_| {
         signal(pid, "KILL");
-        panic!("it did not end: {command:?}")
+        panic!("the command did not exit: {command:?}")
     })
 }
 
@@ -47,7 +47,7 @@ pub fn signal(pid: u32, name: &str) {
     assert!(sent.success(), "kill -{name} {pid}");
 }
 
-/// Puts a file in place in one step, so that nobody sees half of it.
+/// Replaces a file atomically, so that no reader sees half of it.
 pub fn put(path: &Path, content: impl AsRef<[u8]>) {
     let new = path.with_extension("new");
     fs::write(&new, content).unwrap();
@@ -58,25 +58,25 @@ pub fn put(path: &Path, content: impl AsRef<[u8]>) {
 pub struct TestServer {
     child: Child,
     guard: Child,
-    /// Where reviews are answered.
+    /// The address of the webhooks.
     pub https: SocketAddr,
-    /// Where metrics are.
+    /// The address of the metrics.
     pub metrics: SocketAddr,
     /// The file with the CA of the development certificate.
     pub ca: PathBuf,
-    /// A directory of this server's own, for whatever files a test needs.
+    /// A directory for this server, for the files of a test.
     pub directory: TempDir,
     log: Arc<Log>,
     printed: Arc<Log>,
 }
 
 impl TestServer {
-    /// Starts on free ports with a development certificate, and with these arguments on top.
+    /// Starts on free ports with a development certificate, and with these additional arguments.
     pub fn start(arguments: &[&str]) -> Self {
         Self::start_with(|_| arguments.iter().map(|&argument| argument.to_owned()).collect())
     }
 
-    /// Starts with a policy, which is in the file [`Self::policy`].
+    /// Starts with a policy in the file [`Self::policy`].
     pub fn with_policy(text: &str) -> Self {
         Self::start_with(|directory| {
             let policy = directory.join("policy.yaml");
@@ -85,7 +85,7 @@ impl TestServer {
         })
     }
 
-    /// Starts with arguments that name files in the server's own directory. Without `--tls-cert` it makes a certificate, without
+    /// Starts with arguments that name files in the server's directory. Without `--tls-cert` it creates a certificate, without
     /// `--listen` it takes a free port.
     pub fn start_with(arguments: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -102,7 +102,7 @@ impl TestServer {
         Self::launch(command, directory)
     }
 
-    /// Starts a command that serves.
+    /// Starts a command that runs the server.
     pub fn launch(mut command: Command, directory: TempDir) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -117,7 +117,7 @@ impl TestServer {
         Self { child, guard, https, metrics, ca, directory, log, printed }
     }
 
-    /// One server with the default policy, for all tests that change nothing about it.
+    /// A server with the default policy, shared by the tests that do not change its state.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<TestServer> = OnceLock::new();
         SHARED.get_or_init(|| Self::start(&[]))
@@ -133,7 +133,7 @@ impl TestServer {
         signal(self.pid(), name);
     }
 
-    /// Waits until it has ended by itself and all it logged was read.
+    /// Waits until it has exited by itself and its whole log was read.
     pub fn ended(&mut self) -> ExitStatus {
         let until = Instant::now() + TIMEOUT;
         loop {
@@ -141,7 +141,7 @@ impl TestServer {
                 let _ = self.log.wait(|_| None::<()>);
                 return status;
             }
-            assert!(Instant::now() < until, "it does not end:\n{}", self.log_text());
+            assert!(Instant::now() < until, "the server does not exit:\n{}", self.log_text());
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -151,7 +151,7 @@ impl TestServer {
         self.directory.path().join("policy.yaml")
     }
 
-    /// The certificates a client trusts that knows the development CA.
+    /// Trusts the development CA.
     pub fn trust(&self) -> Trust {
         Trust::in_ca(&fs::read(&self.ca).unwrap())
     }
@@ -161,32 +161,32 @@ impl TestServer {
         Client::connect(self.https, &self.trust(), http).await.unwrap()
     }
 
-    /// A POST on a connection of its own, over HTTP/1.1 as the API server does it.
+    /// A POST on a new connection, over HTTP/1.1 as the API server does it.
     pub fn post(&self, path: &str, body: impl Into<Vec<u8>>) -> HttpAnswer {
         block_on(async { self.connect(Http::One).await.post(path, body.into()).await.unwrap() })
     }
 
-    /// A GET on a connection of its own.
+    /// A GET on a new connection.
     pub fn get(&self, path: &str) -> HttpAnswer {
         block_on(async { self.connect(Http::One).await.send("GET", path, &[], Vec::new()).await.unwrap() })
     }
 
-    /// The text at the metrics' address.
+    /// The text of the metrics.
     pub fn metrics_text(&self) -> String {
         let answer = block_on(plain_get(self.metrics, "/metrics"));
         assert_eq!(answer.status, 200);
         answer.text()
     }
 
-    /// The value of one series, written as it is in the text: `nadmit_policy_reloads_total{result="taken"}`. One that is not
-    /// there yet is 0.
+    /// The value of one series, in the notation of the text: `nadmit_policy_reloads_total{result="taken"}`. A missing series
+    /// is 0.
     pub fn metric(&self, series: &str) -> f64 {
         let text = self.metrics_text();
         let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         value.map_or(0.0, |value| value.parse().unwrap())
     }
 
-    /// Waits until a series is at that value or above.
+    /// Waits until a series has at least that value.
     pub fn wait_for_metric(&self, series: &str, at_least: f64) {
         let until = Instant::now() + TIMEOUT;
         while self.metric(series) < at_least {
@@ -212,18 +212,18 @@ impl TestServer {
         self.wait_for_log(uid, |line| line["uid"] == uid && line["endpoint"].is_string())
     }
 
-    /// All that was logged so far.
+    /// The whole log so far.
     pub fn log_text(&self) -> String {
         self.log.text()
     }
 
-    /// The first line on the standard output.
+    /// The first line on standard output.
     pub fn announcement(&self) -> String {
-        self.printed.wait(|line| Some(line.to_owned())).expect("it prints how to try it")
+        self.printed.wait(|line| Some(line.to_owned())).expect("the server printed nothing")
     }
 }
 
-/// The two addresses in the log line that says that it serves, in either format.
+/// The two addresses in the log line that reports the start of the server, in either format.
 fn addresses(line: &str) -> Option<(SocketAddr, SocketAddr)> {
     let (https, metrics) = match serde_json::from_str::<Value>(line) {
         Ok(json) if json["message"] == "serving" => {
@@ -236,11 +236,12 @@ fn addresses(line: &str) -> Option<(SocketAddr, SocketAddr)> {
             (word(" https=")?, word(" metrics=")?)
         }
     };
-    let address = |text: &str| text.parse().unwrap_or_else(|error| panic!("`{text}` is no address: {error}: {line}"));
+    let address =
+        |text: &str| text.parse().unwrap_or_else(|error| panic!("`{text}` is not an address: {error}: {line}"));
     Some((address(&https), address(&metrics)))
 }
 
-/// A process that kills the server when the tests have ended, however they ended: what is shared by all tests is dropped by none.
+/// A process that kills the server when the tests end, however they end: no test drops the shared server.
 fn guard(pid: u32) -> Child {
     let mut command = Command::new("sh");
     command.args(["-c", "read -r _; kill -9 \"$0\"", &pid.to_string()]);
@@ -249,7 +250,7 @@ fn guard(pid: u32) -> Child {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        // The guard goes first: the process id may soon be somebody else's.
+        // End the guard first: another process may soon get the process id.
         let _ = self.guard.kill();
         let _ = self.guard.wait();
         let _ = self.child.kill();
@@ -257,7 +258,7 @@ impl Drop for TestServer {
     }
 }
 
-/// Lines as they come out of a process.
+/// The output lines of a process.
 #[derive(Default)]
 struct Log {
     lines: Mutex<Lines>,
@@ -286,7 +287,7 @@ impl Log {
         log
     }
 
-    /// What is made of the first line that something can be made of; `None` when none will come any more.
+    /// The result for the first line that `wanted` accepts; `None` if the output ends before.
     fn wait<T>(&self, wanted: impl Fn(&str) -> Option<T>) -> Option<T> {
         let until = Instant::now() + TIMEOUT;
         let mut seen = 0;

@@ -1,5 +1,5 @@
-//! The server inside this process, for what the binary offers no argument for: a source of facts of the test's own, tokens without a
-//! cluster, and limits that need no patience.
+//! The server inside this process, for what the binary has no argument for: a source of facts made by the test, tokens without a
+//! cluster, and short time limits.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ pub struct InProcess {
     denials: Arc<RecentDenials>,
 }
 
-/// Tokens of which the current one has that digit only.
+/// Tokens whose current one consists of that digit.
 pub fn token(digit: char) -> Tokens {
     let token = |digit: char| Token::read(&digit.to_string().repeat(64)).unwrap();
     Tokens { current: token(digit), made: 0, next: None, previous: None, audit: token('e') }
 }
 
 impl InProcess {
-    /// With somebody to ask.
+    /// With a source of facts.
     pub async fn start(facts: Arc<dyn FactSource>, policy: Policy) -> Self {
         Self::build(facts, policy, Limits::default(), None).await
     }
@@ -50,14 +50,14 @@ impl InProcess {
         Self::build(Arc::new(NoCluster), Policy::default(), Limits::default(), Some(tokens)).await
     }
 
-    /// With all of it.
+    /// With all of these.
     pub async fn build(facts: Arc<dyn FactSource>, policy: Policy, limits: Limits, tokens: Option<Tokens>) -> Self {
         let (this, server, _) = Self::bind(facts, policy, limits, tokens).await;
         tokio::spawn(server.serve(std::future::pending()));
         this
     }
 
-    /// With tasks of the test's own; it ends, after that time, when one of them does.
+    /// With tasks of the test; the server ends, after that time, when one of its tasks ends.
     pub async fn supervised(grace: Duration) -> (Self, Supervisor, JoinHandle<()>) {
         let (this, server, supervisor) =
             Self::bind(Arc::new(NoCluster), Policy::default(), Limits::default(), None).await;
@@ -108,7 +108,7 @@ impl InProcess {
         plain_get(self.metrics, "/metrics").await.text()
     }
 
-    /// How many denials are remembered for the report.
+    /// How many denials are recorded for the report.
     pub fn denied(&self) -> usize {
         self.denials.of_last_hour(jiff::Timestamp::now().as_second()).0.len()
     }

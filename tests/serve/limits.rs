@@ -1,4 +1,4 @@
-//! The bounds on what comes from a socket, with values that need no patience.
+//! The limits on input from a socket, with short times.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::reviews::example;
 
 const SOON: Duration = Duration::from_millis(50);
 
-/// A request of which only the head and the beginning of the body have been sent.
+/// A request of which only the head and the start of the body have been sent.
 async fn half_sent(server: &InProcess) -> TlsStream<TcpStream> {
     let mut stream = server.trust.open(server.https, Http::One).await.unwrap();
     let head = format!("POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", example("review").len());
@@ -26,8 +26,8 @@ async fn half_sent(server: &InProcess) -> TlsStream<TcpStream> {
 
 async fn rest_of(mut stream: TlsStream<TcpStream>) -> String {
     let mut text = Vec::new();
-    // Whoever is cut off gets no proper end of the TLS session; what was said before counts.
-    let _ = timeout(TIMEOUT, stream.read_to_end(&mut text)).await.expect("an end");
+    // A connection that is cut off has no proper end of the TLS session; the bytes before count.
+    let _ = timeout(TIMEOUT, stream.read_to_end(&mut text)).await.expect("the connection stays open");
     String::from_utf8(text).unwrap()
 }
 
@@ -43,25 +43,25 @@ fn old_connection_closes_without_losing_requests() {
         let mut client = server.connect().await;
         let watch = async {
             loop {
-                let answer = client.post("/mutate", example("review")).await.expect("an answer");
+                let answer = client.post("/mutate", example("review")).await.expect("no response");
                 assert_eq!(answer.status, 200);
                 if answer.header("connection") == "close" {
                     return;
                 }
             }
         };
-        timeout(TIMEOUT, watch).await.expect("an end");
+        timeout(TIMEOUT, watch).await.expect("the connection stays open");
         assert_eq!(server.connect().await.post("/mutate", example("review")).await.unwrap().status, 200);
-        // One that never asks anything ends too, and HTTP/2 says so in its own way.
+        // An idle connection is closed, too, and HTTP/2 announces it with a frame.
         let server = InProcess::within(Limits { age: SOON, linger: SOON, ..Limits::default() }).await;
         assert_eq!(rest_of(server.trust.open(server.https, Http::One).await.unwrap()).await, "");
         let mut client = Client::connect(server.https, &server.trust, Http::Two).await.unwrap();
         let watch = async { while client.post("/mutate", example("review")).await.is_ok() {} };
-        timeout(TIMEOUT, watch).await.expect("an end");
+        timeout(TIMEOUT, watch).await.expect("the connection stays open");
     });
 }
 
-/// Whoever goes away in the middle of a review is not counted any longer.
+/// A review whose client disconnects is no longer counted.
 #[test]
 fn disconnected_client_releases_resources() {
     block_on(async {
@@ -77,14 +77,14 @@ fn disconnected_client_releases_resources() {
 fn body_size_and_time_are_limited() {
     block_on(async {
         let (length, whole) = (example("review").len(), Limits::default());
-        // Two bodies of which there is memory for one: the second waits, and then the first is too slow for that.
+        // There is memory for one of two bodies: the second waits, and then the first is too slow.
         let server = InProcess::within(Limits { small_bodies: length, body_grace: TIMEOUT, ..whole }).await;
         let held = half_sent(&server).await;
         waits_for(&server, "nadmit_requests_unfinished 1").await;
         assert_eq!(server.connect().await.post("/mutate?timeout=5s", example("review")).await.unwrap().status, 200);
         let answer = rest_of(held).await;
         assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
-        // Nobody waits beyond half of its time.
+        // A review waits at most half of its timeout.
         let patient = Limits { body_grace_contended: TIMEOUT, body_arrives: TIMEOUT, ..whole };
         let server = InProcess::within(Limits { small_bodies: length, body_grace: TIMEOUT, ..patient }).await;
         let _held = half_sent(&server).await;
@@ -100,7 +100,7 @@ fn body_size_and_time_are_limited() {
     });
 }
 
-/// A body that comes a byte at a time is as slow as one that does not come.
+/// A body that arrives a byte at a time is as slow as one that does not arrive.
 #[test]
 fn slow_body_is_rejected() {
     block_on(async {
@@ -124,13 +124,13 @@ fn heads_and_connections_have_limits() {
         let server = InProcess::within(Limits { head: SOON, ..Limits::default() }).await;
         let mut slow = server.trust.open(server.https, Http::One).await.unwrap();
         slow.write_all(b"POST /mutate HTTP/1.1\r\nx-").await.unwrap();
-        let said = rest_of(slow).await;
-        assert!(said.is_empty() || said.starts_with("HTTP/1.1 408 "), "{said}");
-        // Where all have asked for something, one that does nothing now gives way to another one.
+        let response = rest_of(slow).await;
+        assert!(response.is_empty() || response.starts_with("HTTP/1.1 408 "), "{response}");
+        // If all connections have sent requests, an idle one is displaced.
         let server = InProcess::within(Limits { connections: 1, ..Limits::default() }).await;
         let mut held = server.connect().await;
         assert_eq!(held.post("/mutate", example("review")).await.unwrap().status, 200);
-        // The metrics' listener has a limit of its own.
+        // The listener of the metrics has a limit of its own.
         let mut other = Client::connect(server.https, &server.trust, Http::One).await.unwrap();
         waits_for(&server, r#"nadmit_connections_refused_total{reason="displaced"} 1"#).await;
         assert!(held.post("/mutate", example("review")).await.is_err());
@@ -138,17 +138,17 @@ fn heads_and_connections_have_limits() {
     });
 }
 
-/// An answer that its client does not take is held, so that streams times connections is what a client can have held.
+/// The server keeps a response that its client does not read, so the number of streams and connections limits its memory.
 #[test]
 fn a_connection_has_a_bounded_number_of_streams() {
     block_on(async {
         let server = InProcess::within(Limits { streams: 7, ..Limits::default() }).await;
         let mut stream = server.trust.open(server.https, Http::Two).await.unwrap();
-        // The preface and empty settings; then the server says what it allows.
+        // Send the preface and empty settings; the server responds with its settings.
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
         let mut head = [0; 9];
         timeout(TIMEOUT, stream.read_exact(&mut head)).await.expect("settings").unwrap();
-        assert_eq!(head[3], 4, "a frame of settings: {head:?}");
+        assert_eq!(head[3], 4, "not a SETTINGS frame: {head:?}");
         let mut settings = vec![0; usize::from(head[1]) * 256 + usize::from(head[2])];
         stream.read_exact(&mut settings).await.unwrap();
         let streams = settings.chunks(6).find(|setting| setting[..2] == [0, 3]).map(|setting| &setting[2..]);
@@ -156,7 +156,7 @@ fn a_connection_has_a_bounded_number_of_streams() {
     });
 }
 
-/// Whoever can reach the metrics has no other right, and takes a bounded part of nadmit's memory.
+/// A client that can reach only the metrics gets a bounded part of nadmit's memory.
 #[test]
 fn metrics_have_few_connections_and_no_streams() {
     block_on(async {
@@ -165,16 +165,16 @@ fn metrics_have_few_connections_and_no_streams() {
         for _ in 0..20 {
             idle.push(TcpStream::connect(server.metrics).await.unwrap());
         }
-        // The oldest give way, so that a scrape is always possible.
+        // The oldest connections are displaced, so that a scrape is always possible.
         for mut closed in idle.drain(..16) {
-            let end = timeout(TIMEOUT, closed.read(&mut [0])).await.expect("an end");
+            let end = timeout(TIMEOUT, closed.read(&mut [0])).await.expect("the connection stays open");
             assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
         }
         assert!(server.metrics().await.contains("nadmit_connections"));
         let mut stream = TcpStream::connect(server.metrics).await.unwrap();
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
         let mut answer = Vec::new();
-        let _ = timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.expect("an end");
+        let _ = timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.expect("the connection stays open");
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
     });
 }

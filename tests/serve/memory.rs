@@ -1,4 +1,4 @@
-//! Memory is bounded by the worst input. The pod's limit is 128 MiB.
+//! Memory is bounded for the worst input. The pod's limit is 128 MiB.
 
 use std::fs;
 
@@ -8,9 +8,9 @@ use super::client::{Client, Http, block_on};
 use super::corpus::worst;
 use super::harness::TestServer;
 
-/// What the server may hold at most: half of the pod's limit.
+/// The most memory that the server may use: half of the pod's limit.
 const PEAK: usize = 64 << 20;
-/// How many reviews are asked for at once.
+/// How many reviews are sent at once.
 const AT_ONCE: usize = 32;
 
 #[test]
@@ -28,7 +28,7 @@ fn the_worst_reviews_at_once_fit_into_memory() {
             (answer.status.as_u16(), answer.header("retry-after").to_owned())
         })));
         println!("{name}: {:.1} MiB", peak() as f64 / f64::from(1 << 20));
-        // They are judged one after the other: on a slow machine some are asked to come back.
+        // They are judged one after the other: on a slow machine some get 429.
         let is_fine = |(status, retry): &(u16, String)| *status == 200 || (*status, retry.as_str()) == (429, "1");
         assert!(answered.iter().all(is_fine), "{name}: {answered:?}");
         assert!(answered.iter().any(|(status, _)| *status == 200), "{name}: {answered:?}");
@@ -36,7 +36,7 @@ fn the_worst_reviews_at_once_fit_into_memory() {
     }
 }
 
-/// Each thread that judges takes memory, and the pod's limit is the same on a node with many cores.
+/// Each judging thread needs memory, and the pod's limit is the same on a node with many cores.
 #[test]
 fn four_threads_answer_on_every_node() {
     let server = TestServer::start(&[]);

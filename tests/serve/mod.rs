@@ -1,7 +1,7 @@
 //! `nadmit serve` as a process, over real HTTPS.
 //!
-//! [`harness::TestServer`] starts it and watches it, [`client`] speaks to it, [`reviews`] asks what the API server asks and reads the
-//! answers as strictly, and [`certificates`] is a certificate authority for whoever needs one.
+//! [`harness::TestServer`] starts it and watches it, [`client`] sends requests, [`reviews`] sends the reviews of an API server and reads the
+//! responses as strictly, and [`certificates`] is a certificate authority for tests.
 
 mod abuse;
 mod arguments;

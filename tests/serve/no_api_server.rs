@@ -1,4 +1,4 @@
-//! A cluster that does not answer.
+//! A cluster whose API server does not respond.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use serde_json::json;
 
 use super::client::{Http, block_on};
 use super::harness::{TestServer, nadmit, run};
-use super::reviews::{REFUSED, TestReview};
+use super::reviews::{DENIED, TestReview};
 
 const NETWORK: &str = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork",
     "metadata":{"name":"net","namespace":"openshift-sriov-network-operator"},
     "spec":{"resourceName":"cx7","networkNamespace":"nowhere"}}"#;
 
-/// Reviews are answered at once with what is known, which is nothing; it says so, and is ready after half a minute all the same.
+/// Reviews are answered at once without facts; nadmit reports that it is not ready, and becomes ready after half a minute.
 #[test]
 fn unreachable_api_server_does_not_delay_reviews() {
-    // Connections are taken and never answered.
+    // Connections are accepted and never answered.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = TestServer::start_with(|directory| {
         let kubeconfig = json!({
@@ -38,10 +38,10 @@ fn unreachable_api_server_does_not_delay_reviews() {
             block_on(async { TestReview::create(NETWORK).ask(&mut server.connect(Http::One).await, endpoint).await });
         assert!(reply.allowed);
     }
-    // Where nothing can be said without it, failurePolicy decides, and in time.
+    // If the judgement needs a fact from the API server, failurePolicy decides, before the deadline.
     let vital = block_on(async {
         let mut client = server.connect(Http::One).await;
-        client.post("/mutate?timeout=1s", TestReview::create(REFUSED).body()).await.unwrap()
+        client.post("/mutate?timeout=1s", TestReview::create(DENIED).body()).await.unwrap()
     });
     assert_eq!(vital.status, 503);
     assert!(vital.text().contains("the API server did not respond within"), "{}", vital.text());
@@ -72,7 +72,7 @@ fn cluster_flag_controls_the_connection() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("--cluster require") && error.contains("--kubeconfig"), "{error}");
-    // A pod without a service account, which nobody is to look at.
+    // A pod without a service account, with the cluster connection disabled.
     let directory = tempfile::tempdir().unwrap();
     let mut command = serve("off");
     command.arg("--cert-dir").arg(directory.path());

@@ -1,4 +1,4 @@
-//! The wire, line by line: what the API server enforces, and what it is promised.
+//! The admission protocol: what the API server requires, and what nadmit guarantees.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, Http, block_on, plain, plain_get};
 use super::harness::TestServer;
-use super::reviews::{GOOD, REFUSED, REPAIRABLE, Reply, TestReview, V1, V1BETA1, path};
+use super::reviews::{DENIED, GOOD, REPAIRABLE, Reply, TestReview, V1, V1BETA1, path};
 
 const BOTH: [nadmit::review::Endpoint; 2] = [Mutate, Validate];
 const OPERATOR: &str = "system:serviceaccount:openshift-sriov-network-operator:sriov-network-operator";
@@ -17,7 +17,7 @@ fn ask(question: &TestReview, endpoint: nadmit::review::Endpoint) -> Reply {
     block_on(async { question.ask(&mut TestServer::shared().connect(Http::One).await, endpoint).await })
 }
 
-/// [`Reply::read`] has looked at uid, version, kind, patch type, status and annotations of each of these.
+/// [`Reply::read`] checks uid, version, kind, patch type, status and annotations of each of these.
 #[test]
 fn responses_match_the_admission_api() {
     for version in [V1, V1BETA1] {
@@ -25,12 +25,12 @@ fn responses_match_the_admission_api() {
         assert_eq!(ask(&question(GOOD), Mutate).decision, "allow");
         assert_eq!(ask(&question(GOOD), Validate).decision, "allow");
         assert_eq!(ask(&question(REPAIRABLE), Mutate).decision, "patch");
-        assert_eq!(ask(&question(REPAIRABLE), Validate).decision, "deny", "{version}: a skipped repair is caught");
-        assert_eq!(ask(&question(REFUSED), Mutate).decision, "allow", "{version}: the first webhook never denies");
-        assert_eq!(ask(&question(REFUSED), Validate).decision, "deny");
+        assert_eq!(ask(&question(REPAIRABLE), Validate).decision, "deny", "{version}: a skipped repair is denied");
+        assert_eq!(ask(&question(DENIED), Mutate).decision, "allow", "{version}: the first webhook never denies");
+        assert_eq!(ask(&question(DENIED), Validate).decision, "deny");
         assert_eq!(ask(&TestReview { version, ..TestReview::delete(REPAIRABLE) }, Mutate).decision, "allow");
         let operators = question(REPAIRABLE).by(OPERATOR);
-        assert_eq!(ask(&operators, Validate).decision, "allow", "{version}: the operator is never refused");
+        assert_eq!(ask(&operators, Validate).decision, "allow", "{version}: the operator is never denied");
     }
 }
 
@@ -38,14 +38,14 @@ fn responses_match_the_admission_api() {
 fn uid_is_echoed() {
     for uid in ["x", "\"quoted\" \\ and {braced}", "ünïcode \u{1F980}", "tab\there", &"long".repeat(1000)] {
         for endpoint in BOTH {
-            ask(&TestReview { uid: uid.to_owned(), ..TestReview::create(REFUSED) }, endpoint);
+            ask(&TestReview { uid: uid.to_owned(), ..TestReview::create(DENIED) }, endpoint);
         }
     }
 }
 
 #[test]
 fn denial_names_field_and_reason() {
-    let object = REFUSED.replace(r#"\"type\":\"sriov\""#, r#"\"type\":\"sriov\",\"vlan\":4095,\"deviceid\":7"#);
+    let object = DENIED.replace(r#"\"type\":\"sriov\""#, r#"\"type\":\"sriov\",\"vlan\":4095,\"deviceid\":7"#);
     let reply = ask(&TestReview::create(&object), Validate);
     let details = &reply.status["details"];
     let subject = [&details["name"], &details["group"], &details["kind"]];
@@ -63,7 +63,7 @@ fn denial_names_field_and_reason() {
     }
 }
 
-/// What cannot be read is left to failurePolicy; what can be read is always answered.
+/// An unreadable body is left to failurePolicy; a readable review always gets a response.
 #[test]
 fn unreadable_bodies_are_http_errors() {
     let whole = TestReview::create(GOOD).body();
@@ -102,7 +102,7 @@ fn unreadable_bodies_are_http_errors() {
                     assert_eq!(answer.status, 400, "{:?}", String::from_utf8_lossy(body));
                     let words = answer.text();
                     assert!(words.contains("AdmissionReview") && words.len() < 500, "{words}");
-                    assert_eq!(answer.header("retry-after"), "", "nothing gets better by asking again");
+                    assert_eq!(answer.header("retry-after"), "", "a retry would not help");
                 }
             }
             TestReview::create(GOOD).ask(&mut client, Mutate).await;
@@ -110,7 +110,7 @@ fn unreadable_bodies_are_http_errors() {
     });
 }
 
-/// A review that could be read gets its own uid back, however odd the rest of it is.
+/// A readable review gets its own uid back, however malformed the rest of it is.
 #[test]
 fn malformed_objects_get_a_response() {
     let nad =
@@ -137,12 +137,12 @@ fn malformed_objects_get_a_response() {
         TestReview { object: None, ..TestReview::create("") },
         TestReview { object: None, ..TestReview::update(GOOD, "") },
     ] {
-        assert_eq!(ask(&question, Validate).warnings.len(), 1, "that there was nothing to judge is said");
-        assert!(ask(&question, Mutate).warnings.is_empty(), "and said once");
+        assert_eq!(ask(&question, Validate).warnings.len(), 1, "a warning says that nothing was judged");
+        assert!(ask(&question, Mutate).warnings.is_empty(), "only one of the two webhooks warns");
     }
 }
 
-/// Only the object itself is repaired: not its status, not on the way out, not what is no object of ours.
+/// Only judged kinds are repaired: not their status, not when they are deleted, and not other kinds.
 #[test]
 fn other_kinds_are_allowed() {
     let status = TestReview { sub_resource: "status".to_owned(), ..TestReview::update(GOOD, REPAIRABLE) };
@@ -156,7 +156,7 @@ fn other_kinds_are_allowed() {
     }
 }
 
-/// Other fields, and other mutators before us, change nothing about the repair; the repair touches nothing of theirs.
+/// Other fields, and earlier mutating webhooks, do not change the repair; the repair does not change their fields.
 #[test]
 fn patch_changes_nothing_else() {
     let with_more = REPAIRABLE.replace(
@@ -220,7 +220,7 @@ fn unknown_paths_are_not_found() {
     });
 }
 
-/// The API server says JSON; curl says a form; somebody says nothing.
+/// The API server sends JSON, curl sends a form, and some clients send no content type.
 #[test]
 fn content_type_and_query_are_ignored() {
     let server = TestServer::shared();
@@ -259,7 +259,7 @@ fn padded(megabytes: usize) -> String {
     REPAIRABLE.replace(r#""metadata":{"#, &format!(r#""metadata":{{"annotations":{{"padding":"{padding}"}},"#))
 }
 
-/// The API server takes objects of 3 MiB; a review may hold two of them.
+/// The API server accepts objects of 3 MiB; a review may contain two of them.
 #[test]
 fn size_limit_of_reviews() {
     let server = TestServer::shared();
@@ -268,8 +268,8 @@ fn size_limit_of_reviews() {
         TestReview::update(&padded(3), &padded(3)),
         TestReview::create(&padded(9)).body(),
     );
-    let refused = |server: &TestServer| server.metric("nadmit_reviews_unanswered_total{reason=\"too_large\"}");
-    let before = refused(server);
+    let rejected = |server: &TestServer| server.metric("nadmit_reviews_unanswered_total{reason=\"too_large\"}");
+    let before = rejected(server);
     block_on(async {
         for http in [Http::One, Http::Two] {
             let mut client = server.connect(http).await;
@@ -281,14 +281,14 @@ fn size_limit_of_reviews() {
                     assert_eq!(answer.status, 413, "{http:?}");
                     assert!(answer.text().contains("8 MiB"), "{}", answer.text());
                 }
-                // Nothing of the body is read: a client that is still sending may miss the answer.
+                // The body is not read: a client that is still sending may miss the response.
                 Err(error) => assert_eq!(http, Http::One, "{error}"),
             }
             assert!(large.ask(&mut client, Mutate).await.patch.is_some(), "{http:?}: others are not disturbed");
             assert!(large.ask(&mut server.connect(http).await, Mutate).await.patch.is_some(), "{http:?}");
         }
     });
-    assert_eq!(refused(server), before + 2.0);
+    assert_eq!(rejected(server), before + 2.0);
 }
 
 /// The reviews of the README.

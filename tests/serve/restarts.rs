@@ -1,4 +1,4 @@
-//! Ending and beginning: SIGTERM loses nothing, a kill is survived, certificates change under load.
+//! Stop and start: SIGTERM loses no request, the server restarts after a kill, certificates change under load.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use super::client::{Client, Http, Trust, block_on};
 use super::harness::{TestServer, put};
 use super::reviews::example;
 
-/// Asks on one connection after the other until told to stop, or until nobody listens any more. A request that was sent and
-/// not answered is a failure; a connection that cannot be opened is not, if that is how it ends.
+/// Sends requests on one connection after the other until `stop`, or until the server does not listen any more. A request that was
+/// sent and not answered is a failure; a connection that cannot be opened at the end is not.
 async fn ask(address: std::net::SocketAddr, trust: Trust, http: Http, stop: &AtomicBool, answered: &AtomicUsize) {
     while !stop.load(Ordering::Relaxed) {
         let Ok(mut client) = Client::connect(address, &trust, http).await else { return };
         while !stop.load(Ordering::Relaxed) {
             let answer = match client.post("/mutate", example("review")).await {
                 Ok(answer) => answer,
-                // The connection was closed before anything was sent.
+                // The server closed the connection before the request was sent.
                 Err(error) if error.is_canceled() || error.is_closed() => break,
-                // HTTP/2 says outright that a request came after the server's farewell and was not taken: an API server sends
-                // such a one again elsewhere. That nothing that was taken is among these is what the counts show.
+                // HTTP/2 reports explicitly that a request came after GOAWAY and was not accepted: an API server retries
+                // it on another replica. The counts below show that no accepted request is among these.
                 Err(error) if http == Http::Two && format!("{error:?}").contains("GoAway") => break,
-                Err(error) => panic!("what was sent is not answered: {error:?}"),
+                Err(error) => panic!("a sent request got no response: {error:?}"),
             };
             assert_eq!(answer.status, 200);
             answered.fetch_add(1, Ordering::Relaxed);
@@ -52,24 +52,24 @@ fn sigterm_under_load_loses_no_request() {
     };
     at_least(200);
     server.signal("TERM");
-    // It goes on answering while it says that it is not ready.
+    // It answers while it reports that it is not ready.
     let then = answered.load(Ordering::Relaxed);
     at_least(then + 50);
     let not_ready = server.get("/readyz");
     assert_eq!((not_ready.status.as_u16(), not_ready.text().as_str()), (503, "not ready: shutting down\n"));
     assert_eq!(server.ended().code(), Some(0), "{}", server.log_text());
     for client in clients {
-        client.join().expect("a client without a failure");
+        client.join().expect("a client failed");
     }
     let judged = server.log_text().lines().filter(|line| line.contains("\"decision\"")).count();
-    assert_eq!(judged, answered.load(Ordering::Relaxed), "what was judged was answered");
+    assert_eq!(judged, answered.load(Ordering::Relaxed), "a judged review got no response");
 }
 
 #[test]
 fn a_killed_server_serves_again_on_the_same_port() {
     let first = TestServer::start(&[]);
     let address = first.https.to_string();
-    // Connections that the dead server leaves behind do not keep the port.
+    // Connections of the killed server do not block the port.
     let _held = block_on(first.connect(Http::One));
     first.signal("KILL");
     drop(first);
@@ -78,7 +78,7 @@ fn a_killed_server_serves_again_on_the_same_port() {
     assert_eq!(second.post("/mutate", example("review")).status, 200);
 }
 
-/// Whether a new connection is shown the certificate in that name.
+/// Whether a new connection gets the certificate of that name.
 async fn is_served(trust: &Trust, server: &TestServer, name: &str) -> bool {
     let stream = trust.open(server.https, Http::One).await.unwrap();
     let chain = stream.get_ref().1.peer_certificates().unwrap().to_vec();
@@ -103,8 +103,9 @@ fn certificates_swapped_a_hundred_times_under_load() {
             std::thread::spawn(move || {
                 block_on(async {
                     while !stop.load(Ordering::Relaxed) {
-                        let mut client = Client::connect(address, &trust, Http::One).await.expect("a handshake");
-                        let answer = client.post("/mutate", example("review")).await.expect("an answer");
+                        let mut client =
+                            Client::connect(address, &trust, Http::One).await.expect("the handshake failed");
+                        let answer = client.post("/mutate", example("review")).await.expect("no response");
                         assert_eq!(answer.status, 200);
                         answered.fetch_add(1, Ordering::Relaxed);
                     }
@@ -115,7 +116,7 @@ fn certificates_swapped_a_hundred_times_under_load() {
     let directory = server.directory.path();
     for number in 1..=100 {
         let identity = authority.issue(&format!("number-{number}"), &["127.0.0.1"]);
-        // Two files cannot change in one step: in between they do not match, and the old pair stays.
+        // Two files cannot change in one step: in between they do not match, and the old pair stays in use.
         put(&directory.join("tls.crt"), &identity.chain);
         put(&directory.join("tls.key"), &identity.key);
         server.signal("HUP");
@@ -127,7 +128,7 @@ fn certificates_swapped_a_hundred_times_under_load() {
     }
     stop.store(true, Ordering::Relaxed);
     for client in clients {
-        client.join().expect("a client without a failure");
+        client.join().expect("a client failed");
     }
     assert!(answered.load(Ordering::Relaxed) > 100);
     assert!(server.metric(r#"nadmit_certificate_reloads_total{result="taken"}"#) >= 100.0);

@@ -1,4 +1,4 @@
-//! Reviews as the API server sends them, and answers read as strictly as it reads them.
+//! Reviews as the API server sends them, and responses read as strictly as it reads them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::client::{Client, HttpAnswer};
 
-/// A NAD that lacks its resourceName although its config has it, so that it can be repaired.
+/// A NAD without resourceName annotation whose config has the name, so that it can be repaired.
 pub const REPAIRABLE: &str = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"net","namespace":"apps"},
     "spec":{"config":"{\"cniVersion\":\"1.0.0\",\"name\":\"net\",\"type\":\"sriov\",\"resourceName\":\"openshift.io/cx7\"}"}}"#;
-/// A NAD that nobody can repair.
-pub const REFUSED: &str = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"net","namespace":"apps"},
+/// A NAD that is denied, because no repair is possible.
+pub const DENIED: &str = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"net","namespace":"apps"},
     "spec":{"config":"{\"cniVersion\":\"1.0.0\",\"name\":\"net\",\"type\":\"sriov\"}"}}"#;
-/// A NAD that nothing is wrong with.
+/// A NAD without mistakes.
 pub const GOOD: &str = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"net","namespace":"apps"},
     "spec":{"config":"{\"cniVersion\":\"1.0.0\",\"name\":\"net\",\"type\":\"bridge\"}"}}"#;
 
@@ -37,7 +37,7 @@ pub fn path(endpoint: Endpoint) -> &'static str {
     }
 }
 
-/// What the API server asks.
+/// A review as the API server sends it.
 #[derive(Clone, Debug)]
 pub struct TestReview {
     pub version: &'static str,
@@ -52,7 +52,7 @@ pub struct TestReview {
 }
 
 impl TestReview {
-    /// Somebody creates an object.
+    /// A user creates an object.
     pub fn create(object: &str) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self {
@@ -67,12 +67,12 @@ impl TestReview {
         }
     }
 
-    /// Somebody changes one.
+    /// A user updates an object.
     pub fn update(old: &str, object: &str) -> Self {
         Self { operation: "UPDATE", old: Some(old.to_owned()), ..Self::create(object) }
     }
 
-    /// Somebody deletes one.
+    /// A user deletes an object.
     pub fn delete(old: &str) -> Self {
         Self { operation: "DELETE", old: Some(old.to_owned()), object: None, ..Self::create("") }
     }
@@ -81,7 +81,7 @@ impl TestReview {
         Self { user: user.to_owned(), ..self }
     }
 
-    /// The review on the wire. Objects go in as text, so that nothing about them changes.
+    /// The body of the request. The objects are inserted as text, so that nothing about them changes.
     pub fn body(&self) -> String {
         let text = self.object.as_ref().or(self.old.as_ref()).map_or("{}", String::as_str);
         let value: Value = serde_json::from_str(text).unwrap_or_default();
@@ -115,7 +115,7 @@ impl TestReview {
         )
     }
 
-    /// Asks, and reads the answer.
+    /// Sends the review, and reads the response.
     pub async fn ask(&self, client: &mut Client, endpoint: Endpoint) -> Reply {
         let answer = client.post(&format!("{}?timeout=5s", path(endpoint)), self.body()).await.unwrap();
         Reply::read(&answer, self, endpoint)
@@ -127,7 +127,7 @@ fn capital(operation: &str) -> String {
     first.to_owned() + &rest.to_lowercase()
 }
 
-/// An answer that the API server would take.
+/// A response that the API server would accept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     pub allowed: bool,
@@ -142,31 +142,36 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Reads an answer; panics over whatever the API server would reject, lose or misread.
+    /// Reads a response; panics if the API server would reject, lose or misread any of it.
     pub fn read(answer: &HttpAnswer, question: &TestReview, endpoint: Endpoint) -> Self {
-        let told = || format!("{question:?}\n{answer:?}");
-        assert_eq!(answer.status, 200, "{}", told());
+        let context = || format!("{question:?}\n{answer:?}");
+        assert_eq!(answer.status, 200, "{}", context());
         assert_eq!(answer.header("content-type"), "application/json");
         let review = answer.json();
         assert_eq!(keys(&review), ["apiVersion", "kind", "response"]);
         assert_eq!((&review["apiVersion"], &review["kind"]), (&json!(question.version), &json!("AdmissionReview")));
         let response = &review["response"];
-        assert_eq!(response["uid"], question.uid, "{}", told());
+        assert_eq!(response["uid"], question.uid, "{}", context());
         for key in keys(response) {
             let known = ["uid", "allowed", "status", "patch", "patchType", "auditAnnotations", "warnings"];
             assert!(known.contains(&key.as_str()), "{key}");
         }
         let allowed = response["allowed"].as_bool().unwrap();
         let patch = patch(response, question, endpoint);
-        assert_eq!(response.get("status").is_some(), !allowed, "a status is what a denial has: {}", told());
-        assert!(allowed || endpoint != Endpoint::Mutate, "/mutate never denies: {}", told());
+        assert_eq!(
+            response.get("status").is_some(),
+            !allowed,
+            "a status comes with a denial, and only then: {}",
+            context()
+        );
+        assert!(allowed || endpoint != Endpoint::Mutate, "/mutate never denies: {}", context());
         if !allowed {
             check_status(&response["status"]);
         }
         let annotations = &response["auditAnnotations"];
         let mut known = keys(annotations);
         known.retain(|key| endpoint != Endpoint::Status || !matches!(key.as_str(), "class" | "manager"));
-        assert_eq!(known, ["decision", "mode", "rules", "would"], "{}", told());
+        assert_eq!(known, ["decision", "mode", "rules", "would"], "{}", context());
         let annotation = |key: &str| annotations[key].as_str().unwrap().to_owned();
         let reply = Self {
             allowed,
@@ -184,7 +189,7 @@ impl Reply {
             (true, Some(_)) => "patch",
             (true, None) => "allow",
         };
-        assert_eq!(reply.decision, decision, "{}", told());
+        assert_eq!(reply.decision, decision, "{}", context());
         reply
     }
 
@@ -197,7 +202,7 @@ impl Reply {
         value.to_string()
     }
 
-    /// What is listed under `rules`: `rule=action`, each once.
+    /// The entries of `rules`: `rule=action`, none repeated.
     pub fn rule_list(&self) -> Vec<&str> {
         self.rules.split(',').filter(|word| !word.is_empty()).collect()
     }
@@ -212,10 +217,10 @@ impl Reply {
 }
 
 fn keys(value: &Value) -> Vec<String> {
-    value.as_object().unwrap_or_else(|| panic!("no object: {value}")).keys().cloned().collect()
+    value.as_object().unwrap_or_else(|| panic!("not an object: {value}")).keys().cloned().collect()
 }
 
-/// A patch comes with its type, and only where one is allowed; the API server makes an error of anything else.
+/// A patch comes with its type, and only where one is allowed; otherwise the API server fails the request.
 fn patch(response: &Value, question: &TestReview, endpoint: Endpoint) -> Option<Vec<u8>> {
     let Some(patch) = response.get("patch") else {
         assert!(response.get("patchType").is_none(), "a type without a patch: {response}");
@@ -224,7 +229,7 @@ fn patch(response: &Value, question: &TestReview, endpoint: Endpoint) -> Option<
     assert_eq!(response["patchType"], "JSONPatch");
     assert_eq!(endpoint, Endpoint::Mutate, "a validating webhook has no patch");
     assert_ne!(question.operation, "DELETE");
-    let bytes = STANDARD.decode(patch.as_str().expect("base64, not a list of numbers")).unwrap();
+    let bytes = STANDARD.decode(patch.as_str().expect("the patch is not base64")).unwrap();
     let operations: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
     assert!(!operations.is_empty(), "an empty patch is no patch");
     for operation in &operations {
@@ -235,7 +240,7 @@ fn patch(response: &Value, question: &TestReview, endpoint: Endpoint) -> Option<
     Some(bytes)
 }
 
-/// The client gets to see code, reason and causes as they are.
+/// The client sees code, reason and causes unchanged.
 fn check_status(status: &Value) {
     assert_eq!(status["status"], "Failure");
     let kind = (status["code"].as_u64().unwrap(), status["reason"].as_str().unwrap());
@@ -253,7 +258,7 @@ fn check_status(status: &Value) {
     }
 }
 
-/// Warnings travel in a header of limited size, and the API server drops silently what does not fit into one.
+/// Warnings are sent in a header of limited size, and the API server silently drops those that do not fit.
 fn warnings(response: &Value) -> Vec<String> {
     let Some(list) = response.get("warnings") else { return Vec::new() };
     let list: Vec<String> = serde_json::from_value(list.clone()).unwrap();

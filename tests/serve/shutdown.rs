@@ -1,4 +1,4 @@
-//! The end: not ready, still serving, then gone with exit code 0.
+//! Shutdown: the server is not ready, still answers requests, then exits with code 0.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use super::client::{Http, block_on};
 use super::harness::{TIMEOUT, TestServer};
 use super::reviews::{GOOD, Reply, TestReview};
 
-/// Whoever watches is told to send requests elsewhere; whoever has not heard of it is served.
+/// The readiness probe fails, so that requests go to other replicas; requests that still arrive are answered.
 #[test]
 fn shutdown_marks_not_ready_and_keeps_serving() {
     let server = TestServer::start(&["--shutdown-grace", "10m"]);
@@ -20,14 +20,14 @@ fn shutdown_marks_not_ready_and_keeps_serving() {
         if ready.status != 200 {
             break ready;
         }
-        assert!(Instant::now() < until, "it stays ready: {}", server.log_text());
+        assert!(Instant::now() < until, "the server stays ready: {}", server.log_text());
     };
     assert_eq!((ready.status.as_u16(), ready.text().as_str()), (503, "not ready: shutting down\n"));
-    assert_eq!(server.get("/healthz").status, 200, "nobody should kill it for that");
+    assert_eq!(server.get("/healthz").status, 200, "the liveness probe still succeeds");
     let question = TestReview::create(GOOD);
     let answer = server.post("/validate", question.body());
     assert!(Reply::read(&answer, &question, Validate).allowed);
-    assert_eq!(answer.header("connection"), "close", "the client is asked to go elsewhere");
+    assert_eq!(answer.header("connection"), "close", "the client is asked to close the connection");
     block_on(async {
         let mut client = server.connect(Http::Two).await;
         assert!(TestReview::create(GOOD).ask(&mut client, Validate).await.allowed);

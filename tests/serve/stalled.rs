@@ -1,4 +1,4 @@
-//! Requests that begin and never end, as many as one wants, over both versions of HTTP. Whoever is cut off begins anew.
+//! Any number of requests that start and never end, over both versions of HTTP. A client that is cut off starts again.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ use tokio::task::JoinSet;
 
 use super::client::{Http, Trust};
 
-/// How long who is turned away takes to come back: the attack is about what is held, and not about who computes faster.
+/// The pause of a client before it reconnects: the attack is about held connections, and not about processor time.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// A body that promises so many bytes and sends one.
+/// A body that announces more bytes than the one that it sends.
 pub struct Endless {
     length: u64,
     is_begun: bool,
@@ -48,18 +48,18 @@ pub struct Stalled {
     begun: Arc<AtomicUsize>,
 }
 
-/// Whom to send what.
+/// The target, and the request.
 #[derive(Clone)]
 pub struct Target {
     pub address: SocketAddr,
     pub trust: Trust,
     pub path: String,
-    /// What each promises to send.
+    /// The announced length of each body.
     pub length: u64,
 }
 
 impl Stalled {
-    /// That many on connections of their own, and that many connections with 16 each, which is as many as one may have.
+    /// Starts `http1` requests on connections of their own, and `http2` connections with 16 requests each, the allowed maximum.
     pub fn start(target: &Target, http1: usize, http2: usize) -> Self {
         let (mut tasks, begun) = (JoinSet::new(), Arc::<AtomicUsize>::default());
         for _ in 0..http1 {
@@ -83,7 +83,7 @@ impl Stalled {
         Self { _tasks: tasks, begun }
     }
 
-    /// How many requests were begun.
+    /// How many requests were started.
     pub fn begun(&self) -> usize {
         self.begun.load(Ordering::Relaxed)
     }

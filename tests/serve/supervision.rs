@@ -1,4 +1,4 @@
-//! What a server does when one of its background tasks ends.
+//! The reaction of a server when one of its background tasks ends.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::client::block_on;
 use super::harness::TIMEOUT;
 use super::in_process::InProcess;
 
-/// Probes see that it is not ready; requests that still come are answered.
+/// The readiness probe fails; requests that still arrive are answered.
 #[test]
 fn dead_task_makes_the_replica_unready() {
     block_on(async {
@@ -20,7 +20,7 @@ fn dead_task_makes_the_replica_unready() {
         supervisor.serving("certificates", async { panic!("killed") });
         let until = Instant::now() + TIMEOUT;
         while ready().await != 503 {
-            assert!(Instant::now() < until, "it stays ready");
+            assert!(Instant::now() < until, "the server stays ready");
         }
         let metrics = server.metrics().await;
         assert!(metrics.contains("nadmit_task_up{task=\"certificates\"} 0\n"), "{metrics}");
@@ -35,10 +35,10 @@ fn serving_task_failure_ends_the_server() {
     block_on(async {
         let (_, supervisor, ended) = InProcess::supervised(Duration::ZERO).await;
         supervisor.restarted("audit", || async { panic!("poison") });
-        assert!(!ended.is_finished(), "what is restarted ends nothing");
+        assert!(!ended.is_finished(), "a restarted task does not end the server");
         supervisor.serving("registration", async { panic!("killed") });
-        tokio::time::timeout(TIMEOUT, ended).await.expect("it ends").unwrap();
-        let failure = supervisor.failure().expect("the process is to end with an error").to_string();
+        tokio::time::timeout(TIMEOUT, ended).await.expect("the server does not end").unwrap();
+        let failure = supervisor.failure().expect("no failure was reported").to_string();
         assert_eq!(failure, "background task `registration` ended unexpectedly: it panicked: killed");
     });
 }

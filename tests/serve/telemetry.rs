@@ -1,4 +1,4 @@
-//! What the server tells about itself: one log line for each decision, and metrics whose labels nobody outside can invent.
+//! Telemetry: one log line for each decision, and metrics whose label values callers cannot choose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use nadmit::review::Endpoint::{Mutate, Validate};
 
 use super::client::{Http, block_on};
 use super::harness::TestServer;
-use super::reviews::{GOOD, REFUSED, REPAIRABLE, TestReview};
+use super::reviews::{DENIED, GOOD, REPAIRABLE, TestReview};
 
-/// The fields of a decision's line, in the order of the alphabet.
+/// The fields of a decision's log line, in alphabetical order.
 const FIELDS: [&str; 15] = [
     "decision",
     "dry_run",
@@ -39,9 +39,9 @@ fn one_log_line_per_decision_without_the_object() {
     let asked = [
         (TestReview::create(&marked(GOOD)), Validate, "allow", ""),
         (operators, Mutate, "patch", "nad/resource-name-missing=patch"),
-        (TestReview::create(&marked(REFUSED)), Validate, "deny", "nad/resource-name-missing=deny"),
+        (TestReview::create(&marked(DENIED)), Validate, "deny", "nad/resource-name-missing=deny"),
         (TestReview { dry_run: true, ..TestReview::create(&marked(GOOD)) }, Mutate, "allow", ""),
-        (TestReview::delete(&marked(REFUSED)), Validate, "allow", ""),
+        (TestReview::delete(&marked(DENIED)), Validate, "allow", ""),
         (TestReview::update(&marked(GOOD), &marked(GOOD)), Validate, "allow", ""),
     ];
     for (question, endpoint, decision, rules) in &asked {
@@ -49,11 +49,11 @@ fn one_log_line_per_decision_without_the_object() {
         let line = server.log_of(&question.uid);
         let fields: Vec<&String> = line.as_object().unwrap().keys().collect();
         assert_eq!(fields, FIELDS, "{line}");
-        let told = ["level", "message", "decision", "rules", "would", "user", "kind", "namespace", "name"]
+        let logged = ["level", "message", "decision", "rules", "would", "user", "kind", "namespace", "name"]
             .map(|field| line[field].as_str().unwrap());
         let user = question.user.as_str();
         assert_eq!(
-            told,
+            logged,
             ["INFO", "reviewed", decision, rules, "", user, "NetworkAttachmentDefinition", "apps", "net"],
             "{line}"
         );
@@ -70,7 +70,7 @@ fn one_log_line_per_decision_without_the_object() {
     assert!(!log.contains("marker"), "{log}");
 }
 
-/// What callers write is escaped in either format, so that nobody forges a line.
+/// Text of callers is escaped in either format, so that it cannot forge a log line.
 #[test]
 fn log_line_is_a_single_line() {
     let forged = "eve\n{\"level\":\"INFO\",\"message\":\"forged\"}\r\u{1b}[31m";
@@ -78,7 +78,7 @@ fn log_line_is_a_single_line() {
     for server in [TestServer::shared(), &text] {
         let unreadable = serde_json::json!({ "apiVersion": "v1", "kind": forged }).to_string();
         assert_eq!(server.post("/validate", unreadable).status, 400);
-        let question = TestReview { uid: format!("last-{forged}"), ..TestReview::create(REFUSED).by(forged) };
+        let question = TestReview { uid: format!("last-{forged}"), ..TestReview::create(DENIED).by(forged) };
         block_on(async { question.ask(&mut server.connect(Http::One).await, Validate).await });
         server.wait_for_line("last-");
         let log = server.log_text();
@@ -87,8 +87,8 @@ fn log_line_is_a_single_line() {
     }
 }
 
-/// However much a caller writes into a name: the decision is logged, in a line of reasonable length, and so is a body that
-/// cannot be read.
+/// However long a name is, the decision is logged in a line of bounded length, and so is an error about an unreadable
+/// body.
 #[test]
 fn log_line_length_is_bounded() {
     let server = TestServer::shared();
@@ -110,9 +110,9 @@ fn log_line_length_is_bounded() {
 /// A sample: its name and labels, and its value.
 type Samples = BTreeMap<(String, BTreeMap<String, String>), f64>;
 
-/// Reads the text as strictly as its standard asks for what we use of it.
+/// Parses the text strictly by the OpenMetrics standard, as far as nadmit uses it.
 fn samples(text: &str) -> Samples {
-    let body = text.strip_suffix("# EOF\n").expect("the end is marked");
+    let body = text.strip_suffix("# EOF\n").expect("no `# EOF` at the end");
     let (mut samples, mut types) = (Samples::new(), BTreeMap::new());
     for line in body.lines() {
         if let Some(rest) = line.strip_prefix("# ") {
@@ -144,7 +144,7 @@ fn samples(text: &str) -> Samples {
     samples
 }
 
-/// All values that a label may have.
+/// All allowed values of each label.
 fn closed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let rules = rules::RULES.iter().map(|rule| rule.id).collect();
     let set = |values: &[&'static str]| values.iter().copied().collect();
@@ -197,7 +197,7 @@ fn closed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     ])
 }
 
-/// Whatever callers send, no new value of a label comes of it.
+/// Requests never create a new label value.
 #[test]
 fn metric_labels_are_a_closed_set() {
     let server = TestServer::shared();
@@ -207,10 +207,10 @@ fn metric_labels_are_a_closed_set() {
             let odd = format!("odd-{number}\"}} 1\n");
             let escaped = serde_json::to_string(&odd).unwrap();
             let escaped = escaped.trim_matches('"');
-            let object = REFUSED.replace("NetworkAttachmentDefinition", escaped).replace("apps", escaped);
+            let object = DENIED.replace("NetworkAttachmentDefinition", escaped).replace("apps", escaped);
             for endpoint in [Mutate, Validate] {
                 TestReview::create(&object).by(&odd).ask(&mut client, endpoint).await;
-                let named = REFUSED.replace("\"apps\"", &format!("\"{escaped}\""));
+                let named = DENIED.replace("\"apps\"", &format!("\"{escaped}\""));
                 TestReview::create(&named).by(&odd).ask(&mut client, endpoint).await;
                 client.send("POST", &format!("/odd-{number}"), &[("x-odd", "odd")], "odd").await.unwrap();
             }
@@ -238,9 +238,9 @@ fn metrics_count_reviews_and_findings() {
         for _ in 0..3 {
             TestReview::create(REPAIRABLE).ask(&mut client, Mutate).await;
         }
-        TestReview::create(REFUSED).ask(&mut client, Validate).await;
-        TestReview { dry_run: true, ..TestReview::create(REFUSED) }.ask(&mut client, Validate).await;
-        TestReview::delete(REFUSED).ask(&mut client, Validate).await;
+        TestReview::create(DENIED).ask(&mut client, Validate).await;
+        TestReview { dry_run: true, ..TestReview::create(DENIED) }.ask(&mut client, Validate).await;
+        TestReview::delete(DENIED).ask(&mut client, Validate).await;
         client.post("/validate", "{").await.unwrap();
     });
     let samples = samples(&server.metrics_text());
@@ -263,7 +263,7 @@ fn metrics_count_reviews_and_findings() {
     assert_eq!(value("nadmit_findings_total", &[rule, ("action", "deny")]), 2.0);
     assert_eq!(value("nadmit_reviews_unanswered_total", &[("reason", "unreadable")]), 1.0);
     assert_eq!(value("nadmit_reviews_in_flight", &[]), 0.0);
-    assert!(value("nadmit_connections", &[]) >= 1.0, "at least the one that asks");
+    assert!(value("nadmit_connections", &[]) >= 1.0, "the scrape itself counts");
     assert_eq!(value("nadmit_policy_current", &[]), 1.0);
     assert_eq!(value("nadmit_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1.0);
     let expiry = value("nadmit_certificate_expiry_timestamp_seconds", &[("certificate", "serving")]);

@@ -1,4 +1,4 @@
-//! TLS: versions, certificates that change under the server, and callers that must show one.
+//! TLS: versions, certificate rotation, and client certificates.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ const TAKEN: &str = "nadmit_certificate_reloads_total{result=\"taken\"}";
 const REFUSED: &str = "nadmit_certificate_reloads_total{result=\"refused\"}";
 const EXPIRY: &str = "nadmit_certificate_expiry_timestamp_seconds{certificate=\"serving\"}";
 
-/// The status of a GET on a new connection, or why there was none.
+/// The status of a GET on a new connection, or the error.
 fn status(server: &TestServer, trust: &Trust, path: &str) -> io::Result<u16> {
     block_on(async {
         let mut client = Client::connect(server.https, trust, Http::One).await?;
@@ -49,12 +49,15 @@ fn both_versions_and_both_protocols() {
     for name in ["localhost", "127.0.0.1"] {
         assert_eq!(status(server, &server.trust().named(name), "/healthz").unwrap(), 200);
     }
-    assert!(status(server, &server.trust().named("example.com"), "/healthz").is_err(), "in no other name");
+    assert!(
+        status(server, &server.trust().named("example.com"), "/healthz").is_err(),
+        "the certificate is valid for no other name"
+    );
     let stranger = Trust::in_ca(TestAuthority::new("stranger").pem().as_bytes());
     assert!(status(server, &stranger, "/healthz").is_err());
 }
 
-/// Whoever speaks no TLS gets nothing out of it, and disturbs nobody.
+/// A client without TLS gets no data, and does not disturb others.
 #[test]
 fn plain_http_on_the_tls_port() {
     let server = TestServer::shared();
@@ -63,7 +66,7 @@ fn plain_http_on_the_tls_port() {
     assert_eq!(server.get("/healthz").status, 200);
 }
 
-/// A Secret's volume: `tls.crt -> ..data/tls.crt`, and `..data` points to the directory of the day.
+/// A mounted Secret: `tls.crt -> ..data/tls.crt`, and `..data` links to the current directory.
 struct Volume<'d>(&'d Path);
 
 impl Volume<'_> {
@@ -108,7 +111,7 @@ fn expiry(chain: &str) -> f64 {
 fn secret_volume_reload_rejects_bad_certificates() {
     let (old, new) = (TestAuthority::new("old"), TestAuthority::new("new"));
     let names = ["127.0.0.1", "nadmit.nadmit.svc"];
-    // The second one through an intermediate: the chain is what clients need to get to the root.
+    // An intermediate CA signs the second one: clients need the chain to find the root.
     let (first, second) = (old.issue("nadmit", &names), new.intermediate("between").issue("nadmit", &names));
     let (trust_old, trust_new) = (Trust::in_ca(old.pem().as_bytes()), Trust::in_ca(new.pem().as_bytes()));
     let server = serve_volume(&first);
@@ -126,7 +129,7 @@ fn secret_volume_reload_rejects_bad_certificates() {
     assert!(status(&server, &trust_old, "/readyz").is_err());
     assert_eq!(server.metric(EXPIRY), expiry(&second.chain));
     let reply = block_on(TestReview::create(GOOD).ask(&mut kept, Validate));
-    assert!(reply.allowed, "connections that are open stay open");
+    assert!(reply.allowed, "open connections stay open");
 
     for (number, (chain, key)) in [
         (second.chain.as_str(), first.key.as_str()),
@@ -139,7 +142,7 @@ fn secret_volume_reload_rejects_bad_certificates() {
         volume.swap(&format!("..bad_{number}"), chain, key);
         server.signal("HUP");
         server.wait_for_metric(REFUSED, number as f64 + 1.0);
-        assert_eq!(status(&server, &trust_new, "/readyz").unwrap(), 200, "the last good pair stays");
+        assert_eq!(status(&server, &trust_new, "/readyz").unwrap(), 200, "the last valid pair stays in use");
     }
     assert_eq!((server.metric(TAKEN), server.metric(EXPIRY)), (1.0, expiry(&second.chain)));
     let line = server.wait_for_log("about the bad pair", |line| line["level"] == "ERROR");
@@ -152,7 +155,7 @@ fn secret_volume_reload_rejects_bad_certificates() {
     assert_eq!(status(&server, &trust_old, "/readyz").unwrap(), 200);
 }
 
-/// With a CA for callers, only they may ask for reviews; the kubelet has no certificate and asks for health.
+/// With a client CA, reviews need a client certificate; the kubelet's probes need none.
 #[test]
 fn client_certificate_can_be_required() {
     let (ours, theirs) = (TestAuthority::new("ours"), TestAuthority::new("theirs"));
@@ -162,19 +165,19 @@ fn client_certificate_can_be_required() {
         vec!["--client-ca".to_owned(), ca.to_str().unwrap().to_owned()]
     });
     let api_server = ours.issue("kube-apiserver", &[]);
-    let nobody = server.trust();
-    let refused = "nadmit_reviews_unanswered_total{reason=\"unknown_caller\"}";
-    assert_eq!(posted(&server, &nobody, "/mutate").unwrap(), 403);
-    assert_eq!(posted(&server, &nobody, "/validate").unwrap(), 403);
-    assert_eq!(server.metric(refused), 2.0);
-    assert_eq!(status(&server, &nobody, "/healthz").unwrap(), 200);
-    assert_eq!(status(&server, &nobody, "/readyz").unwrap(), 200);
+    let without_certificate = server.trust();
+    let unknown_callers = "nadmit_reviews_unanswered_total{reason=\"unknown_caller\"}";
+    assert_eq!(posted(&server, &without_certificate, "/mutate").unwrap(), 403);
+    assert_eq!(posted(&server, &without_certificate, "/validate").unwrap(), 403);
+    assert_eq!(server.metric(unknown_callers), 2.0);
+    assert_eq!(status(&server, &without_certificate, "/healthz").unwrap(), 200);
+    assert_eq!(status(&server, &without_certificate, "/readyz").unwrap(), 200);
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let known = server.trust().only(version).showing(&api_server);
         assert_eq!(posted(&server, &known, "/mutate").unwrap(), 200);
         assert_eq!(posted(&server, &known, "/validate").unwrap(), 200);
         let forged = server.trust().only(version).showing(&theirs.issue("kube-apiserver", &[]));
-        assert!(posted(&server, &forged, "/mutate").is_err(), "no handshake with somebody else's certificate");
+        assert!(posted(&server, &forged, "/mutate").is_err(), "no handshake with a certificate of another CA");
         assert!(status(&server, &forged, "/healthz").is_err());
     }
     block_on(async {
@@ -212,7 +215,7 @@ fn client_name_can_be_required() {
     }
     let misnamed = trust.clone().showing(&ours.issue("kubelet", &[]));
     assert_eq!(status(&server, &misnamed, "/healthz").unwrap(), 200);
-    // The callers' CA is a file like the others, and changes like them.
+    // The file with the client CA is reloaded like the others.
     assert!(posted_by(&later, "kube-apiserver", &[]).is_err());
     put(&server.directory.path().join("callers.crt"), ours.pem() + &later.pem());
     server.signal("HUP");

@@ -32,8 +32,8 @@ fn nad() -> Value {
     })
 }
 
-/// A cluster in which all is well.
-fn well() -> NetworkSnapshot {
+/// A healthy cluster.
+fn healthy() -> NetworkSnapshot {
     NetworkSnapshot {
         network: Some(network().to_string()),
         namespace: Ok(Some(NamespaceState::Active)),
@@ -70,7 +70,7 @@ fn follow(snapshot: &NetworkSnapshot) -> NetworkChain {
     NetworkChain::follow(&id(), snapshot, &Policy::default(), NOW.parse().unwrap())
 }
 
-/// The links that are not good.
+/// The links that are not ok.
 fn others(chain: &NetworkChain) -> Vec<(&'static str, &'static str)> {
     let steps = chain.steps.iter().filter(|step| step.state != LinkHealth::Good);
     steps.map(|step| (step.link.title(), step.state.name())).collect()
@@ -78,7 +78,7 @@ fn others(chain: &NetworkChain) -> Vec<(&'static str, &'static str)> {
 
 #[test]
 fn healthy_chain_reports_the_device_of_a_pod() {
-    let chain = follow(&well());
+    let chain = follow(&healthy());
     assert_eq!((others(&chain), chain.state(), chain.steps.len()), (vec![], LinkHealth::Good, 8));
     let pods = chain.step(Link::Pods).unwrap();
     assert_eq!(pods.says, "1 of 2 nodes has 4 of `openshift.io/cx7` (n) for pods that request it and use apps/net");
@@ -240,7 +240,7 @@ fn each_fault_is_reported_at_its_link() {
         (
             "rights that are missing",
             Box::new(|snapshot| {
-                let missing = || "the right to look is missing".to_owned();
+                let missing = || "missing permission".to_owned();
                 snapshot.namespace = Err(missing());
                 snapshot.operators = Operators::Unknown;
                 snapshot.operator = Err(missing());
@@ -260,19 +260,19 @@ fn each_fault_is_reported_at_its_link() {
         ("no network", Box::new(|snapshot| snapshot.network = None), &[("network", "broken")], LinkHealth::Broken),
     ];
     for (what, change, want, whole) in table {
-        let mut snapshot = well();
+        let mut snapshot = healthy();
         change(&mut snapshot);
         let chain = follow(&snapshot);
         assert_eq!((others(&chain), chain.state()), (want.to_vec(), whole), "{what}: {chain:#?}");
         agrees_with_the_audit(&snapshot, &chain, what);
-        // Whatever is broken, somebody is told what to do.
+        // Every broken link has a help text.
         for step in chain.steps.iter().filter(|step| step.state == LinkHealth::Broken && step.link != Link::Network) {
             assert!(step.help.is_some() || !step.findings.is_empty(), "{what}: {step:?}");
         }
     }
 }
 
-/// What a full scan knows about the network.
+/// The facts that a full scan has about the network.
 struct Scanned<'a> {
     network: NetworkFact,
     nad: Option<&'a StoredObject>,
@@ -300,7 +300,7 @@ impl FactLookup for Scanned<'_> {
     }
 }
 
-/// Audits the network as a full scan does: where the audit misses a NAD or finds it stale, so does doctor, and only there.
+/// Audits the network as a full scan does: doctor reports a missing or stale NAD if and only if the audit does.
 fn agrees_with_the_audit(snapshot: &NetworkSnapshot, chain: &NetworkChain, what: &str) {
     let Some(stored) = snapshot.network.as_deref().and_then(StoredObject::of) else { return };
     let Ok(nad) = snapshot.nad.as_ref().map(|text| text.as_deref().and_then(StoredObject::of)) else { return };
@@ -334,7 +334,7 @@ fn agrees_with_the_audit(snapshot: &NetworkSnapshot, chain: &NetworkChain, what:
 
 #[test]
 fn findings_are_attached_to_their_link() {
-    let mut snapshot = well();
+    let mut snapshot = healthy();
     snapshot.policies = Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "cx8".to_owned() }]);
     snapshot.namespace = Ok(None);
     snapshot.states = Ok(vec![state("Failed")]);

@@ -23,7 +23,7 @@ fn named(name: &str) -> ObjectKey {
     ObjectKey::new("apps", name)
 }
 
-/// A version of a NAD: its resourceName and config, and who has which of its fields.
+/// A version of a NAD: its resourceName and config, and the fields of each manager.
 fn nad(version: usize, resource: Option<&str>, vlan: u32, managers: &[(&str, &str, Value)]) -> String {
     let mut annotations = json!({"owner": "x"});
     if let Some(resource) = resource {
@@ -44,8 +44,8 @@ fn seconds(number: f64) -> Duration {
     Duration::from_secs_f64(number)
 }
 
-/// The operator and a repairer, fifty writes a second: times in managedFields tell nothing.
-fn fight(watched: &mut RewriteTracker, writes: usize) {
+/// The operator and a repairer write fifty times per second, so that the times in managedFields do not show the order.
+fn write_loop(watched: &mut RewriteTracker, writes: usize) {
     let all = json!({"f:metadata": {"f:annotations": {".": {}, "f:owner": {}}}, "f:spec": {".": {}, "f:config": {}}});
     let annotation = json!({"f:metadata": {"f:annotations": {"f:k8s.v1.cni.cncf.io/resourceName": {}}}});
     for number in 0..writes {
@@ -62,17 +62,17 @@ fn fight(watched: &mut RewriteTracker, writes: usize) {
 #[test]
 fn detects_two_writers_and_the_flipping_field() {
     let mut watched = RewriteTracker::new(WINDOW);
-    fight(&mut watched, 20);
+    write_loop(&mut watched, 20);
     let rewrites = watched.rewrites(NAD, &net(), seconds(0.4)).unwrap();
     assert_eq!((rewrites.count, rewrites.within), (20, seconds(0.4)));
-    // The operator only takes away, which no entry tells; the repairer is known by what it adds.
+    // The operator only removes a field, which no managedFields entry shows; the repairer is identified by the field it adds.
     assert_eq!(rewrites.managers, ["operator (presumably)", "repairer"]);
     assert_eq!(rewrites.fields, ["/metadata/annotations/k8s.v1.cni.cncf.io~1resourceName"]);
     let managers: Vec<_> = watched.timeline(NAD, &net()).map(|write| write.writer.manager.as_str()).collect();
     assert_eq!(managers[1..5], ["repairer", "operator", "repairer", "operator"]);
     assert_eq!(watched.hot(10, seconds(0.4)), [(NAD, &net(), rewrites)]);
     assert!(watched.hot(20, seconds(0.4)).is_empty());
-    // A minute later it is over.
+    // A minute later the loop is over.
     assert_eq!(watched.rewrites(NAD, &net(), seconds(70.0)), None);
 }
 
@@ -109,7 +109,7 @@ fn detects_fields_changed_by_every_write() {
         (vec!["operator".to_owned()], vec!["/spec/config#/vlan".to_owned()])
     );
     assert!(rewrites.fields.is_empty());
-    // One that goes back by chance is still no fight.
+    // A single reverted change is not a write loop.
     let mine = json!({"f:spec": {"f:config": {}}});
     record(&mut watched, &net(), &nad(20, None, 70, &[("operator", "2026-11-01T08:00:00Z", mine)]), seconds(1.0));
     let rewrites = watched.rewrites(NAD, &net(), seconds(2.0)).unwrap();
@@ -129,7 +129,7 @@ fn reports_reverted_fields_and_ignores_counters() {
         ("onwards", [5, 6, 7].map(|x| object(json!({"x": x}), json!({}))), &["/spec/x"], &[]),
         ("only now", [5, 5, 6].map(|x| object(json!({"x": x}), json!({}))), &["/spec/x"], &[]),
         (
-            "gone and there again",
+            "removed and added again",
             [json!({"a": {"b": 1}}), json!({}), json!({"a": {"b": 1}})].map(|spec| object(spec, json!({}))),
             &["/spec/a/b"],
             &["/spec/a/b"],
@@ -241,7 +241,7 @@ fn rate_uses_a_sliding_window() {
     }
     assert_eq!(counts[..7], [1, 2, 3, 4, 5, 6, 6]);
     assert_eq!(watched.rewrites(NAD, &net(), seconds(290.0)).unwrap().within, WINDOW);
-    // A clock that stands or goes back does no harm.
+    // A clock that stops or goes back does no harm.
     record(&mut watched, &net(), &nad(99, None, 5, &[]), seconds(1.0));
     assert_eq!(watched.rewrites(NAD, &net(), seconds(290.0)).unwrap().count, 7);
 }
@@ -249,13 +249,13 @@ fn rate_uses_a_sliding_window() {
 #[test]
 fn evicts_idle_objects_first() {
     let mut watched = RewriteTracker::new(WINDOW);
-    fight(&mut watched, 20);
+    write_loop(&mut watched, 20);
     let big = format!(r#","status":{{"interfaces":"{}"}}}}"#, "x".repeat(100_000));
     for number in 0..20_000 {
         let (name, at) = (format!("n{number}"), seconds(1.0 + f64::from(number) / 1000.0));
         let text = nad(1, None, 5, &[]);
         record(&mut watched, &named(&name), &text, at);
-        // One that goes on is not forgotten, and one that is large is kept small.
+        // An object that is still written stays tracked, and the text of a large one is shortened.
         if number % 100 == 0 {
             let text = nad(1000 + number as usize, None, number, &[]);
             record(&mut watched, &net(), &format!("{}{big}", text.strip_suffix('}').unwrap()), at);
@@ -267,7 +267,7 @@ fn evicts_idle_objects_first() {
     assert_eq!(watched.timeline(NAD, &net()).last().unwrap().fields, ["/spec/config#/vlan"]);
 }
 
-/// The texts that are kept.
+/// The length of the tracked texts.
 fn bytes(watched: &RewriteTracker) -> usize {
     let followed = watched.seen.values().filter_map(|seen| seen.followed.as_ref());
     followed
@@ -287,11 +287,11 @@ fn memory_is_bounded_in_a_write_storm() {
             record(&mut watched, &named(&name), &text, seconds(round as f64));
         }
     }
-    assert_eq!(watched.hot(4, seconds(6.0)).len(), MAX_OBJECTS, "all of them are counted");
+    assert_eq!(watched.hot(4, seconds(6.0)).len(), MAX_OBJECTS, "all objects are counted");
     let followed = watched.seen.values().filter(|seen| seen.followed.is_some()).count();
     assert_eq!(followed, MAX_TRACKED);
     assert!(bytes(&watched) <= MAX_TRACKED * 2 * (16 << 10));
-    // When these have come to rest, others are followed.
+    // When these are idle, other objects are tracked.
     let last = named("n4095");
     for round in 100..110_u32 {
         let text = format!(r#"{{"metadata":{{"resourceVersion":"{round}"}},"spec":{{"a":{}}}}}"#, round % 2);

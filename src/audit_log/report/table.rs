@@ -21,12 +21,12 @@ impl Report {
             out += "no writes\n";
         } else {
             let head =
-                ["USER AGENT", "RESOURCE", "WRITES", "BLIND", "STALE", "CONFLICT", "DENIED", "REFUSED", "UNCHANGED"];
+                ["USER AGENT", "RESOURCE", "WRITES", "BLIND", "STALE", "CONFLICT", "DENIED", "REJECTED", "UNCHANGED"];
             let rows: Vec<_> = self.writers.iter().map(writer).collect();
             out += &aligned(&head, &rows);
         }
         if !self.loops.is_empty() {
-            let head = ["OBJECT IN A LOOP", "PER MINUTE", "WRITES", "UNCHANGED", "REFUSED", "TURNS", "WRITERS"];
+            let head = ["OBJECT IN A LOOP", "PER MINUTE", "WRITES", "UNCHANGED", "NOT STORED", "TURNS", "WRITERS"];
             let rows: Vec<_> = self.loops.iter().take(MAX_LOOPS).map(hot).collect();
             out += "\n";
             out += &aligned(&head, &rows);

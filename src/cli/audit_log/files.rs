@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn rotated_files_are_read_first() {
-        // (given, by server and in order)
+        // (arguments, files by server and in order)
         let table: &[(&[&str], &[&[&str]])] = &[
             (&["b.log", "a.log"], &[&["b.log"], &["a.log"]]),
             (
@@ -131,6 +131,6 @@ mod tests {
         assert_eq!(found.len(), 1);
         let names: Vec<_> = found[0].iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["audit-2026-11-16T20-23-05.064.log.gz", "audit.log"]);
-        assert!(by_server(&[directory.path().join("none")]).is_ok(), "opening it will tell");
+        assert!(by_server(&[directory.path().join("none")]).is_ok(), "opening the file will fail");
     }
 }

@@ -349,7 +349,7 @@ mod tests {
             (&[], None),
             (&[deployments_in("web", "default", None)], None),
             (&[deployments_in("x", "op", None), deployments_in("web", "default", None)], Some(("x", None))),
-            // NVIDIA's: two programs in one namespace, of which one states the prefix.
+            // NVIDIA's: two programs in one namespace, of which one sets the prefix.
             (
                 &[
                     deployments_in("network-operator", "op", None),

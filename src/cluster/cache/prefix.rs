@@ -140,7 +140,7 @@ mod tests {
     fn prefix_is_read_only_from_rendered_nads() {
         let network = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","metadata":{"name":"net","namespace":"op"},
             "spec":{"resourceName":"cx7","networkNamespace":"apps","vlan":5}}"#;
-        let Ok(Some(Object::Network(network))) = Object::read(network) else { panic!("no network") };
+        let Ok(Some(Object::Network(network))) = Object::read(network) else { panic!("not a network") };
         let rendered = crate::resources::render(&network, "a.io").nad_json().unwrap();
         let read = |text: &str| match Object::read(text) {
             Ok(Some(Object::Nad(nad))) => prefix_on(&nad, &network),

@@ -289,7 +289,7 @@ mod tests {
         ]);
         assert_eq!(policies.offered().as_ref(), ["one", "two"]);
         policies.remove(&ObjectKey::new("op", "a"));
-        assert_eq!(policies.offered().as_ref(), ["one", "two"], "another offers it too");
+        assert_eq!(policies.offered().as_ref(), ["one", "two"], "another policy offers it, too");
         policies.remove(&ObjectKey::new("op", "c"));
         put(&mut policies, &[policy("f", &offers("three"))]);
         assert_eq!(policies.offered().as_ref(), ["one", "three"]);

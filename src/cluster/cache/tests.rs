@@ -34,7 +34,7 @@ fn put<K: Summarize>(cache: &Cache<K>, objects: &[String]) {
     cache.take(CacheState::Known(kept));
 }
 
-/// The facts of a review, of which the operators are not discovered.
+/// The facts of a review without discovered operators.
 fn known(caches: &Caches, object: &Object<'_>) -> Facts {
     let base = Facts { operators: caches.operators(), ..Facts::default() };
     base.gather(object, caches, &Policy::default())
@@ -88,7 +88,7 @@ fn unsynced_cache_is_unknown_and_synced_cache_is_absent() {
     assert_eq!(facts.nad_here, Lookup::Found(NadFact { owner: None }));
     let here: Vec<_> = facts.networks_here.iter().map(|network| network.id.to_string()).collect();
     assert_eq!(here, ["SriovNetwork op/net", "OVSNetwork apps/net"]);
-    assert_eq!(facts.offered, None, "without the kind nobody knows what is offered");
+    assert_eq!(facts.offered, None, "without the CRD the offered resources are unknown");
 
     // Facts that end up in a stored value are read live.
     let facts = known(&caches, &nad);

@@ -193,7 +193,7 @@ mod tests {
         ] {
             assert_eq!(choose(&paths, &own), want, "{paths:?}");
         }
-        // The Secret was replaced a moment ago: whatever is registered stays, but a newer token is completed.
+        // The Secret was replaced just now: the registered token stays, but the rollout of a newer token is completed.
         let own = Registrable { may_replace: false, others: vec![token("c"), token("b")], ..own };
         for (paths, want) in [
             (carries(Some(token("d"))), TokenChoice::Keep(Some(token("d")))),
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// API servers still use the paths of a moment ago, whatever has become of the Secret since.
+    /// API servers may still use the previous paths, even if the Secret was replaced since.
     #[test]
     fn replaced_tokens_are_accepted_for_a_while() {
         let (mut rollout, start, settle) = (TokenRollout::default(), Instant::now(), Duration::from_secs(60));

@@ -19,7 +19,7 @@ use crate::cluster::client::{ApiError, ApiPath, Cluster};
 use crate::cluster::identity::lease::Claim;
 use crate::cluster::leader::changes::{ChangeTracker, FULL_SCAN_THRESHOLD, WINDOW};
 use crate::cluster::leader::completion::IncompleteObjects;
-use crate::cluster::leader::deferred::Later;
+use crate::cluster::leader::deferred::DeferredObject;
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::events::EventRecorder;
 use crate::cluster::leader::full_scan::FullScan;
@@ -268,7 +268,7 @@ impl LeaderAudit<'_> {
             let uid = &network.object_meta.uid;
             let waits = nad.is_none() && audit.is_waiting(network);
             if waits {
-                let network = Later::held(network.clone());
+                let network = DeferredObject::in_memory(network.clone());
                 self.refusals.ask(cluster, vec![(&network, uid.clone())], &context).await;
             } else if nad.is_some() {
                 self.refusals.forget(uid);

@@ -33,7 +33,7 @@ const OPERATOR_GRACE: Duration = Duration::from_secs(1);
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The timeout for reading the owning network.
 const OWNER_TIMEOUT: Duration = Duration::from_secs(5);
-/// The rule about a NAD whose name is not known to the audit; with the network's own operator it may be.
+/// A NAD with this finding is tried too: the audit may not know the prefix of its name, but a live read of its network may.
 const NAME_MISSING: &str = "nad/resource-name-missing";
 
 /// The objects that admission would complete, as the audit found them.
@@ -196,7 +196,7 @@ impl Completer {
                 info!(%path, "completed an object stored without nadmit");
                 sleep(WRITE_INTERVAL).await;
             }
-            // A conflicting write went through admission.
+            // Somebody else wrote the object, and admission completed that write.
             Ok(Some(WriteResult::Changed)) => self.completions.count("changed"),
             Err(error) => {
                 round.failed += 1;
@@ -254,7 +254,7 @@ impl CompletionContext<'_> {
     }
 }
 
-/// Why a NAD stays incomplete.
+/// Why an object stays incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum CompletionError {
     /// The owning network cannot be read.
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
     use crate::policy::{Facts, StoredState, judge};
 
-    /// What the audit finds about a NAD.
+    /// The findings of the audit about a NAD.
     fn record(incomplete: &IncompleteObjects, config: &str, policy: &str) {
         let json = serde_json::json!({
             "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
@@ -290,12 +290,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_audit_finds_incomplete_is_completed() {
+    fn nads_with_incomplete_findings_are_completed() {
         let without_annotation = r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"a.io/b"}"#;
         let without_name = r#"{"cniVersion":"1.0.0","type":"sriov"}"#;
         for (config, policy, want) in [
             (without_annotation, "{}", true),
-            // What is reported makes no difference.
+            // The configured action makes no difference.
             (without_annotation, "rules: {audit/nad-incomplete: off}", true),
             (without_name, "{}", true),
             (r#"{"cniVersion":"1.0.0","type":"macvlan"}"#, "{}", false),

@@ -1,7 +1,7 @@
-//! Objects that a scan of the whole cluster needs again after it has seen them.
+//! Objects that a full scan lists first and audits later.
 //!
-//! Their authors decide how large they are, and a hundred of the largest would take more memory than the pod has. So only so much is held,
-//! and what does not fit is read again when its turn comes.
+//! The authors of objects decide how large they are, and a hundred of the largest need more memory than the pod has. So the scan keeps
+//! a limited amount of text, and reads the other objects again when it audits them.
 
 use std::borrow::Cow;
 
@@ -10,69 +10,70 @@ use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::{ApiError, ApiPath, Cluster};
 use crate::resources::NetworkId;
 
-/// How much text is held, in bytes.
-const MOST_HELD: usize = 16 << 20;
-/// A text up to this length is always held: reading it again would take longer than it is worth, and nearly all networks are shorter.
-const SMALL: usize = 2 << 10;
+/// The limit of all texts in memory, in bytes.
+const MAX_TOTAL_LENGTH: usize = 16 << 20;
+/// A text up to this length always stays in memory: another request costs more, and the texts of nearly all networks are shorter.
+const ALWAYS_KEPT_LENGTH: usize = 2 << 10;
 
-/// How much is held so far.
+/// Limits how much text stays in memory; holds the length in bytes so far.
 #[derive(Debug, Default)]
-pub(in crate::cluster) struct Memory(usize);
+pub(in crate::cluster) struct TextBudget(usize);
 
-impl Memory {
-    /// Whether a text may be held.
-    fn takes(&mut self, length: usize) -> bool {
-        let takes = length <= SMALL || self.0.saturating_add(length) <= MOST_HELD;
-        if takes {
+impl TextBudget {
+    /// Counts a text if it may stay in memory; returns whether it may.
+    fn reserve(&mut self, length: usize) -> bool {
+        let fits = length <= ALWAYS_KEPT_LENGTH || self.0.saturating_add(length) <= MAX_TOTAL_LENGTH;
+        if fits {
             self.0 = self.0.saturating_add(length);
         }
-        takes
+        fits
     }
 }
 
-/// An object that is needed later.
+/// An object that the scan audits later.
 #[derive(Debug)]
-pub(in crate::cluster) struct Later {
-    /// Where to read it again.
+pub(in crate::cluster) struct DeferredObject {
+    /// Its path in the API, to read it again.
     pub(in crate::cluster) path: Option<ApiPath>,
-    /// Which network it is, if it is one.
+    /// The id of a network; `None` for a NAD.
     pub(in crate::cluster) id: Option<NetworkId>,
-    held: Option<StoredObject>,
+    /// The object, unless it exceeded the budget.
+    in_memory: Option<StoredObject>,
 }
 
-impl Later {
+impl DeferredObject {
     /// A network.
-    pub(in crate::cluster) fn network(id: NetworkId, object: StoredObject, memory: &mut Memory) -> Self {
+    pub(in crate::cluster) fn network(id: NetworkId, object: StoredObject, budget: &mut TextBudget) -> Self {
         let path = ApiPath::network(&id).ok();
-        let held = memory.takes(object.text.len()).then_some(object);
-        Self { path, id: Some(id), held }
+        let in_memory = budget.reserve(object.text.len()).then_some(object);
+        Self { path, id: Some(id), in_memory }
     }
 
     /// A NAD; `None` if it has no name.
-    pub(in crate::cluster) fn nad(object: &StoredObject, memory: &mut Memory) -> Option<Self> {
+    pub(in crate::cluster) fn nad(object: &StoredObject, budget: &mut TextBudget) -> Option<Self> {
         let key = ApiObject::read(&object.text)?.key;
         let path = ApiPath::nad(&key).ok();
-        let held = memory.takes(object.text.len()).then(|| object.clone());
-        Some(Self { path, id: None, held })
+        let in_memory = budget.reserve(object.text.len()).then(|| object.clone());
+        Some(Self { path, id: None, in_memory })
     }
 
-    /// An object that is held in any case.
-    pub(in crate::cluster) fn held(object: StoredObject) -> Self {
-        Self { path: None, id: None, held: Some(object) }
+    /// An object that stays in memory whatever its size.
+    pub(in crate::cluster) fn in_memory(object: StoredObject) -> Self {
+        Self { path: None, id: None, in_memory: Some(object) }
     }
 
-    /// The object; `None` if it was deleted in the meantime.
-    pub(in crate::cluster) async fn whole(&self, cluster: &Cluster) -> Result<Option<Cow<'_, StoredObject>>, ApiError> {
-        match &self.held {
-            Some(held) => Ok(Some(Cow::Borrowed(held))),
+    /// The object, from memory or read again; `None` if it was deleted in the meantime.
+    pub(in crate::cluster) async fn load(&self, cluster: &Cluster) -> Result<Option<Cow<'_, StoredObject>>, ApiError> {
+        match &self.in_memory {
+            Some(object) => Ok(Some(Cow::Borrowed(object))),
             None => Ok(self.read_again(cluster).await?.map(Cow::Owned)),
         }
     }
 
-    /// The same without a copy.
-    pub(in crate::cluster) async fn into_whole(self, cluster: &Cluster) -> Result<Option<StoredObject>, ApiError> {
-        match self.held {
-            Some(held) => Ok(Some(held)),
+    /// [`load`](Self::load) without a copy.
+    pub(in crate::cluster) async fn into_loaded(self, cluster: &Cluster) -> Result<Option<StoredObject>, ApiError> {
+        match self.in_memory {
+            Some(object) => Ok(Some(object)),
             None => self.read_again(cluster).await,
         }
     }
@@ -90,11 +91,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bounded_amount_of_text_is_held() {
-        let mut memory = Memory::default();
+    fn text_in_memory_is_bounded() {
+        let mut budget = TextBudget::default();
         let large = 1 << 20;
-        let held = (0..100).filter(|_| memory.takes(large)).count();
-        assert_eq!(held, MOST_HELD / large);
-        assert!(memory.takes(SMALL) && !memory.takes(SMALL + 1));
+        let reserved = (0..100).filter(|_| budget.reserve(large)).count();
+        assert_eq!(reserved, MAX_TOTAL_LENGTH / large);
+        assert!(budget.reserve(ALWAYS_KEPT_LENGTH) && !budget.reserve(ALWAYS_KEPT_LENGTH + 1));
     }
 }

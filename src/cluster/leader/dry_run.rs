@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::audit::context::AuditContext;
 use crate::cluster::client::{ApiPath, ApiResource, Cluster};
-use crate::cluster::leader::deferred::Later;
+use crate::cluster::leader::deferred::DeferredObject;
 use crate::resources::{Object, render};
 use crate::supervise::contained_async;
 use crate::visible::truncated;
@@ -42,14 +42,14 @@ impl DryRunDenials {
     pub(in crate::cluster) async fn ask(
         &mut self,
         cluster: &Cluster,
-        networks: Vec<(&Later, Box<str>)>,
+        networks: Vec<(&DeferredObject, Box<str>)>,
         context: &AuditContext,
     ) {
         for (network, uid) in self.next_turns(networks, Instant::now()) {
             let now = Instant::now();
             self.asked += 1;
             let asked = async {
-                let network = network.whole(cluster).await.ok()??;
+                let network = network.load(cluster).await.ok()??;
                 cluster.dry_run_denial(&network.text, context).await
             };
             let answer = timeout(DRY_RUN_TIMEOUT, contained_async(asked)).await;
@@ -116,29 +116,29 @@ mod tests {
     fn every_network_gets_a_turn() {
         let waiting: Vec<((), Box<str>)> =
             (0..2 * MAX_QUESTIONS + 5).map(|number| ((), number.to_string().into())).collect();
-        let mut refusals = DryRunDenials::default();
+        let mut denials = DryRunDenials::default();
         let start = Instant::now();
-        let mut look = |minute: u64, at: &[((), Box<str>)]| {
+        let mut turns_at = |minute: u64, at: &[((), Box<str>)]| {
             let now = start + Duration::from_secs(60 * minute);
-            let turns = refusals.next_turns(at.to_vec(), now);
-            refusals.asked += turns.len();
+            let turns = denials.next_turns(at.to_vec(), now);
+            denials.asked += turns.len();
             let asked = turns.into_iter().map(|((), uid)| {
-                refusals.denial.insert(uid.clone(), (now, None));
+                denials.denial.insert(uid.clone(), (now, None));
                 uid.parse::<usize>().unwrap()
             });
             asked.collect::<Vec<_>>()
         };
-        assert_eq!(look(0, &waiting), Vec::from_iter(0..MAX_QUESTIONS));
-        assert_eq!(look(0, &waiting[..1]), [0; 0], "there is no question left");
-        assert_eq!(look(1, &waiting[..1]), [0]);
-        assert_eq!(look(10, &waiting), Vec::from_iter(MAX_QUESTIONS..2 * MAX_QUESTIONS));
+        assert_eq!(turns_at(0, &waiting), Vec::from_iter(0..MAX_QUESTIONS));
+        assert_eq!(turns_at(0, &waiting[..1]), [0; 0], "the limit is reached");
+        assert_eq!(turns_at(1, &waiting[..1]), [0]);
+        assert_eq!(turns_at(10, &waiting), Vec::from_iter(MAX_QUESTIONS..2 * MAX_QUESTIONS));
         // Those without a result first, then the oldest; the first was tried again since.
         let third = (2 * MAX_QUESTIONS..2 * MAX_QUESTIONS + 5).chain(1..MAX_QUESTIONS - 4);
-        assert_eq!(look(20, &waiting), Vec::from_iter(third));
-        assert_eq!(refusals.denial.len(), waiting.len());
+        assert_eq!(turns_at(20, &waiting), Vec::from_iter(third));
+        assert_eq!(denials.denial.len(), waiting.len());
         // Results expire.
-        refusals.next_turns::<()>(Vec::new(), start + Duration::from_secs(60 * 20) + KEEP_ANSWER);
-        assert!(refusals.denial.is_empty());
+        denials.next_turns::<()>(Vec::new(), start + Duration::from_secs(60 * 20) + KEEP_ANSWER);
+        assert!(denials.denial.is_empty());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The full scan of a cluster. Lists are fetched page by page and judged as they arrive: first networks, of which a short text is
-//! kept, then NADs with the networks that render them, and finally the networks without a NAD.
+//! The full scan of a cluster. It fetches lists page by page: first the networks, then the NADs, each audited together with the
+//! networks that render to it, and finally the networks without a NAD. The texts of short networks stay in memory in between.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::cluster::cache::audit_context::UnreadFacts;
 use crate::cluster::client::collection::{ApiObject, ListPage};
 use crate::cluster::client::pager::ListPager;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
-use crate::cluster::leader::deferred::{Later, Memory};
+use crate::cluster::leader::deferred::{DeferredObject, TextBudget};
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::object_audit::{
     AuditLookup, NadSlot, ObjectAudit, ScanSink, Waiting, describe_object, network_fact, renderers, renderers_at,
@@ -28,7 +28,7 @@ pub struct FullScan<'a> {
     pub cluster: &'a Cluster,
     /// The policy.
     pub policy: &'a Policy,
-    /// What may be named to readers of the findings.
+    /// Which names readers of the findings may see.
     pub names: NameVisibility,
 }
 
@@ -43,11 +43,11 @@ pub struct FullScanResult {
     pub listing: Duration,
 }
 
-/// What was listed so far.
+/// The objects that were listed so far.
 #[derive(Default)]
 struct ScanIndex {
     /// The networks by the key of the NAD they render.
-    at: HashMap<ObjectKey, Vec<Later>>,
+    at: HashMap<ObjectKey, Vec<DeferredObject>>,
     /// The networks by id.
     networks: HashMap<NetworkId, NetworkFact>,
     /// The namespaces; `None` if they could not be listed.
@@ -68,7 +68,7 @@ impl AuditLookup for ScanIndex {
         self.namespaces.as_ref().map_or(Lookup::Unknown, find)
     }
 
-    /// Only after all of them were listed.
+    /// Correct only after all NADs were listed.
     fn nad(&self, key: &ObjectKey) -> Lookup<()> {
         if self.nads.contains(key) { Lookup::Found(()) } else { Lookup::Absent }
     }
@@ -79,7 +79,7 @@ impl FullScan<'_> {
     pub async fn run(
         &self,
         now: Timestamp,
-        refusals: &mut DryRunDenials,
+        denials: &mut DryRunDenials,
         sink: &mut impl ScanSink,
     ) -> Result<FullScanResult, ApiError> {
         let began = std::time::Instant::now();
@@ -90,12 +90,12 @@ impl FullScan<'_> {
         self.networks(&mut index, sink).await?;
         let mut scan_result = FullScanResult { unread: unread.0, context, listing: began.elapsed() };
         let deferred = self.nads(&mut index, &mut scan_result, sink).await?;
-        self.deferred(deferred, &mut index, &scan_result.context, refusals, sink).await?;
+        self.deferred(deferred, &mut index, &scan_result.context, denials, sink).await?;
         Ok(scan_result)
     }
 
     async fn networks(&self, index: &mut ScanIndex, sink: &mut impl ScanSink) -> Result<(), ApiError> {
-        let mut memory = Memory::default();
+        let mut budget = TextBudget::default();
         for kind in NetworkKind::ALL {
             let mut seen = 0;
             let path = ApiPath::all(ApiResource::network(kind));
@@ -103,7 +103,7 @@ impl FullScan<'_> {
             let add = |text: &str| {
                 seen += 1;
                 skipped.extend(
-                    contained(|| index.add(text, &mut memory)).err().map(|panicked| (describe_object(text), panicked)),
+                    contained(|| index.add(text, &mut budget)).err().map(|panicked| (describe_object(text), panicked)),
                 );
             };
             self.cluster.for_each_object(&path, add).await?;
@@ -113,7 +113,7 @@ impl FullScan<'_> {
         Ok(())
     }
 
-    /// Audits every NAD with its networks, except those that need all NADs to be known first.
+    /// Audits every NAD with its networks, except the networks that need the full list of NADs.
     async fn nads(
         &self,
         index: &mut ScanIndex,
@@ -137,7 +137,7 @@ impl FullScan<'_> {
                     None
                 });
                 let Some((nad, key)) = read else { continue };
-                let at = self.whole(index.at.remove(&key).unwrap_or_default()).await?;
+                let at = self.load_all(index.at.remove(&key).unwrap_or_default()).await?;
                 let renderers: Arc<[NetworkFact]> = renderers_at(&at, &scan_result.context, self.policy).into();
                 if !renderers.is_empty() {
                     scan_result.context.writers.record_nad(&nad.object_meta);
@@ -162,7 +162,7 @@ impl FullScan<'_> {
         mut deferred: DeferredNetworks,
         index: &mut ScanIndex,
         context: &AuditContext,
-        refusals: &mut DryRunDenials,
+        denials: &mut DryRunDenials,
         sink: &mut impl ScanSink,
     ) -> Result<(), ApiError> {
         for (_, at) in std::mem::take(&mut index.at) {
@@ -176,21 +176,21 @@ impl FullScan<'_> {
         let audit = self.object_audit(context, index);
         let mut waiting = Vec::new();
         for one in deferred.networks.iter().filter(|one| one.nad.is_none()) {
-            let Some(network) = one.network.whole(self.cluster).await? else { continue };
+            let Some(network) = one.network.load(self.cluster).await? else { continue };
             if audit.is_waiting(&network) {
                 waiting.push((&one.network, network.object_meta.uid.clone()));
             }
         }
         let networks = waiting.len();
-        refusals.ask(self.cluster, waiting, context).await;
+        denials.ask(self.cluster, waiting, context).await;
         for DeferredNetwork { network, renderers, nad } in &deferred.networks {
-            let Some(network) = network.whole(self.cluster).await? else { continue };
+            let Some(network) = network.load(self.cluster).await? else { continue };
             let nad = match nad {
-                Some(nad) => nad.whole(self.cluster).await?,
+                Some(nad) => nad.load(self.cluster).await?,
                 None => None,
             };
             let waits = nad.is_none() && audit.is_waiting(&network);
-            let denied = refusals.denial(&network.object_meta.uid).filter(|_| waits);
+            let denied = denials.denial(&network.object_meta.uid).filter(|_| waits);
             let slot = NadSlot { nad: nad.as_deref(), renderers };
             audit.network(&network, slot, Waiting { networks, denied }, sink).await;
         }
@@ -201,45 +201,45 @@ impl FullScan<'_> {
         ObjectAudit { context, policy: self.policy, lookup }
     }
 
-    /// All of these, read again where they were too large to be held; those that are gone by now are left out.
-    async fn whole(&self, networks: Vec<Later>) -> Result<Vec<StoredObject>, ApiError> {
-        let mut whole = Vec::with_capacity(networks.len());
+    /// The networks, without those that were deleted in the meantime.
+    async fn load_all(&self, networks: Vec<DeferredObject>) -> Result<Vec<StoredObject>, ApiError> {
+        let mut loaded = Vec::with_capacity(networks.len());
         for network in networks {
-            whole.extend(network.into_whole(self.cluster).await?);
+            loaded.extend(network.into_loaded(self.cluster).await?);
         }
-        Ok(whole)
+        Ok(loaded)
     }
 }
 
-/// Networks that need all NADs to be known.
+/// Networks that can be audited only after all NADs were listed.
 #[derive(Default)]
 struct DeferredNetworks {
     networks: Vec<DeferredNetwork>,
-    memory: Memory,
+    budget: TextBudget,
 }
 
-/// A network that is audited when all NADs were seen.
+/// A network that is audited after all NADs were listed.
 struct DeferredNetwork {
-    network: Later,
+    network: DeferredObject,
     /// The networks that the operator renders to the same key.
     renderers: Arc<[NetworkFact]>,
-    /// The NAD there.
-    nad: Option<Later>,
+    /// The NAD with this key, if one exists.
+    nad: Option<DeferredObject>,
 }
 
 impl DeferredNetworks {
-    /// A network that moved to the key of a NAD.
+    /// Defers a network that moved to the key of an existing NAD.
     fn push(&mut self, id: NetworkId, network: StoredObject, nad: &StoredObject, renderers: &Arc<[NetworkFact]>) {
-        let nad = Later::nad(nad, &mut self.memory);
-        let network = Later::network(id, network, &mut self.memory);
+        let nad = DeferredObject::nad(nad, &mut self.budget);
+        let network = DeferredObject::network(id, network, &mut self.budget);
         self.networks.push(DeferredNetwork { network, renderers: Arc::clone(renderers), nad });
     }
 }
 
 impl ScanIndex {
-    fn add(&mut self, text: &str, memory: &mut Memory) {
+    fn add(&mut self, text: &str, budget: &mut TextBudget) {
         let (Some(stored), Some(fact)) = (StoredObject::of(text), network_fact(text)) else { return };
-        let network = Later::network(fact.id.clone(), stored, memory);
+        let network = DeferredObject::network(fact.id.clone(), stored, budget);
         self.at.entry(ObjectKey::new(&fact.target_namespace, &fact.id.name)).or_default().push(network);
         self.networks.insert(fact.id.clone(), fact);
     }

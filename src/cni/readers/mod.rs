@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn decodes_what_the_plugins_decode() {
         for (kind, text, fits) in [
-            // Multus writes the device over whatever stands there.
+            // Multus overwrites any value with the device.
             ("sriov", r#"{"deviceID":5,"pciBusID":[]}"#, true),
             ("sriov", r#"{"vlan":100.0,"vlanQoS":1e0,"mac":null}"#, true),
             ("sriov", r#"{"vlan":"100"}"#, false),

@@ -143,7 +143,7 @@ mod tests {
         &parameters.annotations.iter().find(|(known, _)| *known == key).unwrap().1
     }
 
-    /// The verdict that the policies read out of the lines.
+    /// The verdict that the admission policies read from the lines.
     fn read<'v>(lines: &'v str, namespace: &str) -> &'v str {
         let matches = |pattern: &str| match pattern.strip_suffix('*') {
             Some(start) => namespace.starts_with(start),
@@ -192,7 +192,7 @@ exempt: {{namespaces: [free, \"free-*\"]}}
         }
     }
 
-    /// The lines decide as the policy does, whatever patterns it has.
+    /// The lines give the same verdict as the policy, for all its patterns.
     #[test]
     fn parameter_lines_match_the_policy() {
         let names = ["a", "a*", "ab", "ab*", "abc*", "b*", "*", "c-"];

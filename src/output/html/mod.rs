@@ -142,10 +142,13 @@ mod tests {
             notes: vec![nasty.to_owned()],
         };
         let html = page.render();
-        assert_eq!(html.matches("<script>").count(), 1, "ours alone");
+        assert_eq!(html.matches("<script>").count(), 1, "only the page's own script");
         assert!(!html.contains(" onload=\"") && !html.contains(['\u{1b}', '\u{202e}']));
         assert!(html.contains("y\\u{1b}\\u{202e}&amp;"));
         assert_eq!(html.matches("&lt;script&gt;").count(), 13);
-        assert!(!html.contains("http:") && !html.contains("https:") && !html.contains("src="), "it needs nothing else");
+        assert!(
+            !html.contains("http:") && !html.contains("https:") && !html.contains("src="),
+            "the page requests nothing else"
+        );
     }
 }

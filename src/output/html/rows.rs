@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn diff_marks_added_and_removed_lines() {
-        // (diff, page)
+        // (diff, HTML)
         let table = [
             ("", ""),
             (" a\n+b\n-c\n", " a\n<ins>+b</ins>\n<del>-c</del>\n"),

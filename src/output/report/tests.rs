@@ -79,7 +79,7 @@ fn maps_each_action_to_a_report_result() {
         (Action::Patch, None, None, Some(("fail", "medium", true))),
         (Action::Warn, None, None, Some(("warn", "low", false))),
         (Action::Warn, None, Some(ExcuseReason::Exempt), Some(("warn", "low", false))),
-        // In audit mode it is what the rule asks for.
+        // In audit mode the result is that of the rule's own action.
         (Action::Warn, Some(Action::Deny), None, Some(("fail", "high", true))),
         (Action::Warn, Some(Action::Patch), None, Some(("fail", "medium", true))),
         (Action::Audit, None, excepted(), Some(("skip", "info", false))),
@@ -134,9 +134,9 @@ fn report_size_is_bounded() {
         assert_eq!(results[0]["message"], "the worst");
         assert!(results.len() <= kept + 1, "{count}: {}", results.len());
         assert!(report.to_string().len() < MAX_BYTES + 2048, "{}", report.to_string().len());
-        let said = results.iter().filter(|result| result["rule"] != "report/left-out").count();
+        let shown = results.iter().filter(|result| result["rule"] != "report/left-out").count();
         let last = results.last().unwrap()["message"].as_str().unwrap();
-        let missing = count + 1 - said;
+        let missing = count + 1 - shown;
         assert_eq!(last.starts_with(&format!("{missing} more findings ")), missing > 0, "{last}");
     }
 }
@@ -171,7 +171,7 @@ fn digest_covers_only_own_fields() {
     for (at, change) in ours.into_iter().enumerate() {
         assert!(!same(change), "{at}");
     }
-    // The order of members is the server's.
+    // The server decides the order of members.
     let text = r#"{"results":[{"rule":"a","policy":"b"}]}"#;
     let turned = r#"{"results":[{"policy":"b","rule":"a"}]}"#;
     let [one, other] = [text, turned].map(|text| digest(&serde_json::from_str(text).unwrap()));

@@ -167,7 +167,7 @@ mod tests {
     use crate::policy::{OperatorFact, Operators};
     use crate::resources::NetworkKind;
 
-    /// Knows everything, and as many networks as it is told to.
+    /// Knows everything, and has a given number of networks.
     struct Everything(NetworkCoverage, usize);
 
     fn network_fact(namespace: &str) -> NetworkFact {
@@ -182,7 +182,7 @@ mod tests {
 
         fn networks_at(&self, nad: &ObjectKey, renders: &dyn Fn(&NetworkFact) -> bool) -> Vec<NetworkFact> {
             assert_eq!(*nad, ObjectKey::new("apps", "net"));
-            // Strangers come first.
+            // Networks of other namespaces come first.
             let strangers = (0..self.1).map(|number| network_fact(&format!("tenant-{number}")));
             strangers.chain([network_fact("op")]).filter(|network| renders(network)).collect()
         }
@@ -246,14 +246,14 @@ mod tests {
             let facts = gather(&nad(""), &Everything(coverage, 0));
             let found = (facts.networks_here.len(), facts.claimants.as_ref().map(Vec::len), facts.knows_networks);
             assert_eq!(found, (here, claimants, knows), "{coverage:?}");
-            assert_eq!(facts.named_owner, Lookup::Unknown, "it names none");
+            assert_eq!(facts.named_owner, Lookup::Unknown, "it names no owner");
         }
         let named =
             gather(&nad("SriovNetwork.sriovnetwork.openshift.io/op/net"), &Everything(NetworkCoverage::Unknown, 0));
         assert_eq!(named.named_owner, Lookup::Found(network_fact("op")));
     }
 
-    /// Anybody may create networks that target another namespace; they must not crowd out the operator's.
+    /// Every user may create networks that target another namespace; they must not crowd out the operator's.
     #[test]
     fn networks_that_are_not_rendered_do_not_count() {
         for coverage in [NetworkCoverage::Cached, NetworkCoverage::Complete] {

@@ -197,7 +197,7 @@ mod tests {
         found(&format!(r#"{{"cniVersion":"1.0.0","name":"net","plugins":[{plugins}]}}"#))
     }
 
-    /// Where each plugin had all the others looked at, this would take minutes.
+    /// If each plugin were compared with all others, this would take minutes.
     #[test]
     fn long_chains_are_judged_in_one_pass() {
         let many = |plugin: &str, count: usize| vec![plugin; count].join(",");
@@ -257,13 +257,13 @@ mod tests {
             (r#""cniVersion":"0.3.1","#, false, false),
             (r#""cniVersion":"0.2.0","cniVersions":["0.2.0","1.0.0"],"#, false, false),
         ] {
-            for (plugin, rule, refused) in [
+            for (plugin, rule, is_denied) in [
                 (r#"{"type":"vrf","vrfname":"blue"}"#, "meta/vrf", vrf),
                 (r#"{"type":"bandwidth"}"#, "meta/bandwidth", bandwidth),
             ] {
                 let config = format!(r#"{{{version}"plugins":[{{"type":"sriov"}},{plugin}]}}"#);
                 let place = if version.is_empty() { "/plugins/1/type" } else { "/cniVersion" };
-                let want: Vec<_> = refused.then(|| format!("{rule} deny {place}")).into_iter().collect();
+                let want: Vec<_> = is_denied.then(|| format!("{rule} deny {place}")).into_iter().collect();
                 assert_eq!(found(&config), want, "{config}");
             }
         }

@@ -94,7 +94,7 @@ mod tests {
             (r#""delegates":[5]"#.to_owned(), &["nad/field-type deny /delegates/0"]),
             (r#""delegates":[]"#.to_owned(), &["nad/no-plugin deny /delegates"]),
             (r#""x":1"#.to_owned(), &["nad/no-plugin deny /type"]),
-            // With a cluster network Multus does not look at them.
+            // With a cluster network Multus ignores them.
             (r#""delegates":[{"type":"a/b"}],"clusterNetwork":"net""#.to_owned(), &[]),
             // Two spellings make one list, whose objects are merged.
             (

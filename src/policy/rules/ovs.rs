@@ -159,7 +159,7 @@ fn bridge(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
 mod tests {
     use crate::policy::rules::testing::{found, found_without_device};
 
-    /// What is found in an `ovs` config with these members.
+    /// The findings in an `ovs` config with these members.
     fn ovs(members: &str) -> Vec<String> {
         found(&format!(r#"{{"cniVersion":"1.0.0","type":"ovs","bridge":"br1",{members}}}"#))
     }

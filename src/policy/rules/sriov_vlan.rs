@@ -101,7 +101,7 @@ mod tests {
                     qos.inspect(|priority: &i64| config["vlanQoS"] = (*priority).into());
                     proto.inspect(|name: &&str| config["vlanProto"] = (*name).into());
                     let found = found(&config.to_string());
-                    match refuses(vlan, qos, proto) {
+                    match rejected_key(vlan, qos, proto) {
                         Some(rule) => assert!(found.iter().any(|line| line.starts_with(rule)), "{config}: {found:?}"),
                         None => assert_eq!(found, Vec::<String>::new(), "{config}"),
                     }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     /// The key that sriov-cni rejects first, in the order of its checks.
-    fn refuses(vlan: Option<i64>, qos: Option<i64>, proto: Option<&str>) -> Option<&'static str> {
+    fn rejected_key(vlan: Option<i64>, qos: Option<i64>, proto: Option<&str>) -> Option<&'static str> {
         let proto = proto.map(str::to_lowercase);
         let Some(vlan) = vlan else {
             return qos.map(|_| "sriov/vlan-qos ").or_else(|| proto.map(|_| "sriov/vlan-proto "));

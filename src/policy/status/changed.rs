@@ -171,7 +171,7 @@ mod tests {
     use super::super::fields::Side;
     use super::*;
 
-    fn told(fields: &str, old: Option<&str>, new: Option<&str>) -> Vec<String> {
+    fn described_changes(fields: &str, old: Option<&str>, new: Option<&str>) -> Vec<String> {
         let fields = format!(r#"{{"f:status":{fields}}}"#);
         let mut owned = Owned::default();
         owned.add(&fields, 0, Side::New).unwrap();
@@ -216,9 +216,9 @@ mod tests {
                 &["-status.conditions[type=B]", "-status.conditions[type=B].type", "-status.conditions[type=B].status"],
             ),
         ] {
-            assert_eq!(told(fields, Some(old), Some(new)), want, "{fields} {old} {new}");
+            assert_eq!(described_changes(fields, Some(old), Some(new)), want, "{fields} {old} {new}");
         }
-        assert_eq!(told(r#"{".":{},"f:a":{}}"#, None, Some(r#"{"a":1}"#)), ["+status", "+status.a"]);
+        assert_eq!(described_changes(r#"{".":{},"f:a":{}}"#, None, Some(r#"{"a":1}"#)), ["+status", "+status.a"]);
     }
 
     /// Unrelated texts must be compared in bounded time.
@@ -235,7 +235,7 @@ mod tests {
             &|n| format!(r#""f:{n}":{{}}"#),
         ] {
             let fields = format!(r#"{{"f:a":{{{}}}}}"#, each(member));
-            assert!(told(&fields, Some(&old), Some(&new)).is_empty());
+            assert!(described_changes(&fields, Some(&old), Some(&new)).is_empty());
         }
     }
 }

@@ -224,7 +224,7 @@ mod tests {
             "k:{\"type\":\"Ready\",\"port\":80}":{".":{},"f:reason":{}}},"f:names":{"v:\"x\"":{},"i:3":{},"q":{}}}}"#;
         let mut owned = Owned::default();
         owned.add(fields, 0, Side::Old).unwrap();
-        let told: Vec<_> = (0..owned.nodes.len() as u32).map(|at| (owned.words(at), owned.pointer(at))).collect();
+        let found: Vec<_> = (0..owned.nodes.len() as u32).map(|at| (owned.words(at), owned.pointer(at))).collect();
         let want = [
             ("status", "/status"),
             ("status.a/b", "/status/a~1b"),
@@ -236,7 +236,7 @@ mod tests {
             ("status.names[3]", "/status/names"),
             ("status.names[q]", "/status/names"),
         ];
-        assert_eq!(told, want.map(|(words, pointer)| (words.to_owned(), pointer.to_owned())));
+        assert_eq!(found, want.map(|(words, pointer)| (words.to_owned(), pointer.to_owned())));
     }
 
     #[test]

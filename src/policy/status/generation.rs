@@ -88,7 +88,7 @@ mod tests {
             (at(5), at(5), 5, 0, 0),
             (at(5), at(4), 5, 1, 0),
             (at(4), at(3), 5, 1, 0),
-            // One that was too high must be correctable.
+            // A generation that was too high must be correctable.
             (at(9), at(5), 5, 0, 0),
             (at(9), at(4), 5, 0, 0),
             (at(5), at(6), 5, 0, 1),

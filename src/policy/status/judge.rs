@@ -299,7 +299,7 @@ fn owners<'m>(managers: &'m Managers<'_>, change: &FieldChange) -> impl Iterator
 mod tests {
     use super::*;
 
-    /// Ten thousand managers, each of which owns every field, and one of whom takes one over.
+    /// Ten thousand managers own every field, and one of them takes a field over.
     #[test]
     fn many_managers_are_judged_in_bounded_size() {
         let managers: String = (0..10_000)

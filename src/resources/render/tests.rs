@@ -1,4 +1,4 @@
-//! Rendering without YAML equals rendering through it.
+//! Direct rendering gives the same result as rendering through YAML.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::super::Object;
 use super::read::{direct, through_yaml};
 use super::*;
 
-/// Texts that are nothing special, and texts that mean something to YAML, to JSON or to the template.
+/// Ordinary texts, and texts with a meaning in YAML, in JSON or in the template.
 const PIECES: &[&str] = &[
     "a",
     "net",
@@ -89,7 +89,7 @@ const NAMES: &[&str] = &[
 const FIELDS: &[&str] =
     &["ipam", "capabilities", "metaPlugins", "vlanProto", "logLevel", "logFile", "spoofChk", "bridge", "linkState"];
 
-/// A small generator of numbers.
+/// A generator of pseudo-random numbers.
 struct Random(u64);
 
 impl Random {
@@ -105,7 +105,7 @@ impl Random {
         (0..pieces).map(|_| PIECES[self.below(PIECES.len())]).collect()
     }
 
-    /// Most names are plain, so that not every network is doubtful.
+    /// Most names are plain, so that direct rendering is possible for many networks.
     fn name(&mut self) -> String {
         match self.below(24) {
             0 => self.text(),
@@ -148,7 +148,7 @@ impl Random {
     }
 }
 
-/// Compares the two ways for many networks; how many were certain.
+/// Compares the two ways for many networks; returns how many were rendered directly.
 fn compare(random: &mut Random, count: usize) -> usize {
     let mut certain = 0;
     for _ in 0..count {
@@ -182,7 +182,7 @@ fn some_networks_are_certain_and_some_are_not() {
     assert!((800..1600).contains(&certain), "{certain} of 2000");
 }
 
-/// What people really write is never doubtful.
+/// Usual networks are always rendered directly.
 #[test]
 fn usual_networks_need_no_yaml() {
     for spec in [
@@ -233,7 +233,7 @@ fn indents_as_go_does() {
     ] {
         assert_eq!(indent(text).as_deref(), Ok(want), "{text}");
     }
-    // Two tokens never become one.
+    // Two tokens are never joined.
     assert!(indent("[1 2]").is_err());
     let deep = format!("{}{}", "[".repeat(60), "]".repeat(60));
     let wide = format!("[{}0]", format!("{deep},").repeat(500));

@@ -23,7 +23,7 @@ fn made(now: i64) -> StoredCertificates {
     rotation().take(RotationStep::MakeAll, &nothing(now)).unwrap().unwrap()
 }
 
-/// Takes the step that is due, which must be that one.
+/// Takes the next step, which must be `want`.
 fn next(state: &CertificateState<'_>, want: RotationStep) -> StoredCertificates {
     let (step, flaws) = rotation().decide(state);
     assert_eq!((step, flaws), (want, Vec::new()));
@@ -34,8 +34,8 @@ fn step(state: &CertificateState<'_>) -> RotationStep {
     rotation().decide(state).0
 }
 
-/// Whether a client that has only that bundle is content.
-fn is_content(bundle: &str, served: &StoredCertificates, now: i64) -> bool {
+/// Whether a client with only that bundle accepts the served certificate.
+fn is_accepted(bundle: &str, served: &StoredCertificates, now: i64) -> bool {
     let shown = StoredCertificates { bundle: bundle.to_owned(), ..served.clone() };
     CertificateChain::read(&shown, &rotation().names, now).leaf.is_some()
 }
@@ -48,10 +48,10 @@ fn size(bundle: &str) -> usize {
 fn new_certificates_are_valid_and_kept() {
     assert_eq!(step(&nothing(NOW)), RotationStep::MakeAll);
     let stored = made(NOW);
-    // Clocks may be an hour apart, either way.
+    // Clocks may be an hour off, in either direction.
     for now in [NOW - HOUR, NOW, NOW + HOUR, NOW + 59 * DAY] {
         assert_eq!(rotation().decide(&at(&stored, now)), (RotationStep::Keep, Vec::new()), "{}", now - NOW);
-        assert!(is_content(&stored.bundle, &stored, now));
+        assert!(is_accepted(&stored.bundle, &stored, now));
     }
     assert_eq!(rotation().bundle(&at(&stored, NOW)).as_ref(), Some(&stored.bundle));
     assert!(stored.material(None).serve().is_ok());
@@ -67,13 +67,13 @@ fn a_leaf_is_renewed_by_the_same_ca_at_two_thirds_of_its_life() {
     let renewed = next(&at(&stored, due), RotationStep::RenewLeaf);
     assert_eq!((&renewed.bundle, &renewed.ca_key), (&stored.bundle, &stored.ca_key));
     assert_ne!((&renewed.chain, &renewed.key), (&stored.chain, &stored.key));
-    assert!(is_content(&stored.bundle, &renewed, due));
+    assert!(is_accepted(&stored.bundle, &renewed, due));
     assert_eq!(step(&at(&renewed, due)), RotationStep::Keep);
-    // The one before is good for another month: a replica that looks late fails nobody.
-    assert!(is_content(&renewed.bundle, &stored, due + 29 * DAY));
+    // The previous leaf is valid for another month: a replica that reloads late rejects no caller.
+    assert!(is_accepted(&renewed.bundle, &stored, due + 29 * DAY));
 }
 
-/// The whole way of a rotation, and what each kind of caller thinks of each kind of replica at each step.
+/// All steps of a rotation; at each step every kind of caller accepts every kind of replica.
 #[test]
 fn ca_rotation_never_rejects_a_caller() {
     let first = made(NOW);
@@ -82,10 +82,10 @@ fn ca_rotation_never_rejects_a_caller() {
     let joined = next(&at(&leaf, due), RotationStep::AddAuthority(Base::StoredCertificates));
     assert_eq!(size(&joined.bundle), 2);
     assert_eq!((&joined.chain, &joined.key), (&leaf.chain, &leaf.key));
-    assert!(is_content(&first.bundle, &joined, due) && is_content(&joined.bundle, &leaf, due));
+    assert!(is_accepted(&first.bundle, &joined, due) && is_accepted(&joined.bundle, &leaf, due));
 
-    // Not before callers know it, and have for a while; nor before that can be known.
-    let told = |registered, steady| CertificateState { registered, steady, ..at(&joined, due) };
+    // Not before callers have had the new CA for a while; nor before that can be known.
+    let state = |registered, steady| CertificateState { registered, steady, ..at(&joined, due) };
     for (registered, steady) in [
         (Some(first.bundle.as_str()), LONG),
         (Some(""), LONG),
@@ -93,19 +93,19 @@ fn ca_rotation_never_rejects_a_caller() {
         (Some(joined.bundle.as_str()), Duration::from_secs(59)),
         (None, Duration::from_secs(59)),
     ] {
-        assert_eq!(step(&told(registered, steady)), RotationStep::Keep);
+        assert_eq!(step(&state(registered, steady)), RotationStep::Keep);
     }
-    assert_eq!(step(&told(None, LONG)), RotationStep::SwitchLeaf);
-    let switched = next(&told(Some(&joined.bundle), LONG), RotationStep::SwitchLeaf);
+    assert_eq!(step(&state(None, LONG)), RotationStep::SwitchLeaf);
+    let switched = next(&state(Some(&joined.bundle), LONG), RotationStep::SwitchLeaf);
     assert_eq!((&switched.bundle, &switched.ca_key), (&joined.bundle, &joined.ca_key));
-    assert!(!is_content(&first.bundle, &switched, due) && is_content(&joined.bundle, &switched, due));
+    assert!(!is_accepted(&first.bundle, &switched, due) && is_accepted(&joined.bundle, &switched, due));
 
-    // Not before all replicas have the new one.
+    // Not before all replicas have the new leaf.
     let steady = Duration::from_secs(59);
     assert_eq!(step(&CertificateState { steady, ..at(&switched, due) }), RotationStep::Keep);
     let alone = next(&at(&switched, due), RotationStep::DropOld);
     assert_eq!(size(&alone.bundle), 1);
-    assert!(is_content(&alone.bundle, &switched, due) && !is_content(&alone.bundle, &leaf, due));
+    assert!(is_accepted(&alone.bundle, &switched, due) && !is_accepted(&alone.bundle, &leaf, due));
     assert_eq!(step(&at(&alone, due)), RotationStep::Keep);
     assert_eq!(step(&at(&alone, due + DAY)), RotationStep::Keep);
 }
@@ -119,7 +119,7 @@ fn broken_secrets_are_replaced_from_what_still_works() {
         stored
     };
     let (anew, held) = (RotationStep::MakeAll, RotationStep::AddAuthority(Base::Held));
-    // Without, and with, a replica that still has the good one.
+    // Without, and with, a replica that still has the valid one.
     for (what, stored, alone, beside) in [
         ("no bundle", broken(|it, _| it.bundle.clear()), anew, held),
         ("another bundle", broken(|it, other| it.bundle = other.bundle), anew, held),
@@ -168,21 +168,21 @@ fn broken_secrets_are_replaced_from_what_still_works() {
             let (step, flaws) = rotation().decide(&state);
             assert_eq!(step, want, "{what}");
             assert_eq!(flaws.is_empty(), step == RotationStep::DropOld, "{what}: {flaws:?}");
-            // One step, and callers are content with what is kept.
+            // After one step callers accept the stored certificates.
             let fixed = rotation().take(step, &state).unwrap().unwrap();
-            assert!(is_content(&fixed.bundle, &fixed, NOW), "{what}");
+            assert!(is_accepted(&fixed.bundle, &fixed, NOW), "{what}");
             assert_eq!(
                 rotation().decide(&CertificateState { stored: Some(&fixed), steady: Duration::ZERO, ..state }),
                 (RotationStep::Keep, Vec::new()),
                 "{what}"
             );
         }
-        // Those who call meanwhile are served what they trust.
+        // Callers in the meantime get a certificate that they trust.
         let served = rotation().serve(&beside_now).unwrap();
-        assert!(is_content(&good.bundle, served, NOW), "{what}");
+        assert!(is_accepted(&good.bundle, served, NOW), "{what}");
         let fixed = rotation().take(beside, &beside_now).unwrap().unwrap();
         let served = rotation().serve(&CertificateState { stored: Some(&fixed), ..beside_now }).unwrap();
-        assert!(is_content(&good.bundle, served, NOW), "{what}: after it was fixed");
+        assert!(is_accepted(&good.bundle, served, NOW), "{what}: after it was fixed");
     }
 }
 
@@ -193,11 +193,11 @@ fn deleted_secret_is_restored_with_a_new_ca() {
     let back = next(&state, RotationStep::AddAuthority(Base::Held));
     assert_eq!((size(&back.bundle), &back.chain), (2, &good.chain));
     assert_ne!(back.ca_key, good.ca_key);
-    // What a replica holds that is of no use any more is no base.
+    // An unusable certificate of a replica is not restored.
     assert_eq!(step(&CertificateState { now: NOW + 91 * DAY, ..state }), RotationStep::MakeAll);
 }
 
-/// Made by another replica that knew nothing, while callers know only what this one has.
+/// Another replica created a new CA without knowing the old one, while callers know only the CA of this replica.
 #[test]
 fn untrusted_ca_is_not_served_early() {
     let (held, stored) = (made(NOW), made(NOW));
@@ -212,7 +212,7 @@ fn untrusted_ca_is_not_served_early() {
 }
 
 #[test]
-fn what_is_expired_or_not_valid_yet_is_replaced() {
+fn expired_and_future_certificates_are_replaced() {
     let stored = made(NOW);
     for (now, want) in [
         // Leaf and CA.
@@ -228,13 +228,13 @@ fn what_is_expired_or_not_valid_yet_is_replaced() {
         let fixed = rotation().take(step, &state).unwrap().unwrap();
         assert_eq!(rotation().decide(&at(&fixed, now)), (RotationStep::Keep, Vec::new()));
     }
-    // A leaf ends with its CA at the latest.
+    // A leaf expires with its CA at the latest.
     let late = rotation().take(RotationStep::RenewLeaf, &at(&stored, NOW + 360 * DAY)).unwrap().unwrap();
     assert!(CertificateChain::read(&late, &rotation().names, NOW + 365 * DAY).leaf.is_some());
     assert!(late.material(None).serve().unwrap().expires <= NOW + 365 * DAY);
 }
 
-/// Replicas whose clocks are an hour apart take turns: it settles, and nobody finds anything wrong with what another made.
+/// Replicas whose clocks are an hour apart take turns: the Secret converges, and no replica replaces what another created.
 #[test]
 fn clock_skew_does_not_cause_a_write_loop() {
     for offsets in [[0, HOUR], [0, -HOUR], [HOUR, 0], [-HOUR, 0]] {
@@ -253,7 +253,7 @@ fn clock_skew_does_not_cause_a_write_loop() {
                 }
             }
         }
-        // Once everything, a leaf each sixty days, and one rotation.
+        // Everything once, a leaf every sixty days, and one rotation.
         assert_eq!(steps.iter().filter(|step| **step == RotationStep::MakeAll).count(), 1, "{steps:?}");
         assert!(steps.len() <= 12, "{steps:?}");
         assert!(

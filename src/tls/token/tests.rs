@@ -19,7 +19,7 @@ fn found(tokens: &Tokens) -> StoredTokens {
 }
 
 fn step(state: &TokenState<'_>) -> Option<Tokens> {
-    // The tokens that are made are 100, 101 and so on.
+    // The created tokens are 100, 101 and so on.
     let made = Cell::new(100);
     let make = || Ok(token(made.replace(made.get() + 1)));
     SCHEDULE.step(state, make).unwrap()
@@ -61,14 +61,18 @@ fn registered_token_survives_a_deleted_secret() {
     for (held, registered, want) in [
         (None, None, (101, None, None)),
         (Some(&held), None, (1, Some(100), None)),
-        // A replica that starts just then knows what webhooks carry, and nothing else.
+        // A replica that starts at that moment knows only the registered token.
         (None, Some(&registered), (3, Some(101), None)),
         (Some(&held), Some(&registered), (3, Some(100), None)),
     ] {
         let state = TokenState { found: None, held, registered, steady: SETTLE, now: 7 };
         let made = step(&state).unwrap();
         assert_eq!((shown(&made), made.made), (want, 7));
-        assert_eq!(made.audit, held.map_or(token(100), |held| held.audit.clone()), "an administrator's file has it");
+        assert_eq!(
+            made.audit,
+            held.map_or(token(100), |held| held.audit.clone()),
+            "the token for audit events is in a file of the administrator"
+        );
     }
 }
 
@@ -95,7 +99,7 @@ fn paths_require_a_known_token() {
     assert!(!accepted.allows_audit_events(Some(token(1).text())) && !accepted.allows_audit_events(None));
 
     accepted.registered(vec![token(4)], true);
-    assert!(opens(4) && accepted.allows_reviews(None), "what webhooks carry");
+    assert!(opens(4) && accepted.allows_reviews(None), "the registered token is accepted");
     accepted.replace(tokens(2, None, None), vec![token(1)]);
     accepted.registered(Vec::new(), false);
     assert_eq!([1, 2, 3, 4].map(opens), [true, true, false, false]);

@@ -39,7 +39,7 @@ fn broken_document_does_not_hide_the_others() {
     assert_eq!(documents.last().unwrap(), r#"5 {"c":3}"#);
 }
 
-/// Texts that make the parser itself panic, some of them reported to its authors and still open.
+/// Texts that make the parser itself panic; some of them are known upstream and not fixed yet.
 #[test]
 fn a_panic_of_the_parser_is_an_error_of_that_document() {
     for text in ["[!,", "[!a,]", "{!a,}", "a: ''|\n 0", "- [!a, b]\n", "a: [!!,x]"] {

@@ -39,7 +39,7 @@ fn keeps_foreign_metadata_and_restores_own_fields() {
             assert_eq!(stored, good, "{pointer}");
             assert!(is_as_wanted(&stored, &wanted), "{pointer}");
         }
-        // As the manifests have it.
+        // As in the manifests.
         let shipped = json!({ "kind": wanted["kind"], "metadata": { "name": NAME } });
         assert!(!is_as_wanted(&shipped, &wanted) && is_as_wanted(&fixed(shipped, &wanted), &wanted));
     }
@@ -64,7 +64,7 @@ fn registered_bundle_is_the_common_one() {
     assert_eq!(registered_bundle(&stored).as_deref(), Some("PEM"));
     assert_eq!(registered_bundle(&[stored[0].clone(), None]).as_deref(), Some("PEM"), "one of them was deleted");
     assert_eq!(registered_bundle(&[None, None]), None);
-    assert_eq!(registered_bundle(&[stored[0].clone(), Some(json!({ "metadata": {} }))]), None, "one is not filled");
+    assert_eq!(registered_bundle(&[stored[0].clone(), Some(json!({ "metadata": {} }))]), None, "one has no entries");
     let mut one = stored;
     one[1].as_mut().unwrap()["webhooks"][2]["clientConfig"]["caBundle"] = "QQ==".into();
     assert_eq!(registered_bundle(&one), None);

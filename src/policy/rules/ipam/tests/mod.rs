@@ -1,16 +1,16 @@
-//! What the rules of this family find. Each row was run through the real IPAM plugin.
+//! The findings of this family of rules. Each row was run through the real IPAM plugin.
 
 mod tables;
 
 use crate::policy::rules::testing::found;
 
-/// What is found in an sriov network with this IPAM section.
+/// The findings in an sriov network with this IPAM section.
 fn found_in(ipam: &str) -> Vec<String> {
     found(&format!(r#"{{"cniVersion":"1.0.0","name":"n","type":"sriov","ipam":{ipam}}}"#))
 }
 
-/// Asserts what is found in a section of that type with those members: `rule action place`, the place below `/ipam`, and the
-/// rule without its family where that is this one.
+/// Asserts the findings in a section of that type with those members: `rule action place`, the place below `/ipam`, and the
+/// rule without its family if that is this one.
 fn assert_found(kind: &str, rows: &[(&str, &[&str])]) {
     for (members, want) in rows {
         let comma = if members.is_empty() { "" } else { "," };
@@ -129,12 +129,12 @@ fn warns_or_denies_depending_on_the_plugin() {
         let config = format!(r#"{{{around},"name":"n","type":"sriov","ipam":{ipam}}}"#);
         assert_eq!(found(&config), want, "{config}");
     }
-    // The library takes the highest version of this list.
+    // The library uses the highest version of this list.
     let config = r#"{"name":"n","cniVersion":"0.1.0","cniVersions":["0.1.0","1.0.0"],"plugins":[{"type":"sriov","ipam":{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"10.2.0.0/24"}]]}}]}"#;
     assert!(found(config).is_empty());
 }
 
-/// A range that host-local refuses, in every place where an IPAM section can stand.
+/// A range that host-local rejects, in every place of an IPAM section.
 #[test]
 fn denies_only_where_ipam_certainly_runs() {
     const BAD: &str = r#""ipam":{"type":"host-local","subnet":"x"}"#;
@@ -198,7 +198,7 @@ fn merges_ipam_spellings_like_go() {
     }
 }
 
-/// Work must stay in proportion to the text, whoever wrote it.
+/// The work must be proportional to the text, even if it is hostile.
 #[test]
 fn hostile_ipam_is_judged_in_linear_time() {
     let list = |element: &dyn Fn(usize) -> String, count: usize| (0..count).map(element).collect::<Vec<_>>().join(",");

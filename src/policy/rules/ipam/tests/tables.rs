@@ -1,8 +1,8 @@
-//! IPAM sections, and what is found in them.
+//! IPAM sections, and their findings.
 
 use super::assert_found;
 
-/// What host-local makes of its ranges.
+/// How host-local reads its ranges.
 #[test]
 fn host_local() {
     assert_found(
@@ -81,7 +81,7 @@ fn host_local() {
     );
 }
 
-/// What static makes of its addresses.
+/// How static reads its addresses.
 #[test]
 fn static_addresses() {
     assert_found(
@@ -116,7 +116,7 @@ fn static_addresses() {
     );
 }
 
-/// What dhcp makes of its options.
+/// How dhcp reads its options.
 #[test]
 fn dhcp_options() {
     assert_found(
@@ -140,7 +140,7 @@ fn dhcp_options() {
     );
 }
 
-/// What whereabouts makes of its ranges.
+/// How whereabouts reads its ranges.
 #[test]
 fn whereabouts_ranges() {
     assert_found(
@@ -215,7 +215,7 @@ fn whereabouts_ranges() {
     );
 }
 
-/// What each of them makes of routes.
+/// How each plugin reads routes.
 #[test]
 fn routes() {
     assert_found(
@@ -245,7 +245,7 @@ fn routes() {
     );
 }
 
-/// What each of them makes of the keys of the others.
+/// How each plugin reads the keys of the others.
 #[test]
 fn dialects() {
     assert_found(
