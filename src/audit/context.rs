@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::nad_writers::NadWriters;
 use super::stored_object::{ObjectMeta, StoredObject, age};
 use crate::policy::{
-    FactLookup, Facts, Lookup, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth, Operators, Policy,
-    Prefix, Rewrites, StoredState, Subject, Verdict, judge,
+    ClaimIndex, FactLookup, Facts, Lookup, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth,
+    Operators, Policy, Prefix, Rewrites, StoredState, Subject, Verdict, judge,
 };
 use crate::resources::{Network, Object};
 
@@ -30,6 +30,8 @@ pub struct AuditContext {
     pub is_operator_running: Option<bool>,
     /// The writers of rendered NADs, including the operator.
     pub writers: NadWriters,
+    /// The claims of devices (DRA).
+    pub device_claims: Arc<ClaimIndex>,
 }
 
 /// What an audit knows about one network besides its facts.

@@ -169,7 +169,8 @@ impl InCluster {
         // The Lease is kept while a leader task restarts: a task that panics here would panic in any other leader too.
         let (claims_sender, claims) = watch::channel(Claim::default());
         let stopped = stop.clone();
-        let ended = supervisor.restarted("lease", move || candidate.clone().run(claims_sender.clone(), stopped.clone()));
+        let ended =
+            supervisor.restarted("lease", move || candidate.clone().run(claims_sender.clone(), stopped.clone()));
         let incomplete = Arc::<IncompleteObjects>::default();
         let auditor = Auditor {
             cached: Arc::clone(&cached),

@@ -76,8 +76,20 @@ fn cluster_role() -> Value {
             rule("", &["events"], &[], &["create"]),
             // The manifests create both configurations; nadmit fills them in.
             rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[NAME], &["get", "update"]),
-            // With an SR-IOV DRA driver, the backstop only warns about NADs without a resourceName.
-            rule("resource.k8s.io", &["deviceclasses"], &[], &["list", "watch"]),
+            // Which NADs get their devices by claim. All but DeviceClasses are read only where the SR-IOV DRA driver is installed.
+            rule(
+                "resource.k8s.io",
+                &["deviceclasses", "resourceclaims", "resourceclaimtemplates"],
+                &[],
+                &["list", "watch"],
+            ),
+            rule(
+                "sriovnetwork.k8snetworkplumbingwg.io",
+                &["deviceattributes", "sriovresourcepolicies"],
+                &[],
+                &["list", "watch"],
+            ),
+            rule("apps", &["daemonsets"], &[], &["list", "watch"]),
         ],
     })
 }
@@ -132,6 +144,20 @@ pub(super) fn reader(options: &Options) -> Vec<Value> {
                 rule("", &["serviceaccounts"], &[], &["list"]),
                 rule("authorization.k8s.io", &["subjectaccessreviews"], &[], &["create"]),
                 rule("sriovnetwork.openshift.io", &["sriovoperatorconfigs"], &["default"], &read),
+                // Which NADs get their devices by claim (DRA).
+                rule(
+                    "resource.k8s.io",
+                    &["deviceclasses", "resourceclaims", "resourceclaimtemplates"],
+                    &[],
+                    &["list"],
+                ),
+                rule(
+                    "sriovnetwork.k8snetworkplumbingwg.io",
+                    &["deviceattributes", "sriovresourcepolicies"],
+                    &[],
+                    &["list"],
+                ),
+                rule("apps", &["daemonsets"], &[], &["list"]),
                 // Whether nadmit is registered.
                 rule("admissionregistration.k8s.io", &CONFIGURATIONS, &[NAME], &["get"]),
             ],

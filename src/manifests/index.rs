@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::Manifest;
-use super::claims::ClaimIndex;
 use crate::policy::{
-    ClaimFacts, FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact, Policy, Prefix,
+    ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage,
+    NetworkFact, Policy, Prefix,
 };
 use crate::resources::{
     CLAIM_GROUP, DRA_DRIVER, DriverObject, NAD_GROUP, NETWORK_GROUP, NetworkId, NetworkKind, Object, ObjectKey,
@@ -168,7 +168,7 @@ impl Index {
         self.by_id.sort_by_key(|at| networks.get(*at as usize).map(NetworkEntry::id));
         self.nads.shrink_to_fit();
         let resources = std::mem::take(&mut self.resources);
-        self.claims.finish();
+        self.claims = self.claims.finish();
         self.offered = self.has_policies.then(|| resources.into_iter().collect());
         self
     }

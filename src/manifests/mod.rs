@@ -3,7 +3,6 @@
 //! Files are read twice and never kept: once for the [`Index`], once to be judged. So memory is bounded by the largest file and a
 //! few dozen bytes per network and NAD.
 
-mod claims;
 mod files;
 mod index;
 mod objects;

@@ -22,8 +22,8 @@ mod stored;
 
 pub use crate::resources::DraMode;
 pub use facts::{
-    ClaimFacts, FactLookup, Facts, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState, NetworkCoverage, NetworkFact,
-    Prefix,
+    ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState,
+    NetworkCoverage, NetworkFact, Prefix, one_mode,
 };
 pub use failure::{FailurePolicies, FailurePolicy};
 pub(crate) use file::DEFAULT_OPERATOR_NAMESPACES;

@@ -83,15 +83,15 @@ impl DeviceClaim<'_> {
 }
 
 fn value_in<'o>(spec: &RawFields<'o>, meta: &'o Meta<'_>, pointer: &str) -> Cow<'o, str> {
-        let Some(path) = pointer.strip_prefix("/spec/") else { return of_metadata(meta, pointer) };
-        let (field, below) = path.split_once('/').unwrap_or((path, ""));
-        let raw = spec.raw(&unescape(field)).unwrap_or_default();
-        if below.is_empty() {
-            return Cow::Borrowed(raw);
-        }
-        let Ok(document) = Document::parse(raw) else { return Cow::Borrowed(raw) };
-        let value = below.split('/').try_fold(&document.root, |value, token| child(value, &unescape(token)));
-        Cow::Owned(value.and_then(|value| raw.get(value.span.range())).unwrap_or_default().to_owned())
+    let Some(path) = pointer.strip_prefix("/spec/") else { return of_metadata(meta, pointer) };
+    let (field, below) = path.split_once('/').unwrap_or((path, ""));
+    let raw = spec.raw(&unescape(field)).unwrap_or_default();
+    if below.is_empty() {
+        return Cow::Borrowed(raw);
+    }
+    let Ok(document) = Document::parse(raw) else { return Cow::Borrowed(raw) };
+    let value = below.split('/').try_fold(&document.root, |value, token| child(value, &unescape(token)));
+    Cow::Owned(value.and_then(|value| raw.get(value.span.range())).unwrap_or_default().to_owned())
 }
 
 fn child<'v, 't>(value: &'v Value<'t>, token: &str) -> Option<&'v Value<'t>> {

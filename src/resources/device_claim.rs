@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::raw::{RawFields, RawObject};
+use super::raw::{FieldValue, RawFields, RawObject};
 use super::{Meta, Misshapen, name_of};
+use crate::json::JsonReader;
 
 /// The API group of claims.
 pub const CLAIM_GROUP: &str = "resource.k8s.io";
@@ -87,6 +88,19 @@ impl<'a> DriverConfig<'a> {
 }
 
 impl<'a> DeviceClaim<'a> {
+    /// Reads a DeviceClass. The items of a list of the API server do not state their kind.
+    pub fn read_class(json: &'a str) -> Option<Self> {
+        let head = JsonReader::whole(json, RawObject::read).ok()?;
+        Some(Self::read(ClaimKind::Class, head))
+    }
+
+    /// Reads a ResourceClaim or ResourceClaimTemplate, whose spec has the spec of the claim.
+    pub fn read_claim(json: &'a str) -> Option<Self> {
+        let head = JsonReader::whole(json, RawObject::read).ok()?;
+        let is_template = matches!(&head.spec, FieldValue::Value(spec) if spec.raw("spec").is_some());
+        Some(Self::read(if is_template { ClaimKind::Template } else { ClaimKind::Claim }, head))
+    }
+
     pub(super) fn read(kind: ClaimKind, head: RawObject<'a>) -> Self {
         let mut misshapen = Vec::new();
         let meta = Meta::of(head.metadata, &mut misshapen);
@@ -151,7 +165,9 @@ mod tests {
     fn finds_the_parameters_of_each_kind() {
         let opaque = parameters(r#""net""#);
         let entry = format!(r#"{{"requests":["vf"],"opaque":{opaque}}}"#);
-        let devices = format!(r#"{{"devices":{{"requests":[{{"name":"vf"}}],"config":[{{"opaque":{{"driver":"x"}}}},{entry}]}}}}"#);
+        let devices = format!(
+            r#"{{"devices":{{"requests":[{{"name":"vf"}}],"config":[{{"opaque":{{"driver":"x"}}}},{entry}]}}}}"#
+        );
         for (kind, spec, pointer) in [
             ("ResourceClaim", devices.clone(), "/spec/devices/config/1"),
             ("ResourceClaimTemplate", format!(r#"{{"spec":{devices}}}"#), "/spec/spec/devices/config/1"),
@@ -162,10 +178,17 @@ mod tests {
             );
             let claim = read(&json);
             assert_eq!((claim.kind.name(), claim.meta.key().to_string().as_str()), (kind, "apps/c"));
-            let found: Vec<_> = claim.configs.iter().map(|config| (config.pointer.as_str(), config.has_requests)).collect();
+            let found: Vec<_> =
+                claim.configs.iter().map(|config| (config.pointer.as_str(), config.has_requests)).collect();
             assert_eq!(found, [(pointer, true)], "{kind}");
             assert_eq!(claim.nad_names().collect::<Vec<_>>(), ["net"]);
             assert!(claim.names_driver);
+            // As in a list of the API server.
+            let item = json.replace(&format!(r#""apiVersion":"resource.k8s.io/v1","kind":"{kind}","#), "");
+            assert_ne!(item, json);
+            let is_class = kind == "DeviceClass";
+            let read = if is_class { DeviceClaim::read_class(&item) } else { DeviceClaim::read_claim(&item) }.unwrap();
+            assert_eq!((read.kind, read.nad_names().count()), (claim.kind, 1), "{kind}");
         }
     }
 
@@ -204,9 +227,13 @@ mod tests {
     #[test]
     fn the_driver_may_be_named_in_a_selector_or_in_the_name() {
         let class = |name: &str, spec: &str| {
-            format!(r#"{{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{{"name":"{name}"}},"spec":{spec}}}"#)
+            format!(
+                r#"{{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{{"name":"{name}"}},"spec":{spec}}}"#
+            )
         };
-        let selector = format!(r#"{{"selectors":[{{"cel":{{"expression":"device.driver == '{DRA_DRIVER}'"}}}}],"extendedResourceName":"a.io/b"}}"#);
+        let selector = format!(
+            r#"{{"selectors":[{{"cel":{{"expression":"device.driver == '{DRA_DRIVER}'"}}}}],"extendedResourceName":"a.io/b"}}"#
+        );
         let (by_selector, by_name, other) = (class("c", &selector), class(DRA_DRIVER, "{}"), class("gpu", "{}"));
         assert!(read(&by_selector).names_driver && read(&by_name).names_driver && !read(&other).names_driver);
         assert_eq!(read(&by_selector).extended_resource.as_deref(), Some("a.io/b"));

@@ -37,7 +37,8 @@ impl DriverObject {
         let head = JsonReader::whole(json, RawObject::read).ok()?;
         let spec = head.spec.value()?;
         match (head.api_version.as_ref(), head.kind.as_ref()) {
-            ("apps/v1", "DaemonSet") => daemon_set(&spec),
+            // The items of a list of DaemonSets do not state their kind.
+            ("apps/v1", "DaemonSet") | ("", "") => daemon_set(&spec),
             (version, "DeviceAttributes") if is_of_driver(version) => {
                 let attributes = RawFields::parse(spec.raw("attributes").unwrap_or("{}")).ok()?;
                 let value = attributes.raw(NAME_ATTRIBUTE).and_then(|raw| RawFields::parse(raw).ok());
@@ -77,7 +78,8 @@ fn mode(container: &RawFields<'_>) -> Option<DraMode> {
         [flag, value] if flag == FLAG => Some(value.clone()),
         _ => None,
     });
-    let by_flag = arguments.iter().find_map(|argument| argument.strip_prefix(FLAG)?.strip_prefix('=').map(str::to_owned));
+    let by_flag =
+        arguments.iter().find_map(|argument| argument.strip_prefix(FLAG)?.strip_prefix('=').map(str::to_owned));
     let variables = container.objects("env").value().unwrap_or_default();
     let variable = variables.iter().find(|one| one.text("name").value().as_deref() == Some("CONFIGURATION_MODE"));
     let by_variable = || Some(variable?.text("value").value()?.into_owned());
@@ -103,7 +105,10 @@ mod tests {
         let (standalone, multus) = (Some(DraMode::Standalone), Some(DraMode::Multus));
         for (container, want) in [
             (r#"{"image":"x/dra-driver-sriov:v1"}"#, Some(standalone)),
-            (r#"{"command":["/usr/bin/dra-driver-sriov"],"env":[{"name":"CONFIGURATION_MODE","value":"MULTUS"}]}"#, Some(multus)),
+            (
+                r#"{"command":["/usr/bin/dra-driver-sriov"],"env":[{"name":"CONFIGURATION_MODE","value":"MULTUS"}]}"#,
+                Some(multus),
+            ),
             (r#"{"command":["dra-driver-sriov","--configuration-mode=MULTUS"]}"#, Some(multus)),
             (r#"{"image":"dra-driver-sriov","args":["--configuration-mode","MULTUS"]}"#, Some(multus)),
             (
@@ -115,7 +120,10 @@ mod tests {
             (r#"{"image":"dra-driver-sriov","env":[{"name":"CONFIGURATION_MODE","valueFrom":{}}]}"#, Some(standalone)),
             (r#"{"image":"x/sriov-device-plugin"}"#, None),
         ] {
-            assert_eq!(DriverObject::read(&daemon_set(container)), want.map(DriverObject::DaemonSet), "{container}");
+            let item = daemon_set(container).replace(r#""apiVersion":"apps/v1","kind":"DaemonSet","#, "");
+            for json in [daemon_set(container), item] {
+                assert_eq!(DriverObject::read(&json), want.map(DriverObject::DaemonSet), "{container}");
+            }
         }
     }
 
@@ -124,7 +132,9 @@ mod tests {
         let object = |group: &str, kind: &str, spec: &str| {
             format!(r#"{{"apiVersion":"{group}/v1alpha1","kind":"{kind}","metadata":{{"name":"d"}},"spec":{spec}}}"#)
         };
-        let attributes = |value: &str| format!(r#"{{"attributes":{{"k8s.cni.cncf.io/resourceName":{value},"other":{{"string":"x"}}}}}}"#);
+        let attributes = |value: &str| {
+            format!(r#"{{"attributes":{{"k8s.cni.cncf.io/resourceName":{value},"other":{{"string":"x"}}}}}}"#)
+        };
         for (kind, spec, want) in [
             ("DeviceAttributes", attributes(r#"{"string":"nic_1"}"#), vec!["nic_1"]),
             ("DeviceAttributes", attributes(r#"{"int":5}"#), vec![]),
@@ -133,7 +143,11 @@ mod tests {
             ("SriovResourcePolicy", "{}".to_owned(), vec![]),
         ] {
             let want = want.into_iter().map(str::to_owned).collect();
-            assert_eq!(DriverObject::read(&object(DRA_DRIVER, kind, &spec)), Some(DriverObject::Devices(want)), "{spec}");
+            assert_eq!(
+                DriverObject::read(&object(DRA_DRIVER, kind, &spec)),
+                Some(DriverObject::Devices(want)),
+                "{spec}"
+            );
             assert_eq!(DriverObject::read(&object("example.com", kind, &spec)), None);
         }
         for other in ["", "5", "{}", r#"{"apiVersion":"v1","kind":"Pod"}"#] {

@@ -58,6 +58,7 @@ mod continuous_audit;
 mod convergence;
 mod deletion;
 mod denials;
+mod device_claims;
 mod doctor;
 mod exempt;
 mod facts;

@@ -218,6 +218,9 @@ fn node_policy(around: &ChainContext<'_>) -> ChainStep {
         Ok(policies) => policies.iter().filter(|policy| policy.resource_name == resource),
     };
     let names: Vec<&str> = policies.map(|policy| policy.name.as_str()).collect();
+    if let (true, Some(served)) = (names.is_empty(), around.served_by_class()) {
+        return ChainStep::new(Link::NodePolicy, LinkHealth::Good, format!("a DeviceClass serves `{served}` (DRA)"));
+    }
     if names.is_empty() {
         return ChainStep::new(Link::NodePolicy, LinkHealth::Broken, format!("none offers `{resource}`"))
             .help(format!("add a SriovNetworkNodePolicy with resourceName: {resource}"));
@@ -251,6 +254,10 @@ fn pods(around: &ChainContext<'_>) -> ChainStep {
             _ => ChainStep::new(Link::Pods, LinkHealth::Waiting, "get no device: the NAD has no resourceName"),
         };
     };
+    if around.served_by_class().as_ref() == Some(&resource) {
+        let says = format!("pods that request `{resource}` get a claim for a device of its DeviceClass (DRA)");
+        return ChainStep::new(Link::Pods, LinkHealth::Good, says);
+    }
     let nodes = match offering(&around.snapshot.nodes, &resource) {
         Err(missing) => return ChainStep::unread(Link::Pods, missing),
         Ok(nodes) => nodes,

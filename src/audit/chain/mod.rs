@@ -201,7 +201,7 @@ impl<'s> ChainContext<'s> {
         let resource = known.map(|prefix| format!("{prefix}/{}", fact.resource_name));
         let of_nad = match nad_text.map(Object::read) {
             Some(Ok(Some(object))) => {
-                let verdict = context.nad_at_admission(&object, &OnlyNetwork(fact), policy);
+                let verdict = context.nad_at_admission(&object, &OnlyNetwork(fact, &snapshot.device_claims), policy);
                 let mut findings = reportable(verdict);
                 // A problem of the network also shows up in the NAD; report it once.
                 let is_same =
@@ -215,6 +215,12 @@ impl<'s> ChainContext<'s> {
         };
         let condition = meta.condition.clone();
         Self { network, snapshot, rendered, of_network, of_nad, is_fresh, drift, condition, resource }
+    }
+
+    /// The extended resource of this network, if a DeviceClass serves it.
+    fn served_by_class(&self) -> Option<String> {
+        let resource = self.resource.as_ref()?;
+        self.snapshot.device_claims.served().iter().find(|served| *served == resource).cloned()
     }
 
     /// Namespace and name of the NAD: `apps/net`.

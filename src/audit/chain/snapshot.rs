@@ -7,7 +7,10 @@ use jiff::Timestamp;
 
 use crate::audit::context::AuditContext;
 use crate::audit::stored_object::StoredObject;
-use crate::policy::{FactLookup, Lookup, NadFact, NamespaceState, NetworkCoverage, NetworkFact, Operators, Prefix};
+use crate::policy::{
+    ClaimFacts, ClaimIndex, FactLookup, Lookup, NadFact, NamespaceState, NetworkCoverage, NetworkFact, Operators,
+    Prefix,
+};
 use crate::resources::{NetworkId, ObjectKey};
 
 /// A value that was read, or the missing permission.
@@ -38,6 +41,8 @@ pub struct NetworkSnapshot {
     pub nodes: Read<Vec<ClusterNode>>,
     /// The operator's resource prefix.
     pub prefix: Option<Prefix>,
+    /// The claims of devices (DRA).
+    pub device_claims: Arc<ClaimIndex>,
 }
 
 /// The operator's Deployment.
@@ -81,9 +86,9 @@ pub struct ClusterNode {
 }
 
 /// The network whose chain it is, as if its NAD had no other.
-pub(super) struct OnlyNetwork(pub(super) NetworkFact);
+pub(super) struct OnlyNetwork<'s>(pub(super) NetworkFact, pub(super) &'s ClaimIndex);
 
-impl FactLookup for OnlyNetwork {
+impl FactLookup for OnlyNetwork<'_> {
     fn coverage(&self) -> NetworkCoverage {
         NetworkCoverage::Complete
     }
@@ -94,6 +99,14 @@ impl FactLookup for OnlyNetwork {
 
     fn network(&self, _: &NetworkId) -> Lookup<NetworkFact> {
         Lookup::Found(self.0.clone())
+    }
+
+    fn served_by_classes(&self) -> Arc<[String]> {
+        self.1.served()
+    }
+
+    fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
+        self.1.facts(nad, resource_name)
     }
 }
 
@@ -119,6 +132,10 @@ impl FactLookup for NetworkSnapshot {
         let policies = self.policies.as_ref().ok()?;
         let names = policies.iter().map(|policy| policy.resource_name.clone());
         Some(names.filter(|name| !name.is_empty()).collect())
+    }
+
+    fn served_by_classes(&self) -> Arc<[String]> {
+        self.device_claims.served()
     }
 }
 

@@ -54,6 +54,7 @@ fn healthy() -> NetworkSnapshot {
         states: Ok(vec![state("Succeeded")]),
         nodes: Ok(vec![node(&[("openshift.io/cx7", 4)]), node(&[])]),
         prefix: Some(Prefix { value: "openshift.io".to_owned(), assumed: false }),
+        device_claims: Default::default(),
     }
 }
 

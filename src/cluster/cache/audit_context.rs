@@ -59,6 +59,9 @@ impl Cluster {
         let is_there = unread.or_record("SriovNetworkNodePolicies", listed);
         context.offered = is_there.filter(|is_there| *is_there).map(|_| policies.offered());
 
+        let claims = self.claim_index().await;
+        context.device_claims = unread.or_record("claims of devices (DRA)", claims).unwrap_or_default().into();
+
         let operators = self.operators(policy).await;
         context.operators = unread
             .or_record("the operator's Deployments, its ServiceAccounts and what those may do", operators)

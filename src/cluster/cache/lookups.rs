@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::cluster::cache::Caches;
 use crate::cluster::cache::watch::CacheState;
-use crate::policy::{FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact};
+use crate::policy::{
+    ClaimFacts, FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact,
+};
 use crate::resources::{NetworkId, NetworkKind, ObjectKey};
 
 impl Caches {
@@ -109,6 +111,14 @@ impl FactLookup for Caches {
 
     fn offered(&self) -> Option<Arc<[String]>> {
         Self::offered(self)
+    }
+
+    fn served_by_classes(&self) -> Arc<[String]> {
+        self.claims.served()
+    }
+
+    fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
+        self.claims.facts(nad, resource_name)
     }
 
     fn unreachable(&self) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! The informer caches: for warnings, and for facts where a short lag does no harm.
 
 pub(in crate::cluster) mod audit_context;
+mod claims;
 pub mod facts;
 pub(in crate::cluster) mod live;
 mod lookups;
@@ -19,13 +20,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::sync::broadcast;
 
+use crate::cluster::cache::claims::ClaimCaches;
 use crate::cluster::cache::facts::{ApiFuture, FactSource, FactsFuture, FactsQuery};
 use crate::cluster::cache::networks::NetworkStore;
 use crate::cluster::cache::observer::{ObserverSlot, WatchObserver};
 use crate::cluster::cache::operators::{Discovery, OPERATOR_CONFIG};
-use crate::cluster::cache::stores::{
-    DeviceClassStore, NadStore, NamespaceStore, NodePolicyStore, OperatorNamespaceStore,
-};
+use crate::cluster::cache::stores::{NadStore, NamespaceStore, NodePolicyStore, OperatorNamespaceStore};
 use crate::cluster::cache::watch::{Cache, CacheState, Summarize};
 use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
 use crate::cluster::client::{ApiPath, ApiResource, Cluster};
@@ -43,8 +43,7 @@ pub struct Caches {
     pub(in crate::cluster) deployments: Cache<OperatorNamespaceStore>,
     configs: Cache<OperatorNamespaceStore>,
     discovery: Discovery,
-    /// Only the backstop needs these; reviews do not wait for them.
-    device_classes: Cache<DeviceClassStore>,
+    claims: ClaimCaches,
     observers: ObserverSlot,
     metrics: CacheMetrics,
 }
@@ -61,7 +60,9 @@ impl Caches {
         caches.spawn(cluster, supervisor, |caches| Some(&caches.nads));
         caches.spawn(cluster, supervisor, |caches| Some(&caches.deployments));
         caches.spawn(cluster, supervisor, |caches| Some(&caches.configs));
-        caches.spawn(cluster, supervisor, |caches| Some(&caches.device_classes));
+        caches.spawn(cluster, supervisor, |caches| Some(&caches.claims.classes));
+        let (followed, reached) = (Arc::clone(&caches), cluster.clone());
+        supervisor.serving("caches", async move { followed.claims.follow(&reached).await });
         let (followed, cluster) = (Arc::clone(&caches), cluster.clone());
         supervisor.serving("operators", async move {
             followed.deployments.listed().await;
@@ -98,7 +99,7 @@ impl Caches {
             )
             .with_observer(&operators_change),
             discovery,
-            device_classes: Cache::new("DeviceClass", ApiPath::all(ApiResource::DEVICE_CLASSES), metrics),
+            claims: ClaimCaches::new(metrics),
             observers,
             metrics: metrics.clone(),
         }
@@ -132,6 +133,7 @@ impl Caches {
             self.nads.listed().await;
             self.deployments.listed().await;
             self.configs.listed().await;
+            self.claims.classes.listed().await;
             self.discovery.asked().await;
         };
         let all = async {
@@ -152,13 +154,9 @@ impl Caches {
         }
     }
 
-    /// Whether there is a DeviceClass of the SR-IOV DRA driver; `None` if unknown.
-    pub(in crate::cluster) fn has_sriov_device_class(&self) -> Option<bool> {
-        match &*self.device_classes.state() {
-            CacheState::Known(classes) => Some(classes.has_sriov()),
-            CacheState::NotInstalled => Some(false),
-            CacheState::Unknown => None,
-        }
+    /// Whether the SR-IOV DRA driver is installed; `None` if unknown.
+    pub(in crate::cluster) fn has_dra_driver(&self) -> Option<bool> {
+        self.claims.has_driver()
     }
 
     /// Namespaces that are created from now on.
@@ -187,6 +185,7 @@ impl Caches {
             (self.nads.kind, self.nads.state().is_unknown()),
             (self.deployments.kind, self.deployments.state().is_unknown()),
             (self.configs.kind, self.configs.state().is_unknown()),
+            (self.claims.classes.kind, self.claims.classes.state().is_unknown()),
         ];
         networks.chain(rest).filter(|(_, is_unknown)| *is_unknown).map(|(kind, _)| kind).collect()
     }

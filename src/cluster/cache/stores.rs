@@ -79,32 +79,6 @@ impl NamedSummary for NamespaceSummary {
     }
 }
 
-/// The DeviceClasses (DRA).
-pub(in crate::cluster) type DeviceClassStore = NamedStore<DeviceClassSummary>;
-
-/// A DeviceClass.
-#[derive(Debug, PartialEq, Eq)]
-pub(in crate::cluster) struct DeviceClassSummary {
-    /// Whether it belongs to the SR-IOV driver.
-    is_sriov: bool,
-}
-
-/// The name of the SR-IOV DRA driver: in selectors, in parameters, or in the name of the class.
-const SRIOV_DRIVER: &str = "sriovnetwork.k8snetworkplumbingwg.io";
-
-impl DeviceClassStore {
-    pub(in crate::cluster) fn has_sriov(&self) -> bool {
-        self.0.values().any(|class| class.is_sriov)
-    }
-}
-
-impl NamedSummary for DeviceClassSummary {
-    fn read(object: &ApiObject<'_>) -> Option<Self> {
-        let has_driver = |text: Option<&str>| text.is_some_and(|text| text.contains(SRIOV_DRIVER));
-        Some(Self { is_sriov: has_driver(object.fields.raw("spec")) || has_driver(Some(object.key.name())) })
-    }
-}
-
 /// The resource names that node policies offer.
 #[derive(Debug, Default)]
 pub(in crate::cluster) struct NodePolicyStore {
@@ -252,26 +226,6 @@ mod tests {
         assert_eq!(namespaces.find("m"), Lookup::Absent);
         assert_eq!(kept::<NamespaceStore>(&[namespace("")]).exempt(), 0);
         assert_eq!(kept::<NamespaceStore>(&[label(r#""true""#)]).exempt(), 1);
-    }
-
-    #[test]
-    fn device_class_driver_is_read_from_its_fields() {
-        let class = |name: &str, spec: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{spec}}}"#);
-        let selector =
-            r#"{"selectors":[{"cel":{"expression":"device.driver == 'sriovnetwork.k8snetworkplumbingwg.io'"}}]}"#;
-        let config = r#"{"config":[{"opaque":{"driver":"sriovnetwork.k8snetworkplumbingwg.io","parameters":{}}}]}"#;
-        for (class, is_sriov) in [
-            (class("a", selector), true),
-            (class("a", config), true),
-            (class("sriovnetwork.k8snetworkplumbingwg.io", "{}"), true),
-            (class("gpu", r#"{"selectors":[{"cel":{"expression":"device.driver == 'gpu.example.com'"}}]}"#), false),
-        ] {
-            let mut classes: DeviceClassStore = kept(std::slice::from_ref(&class));
-            assert_eq!(classes.has_sriov(), is_sriov, "{class}");
-            classes.remove(&ApiObject::read(&class).unwrap().key);
-            assert!(!classes.has_sriov());
-        }
-        assert_eq!(read::<DeviceClassStore>("{}"), None);
     }
 
     #[test]

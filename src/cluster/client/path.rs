@@ -11,7 +11,7 @@ use crate::cluster::client::ApiError;
 use crate::deploy::NAME;
 use crate::deploy::webhooks::Phase;
 use crate::output::report::ReportKind;
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, ObjectKey};
+use crate::resources::{CLAIM_GROUP, DRA_DRIVER, NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, ObjectKey};
 
 /// The longest name.
 const MAX_NAME_BYTES: usize = 253;
@@ -34,7 +34,12 @@ impl ApiResource {
     pub(in crate::cluster) const DEPLOYMENTS: Self = Self::of("apps", "deployments");
     pub(in crate::cluster) const LEASES: Self = Self::of("coordination.k8s.io", "leases");
     pub(in crate::cluster) const ACCESS_REVIEWS: Self = Self::of("authorization.k8s.io", "subjectaccessreviews");
-    pub(in crate::cluster) const DEVICE_CLASSES: Self = Self::of("resource.k8s.io", "deviceclasses");
+    pub(in crate::cluster) const DEVICE_CLASSES: Self = Self::of(CLAIM_GROUP, "deviceclasses");
+    pub(in crate::cluster) const CLAIMS: Self = Self::of(CLAIM_GROUP, "resourceclaims");
+    pub(in crate::cluster) const CLAIM_TEMPLATES: Self = Self::of(CLAIM_GROUP, "resourceclaimtemplates");
+    pub(in crate::cluster) const DEVICE_ATTRIBUTES: Self = Self::of_driver("deviceattributes");
+    pub(in crate::cluster) const RESOURCE_POLICIES: Self = Self::of_driver("sriovresourcepolicies");
+    pub(in crate::cluster) const DAEMON_SETS: Self = Self::of("apps", "daemonsets");
     pub(in crate::cluster) const NADS: Self = Self::of(NAD_GROUP, NADS);
     pub(in crate::cluster) const NODE_POLICIES: Self = Self::of(NETWORK_GROUP, "sriovnetworknodepolicies");
     pub(in crate::cluster) const NODE_STATES: Self = Self::of(NETWORK_GROUP, "sriovnetworknodestates");
@@ -42,6 +47,11 @@ impl ApiResource {
 
     const fn of(group: &'static str, plural: &'static str) -> Self {
         Self { group, version: "v1", plural }
+    }
+
+    /// A resource of the SR-IOV DRA driver.
+    const fn of_driver(plural: &'static str) -> Self {
+        Self { group: DRA_DRIVER, version: "v1alpha1", plural }
     }
 
     /// The networks of a kind.

@@ -62,6 +62,7 @@ impl Cluster {
             operator,
             policies,
             prefix,
+            device_claims: self.claim_index().await?.into(),
         })
     }
 

@@ -225,7 +225,7 @@ impl RegistrationState {
 
     /// The parameters of the backstop; `None` while it is unknown whether there is a DRA driver: then they are left unchanged.
     fn parameters(&mut self, to: &Registration, policy: &Policy) -> Option<Parameters> {
-        let parameters = Parameters::of(policy, today(), to.caches.has_sriov_device_class()?);
+        let parameters = Parameters::of(policy, today(), to.caches.has_dra_driver()?);
         if !parameters.fits && !std::mem::replace(&mut self.is_too_large, true) {
             warn!("policy is too large for the backstop parameters; the backstop denies nothing");
         }

@@ -29,7 +29,9 @@ use crate::cluster::leader::object_audit::{
 use crate::cluster::leader::reports::Reporter;
 use crate::output::report::ObjectReference;
 use crate::policy::rules::audit::{HOT_OBJECT, NAD_ABSENT};
-use crate::policy::{Lookup, NameVisibility, NamespaceState, NetworkFact, Operators, Policy, Rewrites};
+use crate::policy::{
+    ClaimFacts, FactLookup, Lookup, NameVisibility, NamespaceState, NetworkFact, Operators, Policy, Rewrites,
+};
 use crate::resources::{CLAIM_GROUP, NAD_GROUP, NETWORK_GROUP, NetworkId, Object, ObjectKey};
 use crate::supervise::{Panicked, Supervisor, contained_async};
 use crate::telemetry::metrics::AuditMetrics;
@@ -361,6 +363,10 @@ impl AuditLookup for Caches {
             Lookup::Absent => Lookup::Absent,
             Lookup::Unknown => Lookup::Unknown,
         }
+    }
+
+    fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> Option<ClaimFacts> {
+        Some(FactLookup::claims(self, nad, resource_name))
     }
 }
 

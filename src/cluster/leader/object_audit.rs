@@ -8,7 +8,8 @@ use crate::audit::context::{AuditContext, NetworkContext};
 use crate::audit::stored_object::{ObjectMeta, StoredObject};
 use crate::cluster::client::collection::ApiObject;
 use crate::policy::{
-    FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact, Policy, Rewrites, Verdict,
+    ClaimFacts, FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact, Policy,
+    Rewrites, Verdict,
 };
 use crate::resources::{Network, NetworkId, Object, ObjectKey};
 use crate::supervise::{Panicked, contained, contained_async};
@@ -52,6 +53,11 @@ pub(in crate::cluster) trait AuditLookup: Sync {
 
     /// Whether there is a NAD.
     fn nad(&self, key: &ObjectKey) -> Lookup<()>;
+
+    /// The claims of the devices of a NAD; `None` if only the context of the audit has them.
+    fn claims(&self, _nad: &ObjectKey, _resource_name: Option<&str>) -> Option<ClaimFacts> {
+        None
+    }
 }
 
 /// Audits objects, one by one.
@@ -73,7 +79,7 @@ pub(in crate::cluster) struct NadSlot<'a> {
 /// The facts about an object at a slot.
 struct SlotLookup<'a, L> {
     slot: NadSlot<'a>,
-    offered: &'a Option<Arc<[String]>>,
+    context: &'a AuditContext,
     lookup: &'a L,
 }
 
@@ -103,7 +109,16 @@ impl<L: AuditLookup> FactLookup for SlotLookup<'_, L> {
     }
 
     fn offered(&self) -> Option<Arc<[String]>> {
-        self.offered.clone()
+        self.context.offered.clone()
+    }
+
+    fn served_by_classes(&self) -> Arc<[String]> {
+        self.context.device_claims.served()
+    }
+
+    fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
+        let found = self.lookup.claims(nad, resource_name);
+        found.unwrap_or_else(|| self.context.device_claims.facts(nad, resource_name))
     }
 }
 
@@ -118,7 +133,7 @@ pub(in crate::cluster) struct Waiting<'a> {
 
 impl<L: AuditLookup> ObjectAudit<'_, L> {
     fn at<'s>(&'s self, slot: NadSlot<'s>) -> SlotLookup<'s, L> {
-        SlotLookup { slot, offered: &self.context.offered, lookup: self.lookup }
+        SlotLookup { slot, context: self.context, lookup: self.lookup }
     }
 
     /// Audits the NAD of a slot, if there is one.

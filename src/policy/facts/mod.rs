@@ -1,6 +1,7 @@
 //! Facts about the rest of the cluster while an object is judged. The entry points (serve, check, audit) gather them; "unknown"
 //! is a value, never a guess.
 
+mod claim_index;
 mod gather;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use jiff::tz::TimeZone;
 use super::{DraMode, NameVisibility, Operators, Policy, Reference, StoredState};
 use crate::resources::{Network, NetworkId, NetworkKind, name_of};
 
+pub use claim_index::{ClaimIndex, one_mode};
 pub use gather::{FactLookup, NetworkCoverage};
 
 /// What is known about devices that come by claim (DRA).

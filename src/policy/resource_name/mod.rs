@@ -5,8 +5,8 @@ mod name;
 
 use std::borrow::Cow;
 
-use name::{domain, is_unqualified, is_usable, own_name};
 pub(crate) use device_source::DeviceSource;
+use name::{domain, is_unqualified, is_usable, own_name};
 pub(crate) use name::{is_name, unusable};
 
 use crate::cni::{Config, Plugin, edit};

@@ -53,13 +53,14 @@ fn check_parameters(config: &DriverConfig<'_>, out: &mut Findings<'_>) {
     let is_of_group = version.split_once('/').is_some_and(|(group, _)| group == DRA_DRIVER);
     let kind = parameters.text("kind").value().unwrap_or_default();
     if !is_of_group || kind != "VfConfig" {
-        let headline = format!("the parameters are `{version}` `{kind}`, not a VfConfig of the SR-IOV driver");
+        let headline = format!("the parameters are of kind {kind:?}, not a VfConfig of the SR-IOV driver");
         let help = format!("write `apiVersion: {DRA_DRIVER}/v1alpha1` and `kind: VfConfig`");
         out.object(&VF_CONFIG, pointer, headline, NOT_PREPARED, help);
         return;
     }
     if version.strip_prefix(DRA_DRIVER) != Some("/v1alpha1") {
-        let headline = format!("the VfConfig has the version `{version}`, which nadmit does not know");
+        let number = version.rsplit_once('/').map_or("", |(_, number)| number);
+        let headline = format!("nadmit does not know VfConfigs of version `{number}`");
         let note = "a driver that knows only v1alpha1 cannot prepare the device";
         let help = format!("check that the installed driver knows it, or write `apiVersion: {DRA_DRIVER}/v1alpha1`");
         out.object(&VF_CONFIG, format!("{pointer}/apiVersion"), headline, note, help).at_most_warn();

@@ -267,9 +267,9 @@ fn claimed(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out
 fn is_served_by_class(name: &str, facts: &Facts, scope: &NamespaceScope<'_>) -> bool {
     let prefix = scope.prefix(facts).filter(|prefix| !prefix.assumed);
     let is_it = |served: &String| {
-        served.split_once('/').is_some_and(|(domain, own)| {
-            own == name && prefix.as_ref().is_none_or(|prefix| prefix.value == domain)
-        })
+        served
+            .split_once('/')
+            .is_some_and(|(domain, own)| own == name && prefix.as_ref().is_none_or(|prefix| prefix.value == domain))
     };
     facts.served_by_classes.iter().any(is_it)
 }

@@ -1,14 +1,15 @@
-//! What a set of manifests says about devices by claim (DRA).
+//! The claims, DeviceClasses and objects of the SR-IOV DRA driver in a set of manifests or in a cluster.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::policy::{ClaimFacts, DraMode};
-use crate::resources::{ClaimKind, DeviceClaim, DriverObject, ObjectKey};
+use super::ClaimFacts;
+use crate::resources::{ClaimKind, DeviceClaim, DraMode, DriverObject, ObjectKey};
 
-/// The claims, DeviceClasses and objects of the SR-IOV DRA driver in a set of manifests.
-#[derive(Debug, Default)]
-pub(super) struct ClaimIndex {
+/// What is known about devices by claim (DRA).
+#[derive(Clone, Debug, Default)]
+pub struct ClaimIndex {
     /// The NADs that claims and claim templates name.
     by_claim: BTreeSet<ObjectKey>,
     /// The names of the NADs that DeviceClasses name, in whatever namespace.
@@ -21,15 +22,17 @@ pub(super) struct ClaimIndex {
     modes: BTreeSet<Option<DraMode>>,
     /// Whether an object shows that the driver is installed. A claim does not: anybody may write one.
     has_driver: bool,
+    /// Whether all DeviceClasses are known, so that no driver means that none is installed.
+    pub knows_classes: bool,
     served_list: Arc<[String]>,
 }
 
 impl ClaimIndex {
     /// Adds a claim or DeviceClass.
-    pub(super) fn add(&mut self, claim: &DeviceClaim<'_>) {
+    pub fn add(&mut self, claim: &DeviceClaim<'_>) {
         if claim.kind == ClaimKind::Class {
             self.has_driver |= claim.names_driver;
-            self.by_class.extend(claim.nad_names().map(std::borrow::Cow::into_owned));
+            self.by_class.extend(claim.nad_names().map(Cow::into_owned));
             self.served.extend(claim.extended_resource.as_deref().map(str::to_owned));
         } else {
             self.by_claim.extend(claim.nad_names().map(|name| ObjectKey::new(&claim.meta.namespace, &name)));
@@ -37,7 +40,7 @@ impl ClaimIndex {
     }
 
     /// Adds an object of the driver.
-    pub(super) fn add_driver_object(&mut self, object: DriverObject) {
+    pub fn add_driver_object(&mut self, object: DriverObject) {
         self.has_driver = true;
         match object {
             DriverObject::DaemonSet(mode) => drop(self.modes.insert(mode)),
@@ -46,7 +49,7 @@ impl ClaimIndex {
     }
 
     /// Merges another index.
-    pub(super) fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, other: Self) {
         self.by_claim.extend(other.by_claim);
         self.by_class.extend(other.by_class);
         self.served.extend(other.served);
@@ -56,26 +59,36 @@ impl ClaimIndex {
     }
 
     /// Prepares the index for lookups.
-    pub(super) fn finish(&mut self) {
+    pub fn finish(mut self) -> Self {
         self.served_list = self.served.iter().cloned().collect();
+        self
+    }
+
+    /// Whether the driver is installed.
+    pub fn has_driver(&self) -> bool {
+        self.has_driver
     }
 
     /// The extended resources that DeviceClasses serve.
-    pub(super) fn served(&self) -> Arc<[String]> {
+    pub fn served(&self) -> Arc<[String]> {
         Arc::clone(&self.served_list)
     }
 
-    /// The facts about a NAD. What the manifests do not show is unknown.
-    pub(super) fn facts(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
-        // Several DaemonSets may be of several clusters.
-        let mode = if self.modes.len() == 1 { self.modes.first().copied().flatten() } else { None };
+    /// The facts about a NAD; `resource_name` is the one it has.
+    pub fn facts(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
         let is_published = resource_name.filter(|_| !self.published.is_empty());
         ClaimFacts {
-            has_driver: self.has_driver.then_some(true),
-            mode,
+            has_driver: (self.has_driver || self.knows_classes).then_some(self.has_driver),
+            mode: one_mode(self.modes.iter().copied()),
             is_named_by_class: self.by_class.contains(nad.name()),
             is_named_by_claim: self.by_claim.contains(nad),
             is_published: is_published.map(|name| self.published.contains(name)),
         }
     }
+}
+
+/// The mode of the driver's DaemonSets; `None` if there are none or they disagree.
+pub fn one_mode(mut modes: impl Iterator<Item = Option<DraMode>>) -> Option<DraMode> {
+    let first = modes.next()?;
+    if modes.all(|other| other == first) { first } else { None }
 }
