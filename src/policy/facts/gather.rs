@@ -72,7 +72,7 @@ impl Facts {
         match object {
             Object::Nad(nad) => {
                 if let Some(owner) = nad.meta.owner() {
-                    self.named_owner = lookup.network(&owner);
+                    self.named_owner = lookup.network(owner);
                 }
                 let coverage = lookup.coverage();
                 if coverage == NetworkCoverage::Unknown {
