@@ -159,7 +159,7 @@ impl StoredObject {
     /// Summarizes a NAD. One that cannot be read names no owner.
     pub fn nad_fact(&self) -> NadFact {
         let object = Object::read(&self.text).ok().flatten();
-        NadFact { owner: object.and_then(|object| object.meta().owner()) }
+        NadFact { owner: object.and_then(|object| object.meta().owner().cloned()) }
     }
 }
 

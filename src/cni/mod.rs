@@ -46,12 +46,15 @@ impl<'d> CniObject<'d> {
 
     /// The member of that name, in whatever case. Of several the last in byte order is taken; a plugin's own view of its
     /// config has no two.
+    // Of all that is done with a config this is done most often. Most fields are constants, whose shapes the compiler computes.
+    #[inline(always)]
     pub fn get(&self, field: &str) -> Option<&'d Member<'d>> {
-        // Of all that is done with a config this is done most often.
         let shape = KeyShape::of_ascii(field);
-        if self.shapes & shape.bit() == 0 {
-            return None;
-        }
+        if self.shapes & shape.bit() == 0 { None } else { self.get_present(field, shape) }
+    }
+
+    /// The same for a field that is probably there.
+    fn get_present(&self, field: &str, shape: KeyShape) -> Option<&'d Member<'d>> {
         let mut last: Option<&'d Member<'d>> = None;
         for member in self.members {
             if !member.shape.may_equal(shape) || !same_key(&member.key, field) {

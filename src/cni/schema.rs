@@ -93,10 +93,14 @@ impl Type {
     /// Whether it is certain at a glance that a value fits, as nearly every one does.
     pub fn takes(&self, value: &Value<'_>) -> bool {
         let holds = if let Self::Pointer(to) = self { to } else { self };
-        matches!(
-            (holds, &value.kind),
-            (Self::Any, _) | (Self::Str, Kind::String(_)) | (Self::Bool, Kind::Bool(_)) | (_, Kind::Null)
-        )
+        match (holds, &value.kind) {
+            (Self::Any, _) | (Self::Str, Kind::String(_)) | (Self::Bool, Kind::Bool(_)) | (_, Kind::Null) => true,
+            // Digits and nothing else mean the same integer to every reader.
+            (Self::Int(min, max), Kind::Number(text)) => {
+                text.parse::<u32>().is_ok_and(|number| (*min..=*max).contains(&number.into()))
+            }
+            _ => false,
+        }
     }
 
     /// The first value in here that does not fit, if any, in the fields that are not quiet.
@@ -195,21 +199,38 @@ pub struct FieldMatch<'f> {
     pub table: usize,
     /// Its place among the fields of all tables.
     pub index: usize,
+    /// Whether the key is spelled as documented, not only equal except for case.
+    pub is_exact: bool,
 }
 
 /// The field that takes a member: the one of exactly this name, else the first that differs in case only.
 pub fn find<'f>(tables: &[&'f [Field]], member: &Member<'_>) -> Option<FieldMatch<'f>> {
+    // Nearly every key has a shape, so that one comparison rules a field out.
+    if member.shape.is_known() {
+        find_among(tables, member, |field| field.shape == member.shape)
+    } else {
+        find_among(tables, member, |_| true)
+    }
+}
+
+/// The same among the fields that may take it.
+#[inline(always)]
+fn find_among<'f>(
+    tables: &[&'f [Field]],
+    member: &Member<'_>,
+    may_take: impl Fn(&Field) -> bool,
+) -> Option<FieldMatch<'f>> {
     let (mut close, mut before) = (None, 0);
     for (table, fields) in tables.iter().enumerate() {
-        for (index, field) in fields.iter().enumerate() {
-            if !member.shape.may_equal(field.shape) || !same_key(&member.key, field.key) {
-                continue;
-            }
-            let found = FieldMatch { field, table, index: before + index };
-            if field.key == member.key {
+        for (index, field) in fields.iter().enumerate().filter(|(_, field)| may_take(field)) {
+            let is_exact = field.key == member.key;
+            let found = FieldMatch { field, table, index: before + index, is_exact };
+            if is_exact {
                 return Some(found);
             }
-            close.get_or_insert(found);
+            if close.is_none() && same_key(&member.key, field.key) {
+                close = Some(found);
+            }
         }
         before += fields.len();
     }
@@ -234,6 +255,8 @@ pub struct DecodedField<'f, 'd> {
     pub table: usize,
     /// The first member it takes.
     pub first: &'d Member<'d>,
+    /// Whether that one is spelled as documented.
+    pub is_exact: bool,
     /// Another one, if there are several.
     pub second: Option<&'d Member<'d>>,
 }
@@ -247,8 +270,8 @@ impl<'f, 'd> Decoding<'f, 'd> {
             let found = find(tables, member);
             match found.and_then(|found| slots.get_mut(found.index).map(|slot| (slot, found))) {
                 Some((Some(taken), _)) => taken.second = Some(member),
-                Some((slot, FieldMatch { field, table, .. })) => {
-                    *slot = Some(DecodedField { field, table, first: member, second: None });
+                Some((slot, FieldMatch { field, table, is_exact, .. })) => {
+                    *slot = Some(DecodedField { field, table, first: member, is_exact, second: None });
                 }
                 None => unknown.push(member),
             }

@@ -27,11 +27,13 @@ impl KeyShape {
     }
 
     /// One of 64 bits; shapes that may be equal have the same, unless one of them is not ASCII.
+    #[inline]
     pub(crate) fn bit(self) -> u64 {
         1 << ((self.0 ^ self.0 >> 6) & 63)
     }
 
     /// Whether anything is known of the key.
+    #[inline]
     pub(crate) fn is_known(self) -> bool {
         self.0 != 0
     }

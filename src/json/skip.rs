@@ -32,7 +32,7 @@ enum Nesting {
     Opens,
     Closes,
     String,
-    Space,
+    LineBreak,
 }
 
 /// The same for every byte, looked up: comparing takes longer.
@@ -44,7 +44,7 @@ static NESTING: [Nesting; 256] = {
     all[b'}' as usize] = Nesting::Closes;
     all[b']' as usize] = Nesting::Closes;
     all[b'"' as usize] = Nesting::String;
-    all[b' ' as usize] = Nesting::Space;
+    all[b'\n' as usize] = Nesting::LineBreak;
     all
 };
 
@@ -59,7 +59,8 @@ fn end(text: &[u8]) -> Option<usize> {
             Nesting::String => at = string_end(text, at)?,
             Nesting::Opens => open += 1,
             Nesting::Closes => open -= 1,
-            Nesting::Space => {
+            // The indentation of the next line.
+            Nesting::LineBreak => {
                 at = behind_spaces(text, at);
                 continue;
             }

@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 
 use serde::Serialize;
 
-use super::swar::plain_in_string;
+use super::swar::{chunk_at, plain_in_string};
 
 /// Writes a text as the content of a JSON string. Most of it needs no escaping.
 pub(crate) fn escape_into(out: &mut impl Write, text: &str) -> fmt::Result {
@@ -50,15 +50,18 @@ pub(crate) fn to_json(value: &(impl Serialize + ?Sized)) -> String {
 
 fn plain_run(bytes: &[u8]) -> usize {
     let mut length = 0;
-    while let Some((chunk, _)) = bytes.get(length..).and_then(|rest| rest.split_first_chunk::<8>()) {
-        let plain = plain_in_string(*chunk);
+    while let Some(chunk) = chunk_at(bytes, length) {
+        let plain = plain_in_string(chunk);
         length += plain;
-        if plain < 8 {
+        if plain < chunk.len() {
             return length;
         }
     }
-    let tail = bytes.get(length..).unwrap_or_default();
-    length + tail.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\')).unwrap_or(tail.len())
+    // What is left is looked at together with plain bytes before it, eight at once again.
+    match bytes.last_chunk() {
+        Some(chunk) => bytes.len() - chunk.len() + plain_in_string(*chunk),
+        None => bytes.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\')).unwrap_or(bytes.len()),
+    }
 }
 
 #[cfg(test)]

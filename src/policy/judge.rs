@@ -71,15 +71,17 @@ impl Verdict {
 pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
     let meta = subject.object.meta();
     let scope = policy.scope(&meta.namespace);
-    let (mut findings, wanted, _) = run_rules(subject, facts, &scope, Ratchet::Off);
+    let is_operators = subject.writer.is_some_and(|user| policy.is_operator(user, facts));
+    let (mut findings, wanted, _) = run_rules(subject, is_operators, facts, &scope, Ratchet::Off);
     if let Some(old) = subject.old
         && findings.iter().any(|finding| finding.action == Action::Deny)
     {
         if subject.object.keeps_judged_fields(old) {
             ratchet(&mut findings, |_| true);
         } else {
-            let excused = denied_before(&Subject { object: old, old: None, ..*subject }, facts, &scope);
-            (findings, ..) = run_rules(subject, facts, &scope, Ratchet::Excusing(excused));
+            let before = Subject { object: old, old: None, ..*subject };
+            let excused = denied_before(&before, is_operators, facts, &scope);
+            (findings, ..) = run_rules(subject, is_operators, facts, &scope, Ratchet::Excusing(excused));
             ratchet(&mut findings, |finding| finding.is_excused);
             // The rendering depends only on the spec.
             let is_rendered_alike = subject.object.has_spec_of(old);
@@ -91,7 +93,6 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
         rules::audit::fold(&mut findings, &scope);
     }
     limit_shown(&mut findings);
-    let is_operators = subject.writer.is_some_and(|user| policy.is_operator(user, facts));
     let about = ExcuseContext {
         kind: subject.object.kind(),
         namespace: &meta.namespace,
@@ -112,8 +113,14 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
 }
 
 /// Runs the rules and sets the action of each finding by the policy.
-fn run_rules(subject: &Subject<'_>, facts: &Facts, scope: &NamespaceScope<'_>, ratchet: Ratchet) -> rules::RuleRun {
-    let (mut findings, wanted, ratchet) = rules::run(subject, facts, scope, ratchet);
+fn run_rules(
+    subject: &Subject<'_>,
+    is_operators: bool,
+    facts: &Facts,
+    scope: &NamespaceScope<'_>,
+    ratchet: Ratchet,
+) -> rules::RuleRun {
+    let (mut findings, wanted, ratchet) = rules::run(subject, is_operators, facts, scope, ratchet);
     for finding in &mut findings {
         finding.action = action(finding.rule, !finding.repairs.is_empty(), finding.ceiling, subject.is_final, scope);
     }
@@ -137,8 +144,8 @@ fn action(rule: &Rule, has_repairs: bool, ceiling: Action, is_final: bool, scope
 }
 
 /// What the stored object would be denied for.
-fn denied_before(before: &Subject<'_>, facts: &Facts, scope: &NamespaceScope<'_>) -> Excused {
-    let (_, _, ratchet) = rules::run(before, facts, scope, Ratchet::Recording(Recorded::default()));
+fn denied_before(before: &Subject<'_>, is_operators: bool, facts: &Facts, scope: &NamespaceScope<'_>) -> Excused {
+    let (_, _, ratchet) = rules::run(before, is_operators, facts, scope, Ratchet::Recording(Recorded::default()));
     let recorded = if let Ratchet::Recording(recorded) = ratchet { recorded } else { Recorded::default() };
     recorded.denied(|rule, has_repairs| action(rule, has_repairs, Action::Deny, before.is_final, scope) == Action::Deny)
 }

@@ -18,7 +18,7 @@ pub struct Meta<'a> {
     /// Whether the object has metadata at all.
     pub is_there: bool,
     annotations: Option<RawFields<'a>>,
-    owners: Vec<NetworkId>,
+    owner: Option<NetworkId>,
     /// The text of `metadata.ownerReferences`.
     references: Option<&'a str>,
 }
@@ -62,16 +62,17 @@ impl<'a> Meta<'a> {
             let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));
             misshapen.push(Misshapen { pointer, wanted: "a string", found });
         }
-        let owners = references(found.owners);
-        let owners = owners.iter().filter_map(|owner| network_owner(owner, &namespace)).collect();
+        let referenced = || references(found.owners).iter().find_map(|owner| network_owner(owner, &namespace));
+        let owner = named_owner(annotations.as_ref()).or_else(referenced);
         let (deleting, references) = (found.deleting, found.owners);
-        Self { name, namespace, deleting, is_there: true, annotations, owners, references }
+        Self { name, namespace, deleting, is_there: true, annotations, owner, references }
     }
 
     /// The metadata of an object that is not stored yet.
     pub(super) fn rendered(name: &'a str, namespace: &'a str, annotations: RawFields<'a>) -> Self {
         let (name, namespace) = (Cow::Borrowed(name), Cow::Borrowed(namespace));
-        Self { name, namespace, is_there: true, annotations: Some(annotations), ..Self::default() }
+        let owner = named_owner(Some(&annotations));
+        Self { name, namespace, is_there: true, annotations: Some(annotations), owner, ..Self::default() }
     }
 
     /// Namespace and name.
@@ -100,10 +101,14 @@ impl<'a> Meta<'a> {
     }
 
     /// The network that the operator's annotation names as owner, or the ownerReference does.
-    pub fn owner(&self) -> Option<NetworkId> {
-        let named = self.annotation(OWNER_REF).and_then(|text| NetworkId::parse(&text));
-        named.or_else(|| self.owners.first().cloned())
+    pub fn owner(&self) -> Option<&NetworkId> {
+        self.owner.as_ref()
     }
+}
+
+/// The network that the operator's annotation names.
+fn named_owner(annotations: Option<&RawFields<'_>>) -> Option<NetworkId> {
+    NetworkId::parse(&annotations?.text(OWNER_REF).value()?)
 }
 
 fn references(raw: Option<&str>) -> Vec<RawFields<'_>> {

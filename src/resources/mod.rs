@@ -175,12 +175,15 @@ impl<'a> Object<'a> {
     /// The same for the object that comes next in a longer text.
     pub(crate) fn read_next(reader: &mut JsonReader<'a>) -> Result<Option<Self>, crate::json::Error> {
         let head = RawObject::read(reader)?;
-        let group = head.api_version.split_once('/').map_or("", |(group, _)| group);
-        Ok(match group {
-            NAD_GROUP if head.kind == "NetworkAttachmentDefinition" => Some(Self::Nad(Nad::from_head(head))),
-            NETWORK_GROUP => NetworkKind::from_kind(&head.kind).map(|kind| Self::Network(Network::read(kind, head))),
-            CLAIM_GROUP => ClaimKind::from_kind(&head.kind).map(|kind| Self::Claim(DeviceClaim::read(kind, head))),
-            _ => None,
+        let is_of = |group: &str| head.api_version.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'));
+        Ok(if is_of(NAD_GROUP) && head.kind == "NetworkAttachmentDefinition" {
+            Some(Self::Nad(Nad::from_head(head)))
+        } else if is_of(NETWORK_GROUP) {
+            NetworkKind::from_kind(&head.kind).map(|kind| Self::Network(Network::read(kind, head)))
+        } else if is_of(CLAIM_GROUP) {
+            ClaimKind::from_kind(&head.kind).map(|kind| Self::Claim(DeviceClaim::read(kind, head)))
+        } else {
+            None
         })
     }
 

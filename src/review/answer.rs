@@ -1,10 +1,10 @@
 //! A verdict as an AdmissionReview response.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde::Serialize;
 
 use super::messages::{cause, denial, field, warnings};
@@ -108,9 +108,9 @@ fn listed<'f>(findings: impl Iterator<Item = (&'f Finding, Action)>) -> String {
             continue;
         }
         let comma = if list.is_empty() { "" } else { "," };
-        let _ = write!(list, "{comma}{}={}", finding.rule.id, action.name());
+        list.extend([comma, finding.rule.id, "=", action.name()]);
         if let Some(because) = because {
-            let _ = write!(list, "({because})");
+            list.extend(["(", because, ")"]);
         }
     }
     list
@@ -145,7 +145,7 @@ pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Adm
         // The API server requires patch and patchType together, and neither without a repair.
         (Outcome::Judged(verdict), Decision::Patch) => {
             body.push_str(",\"patch\":\"");
-            STANDARD.encode_string(serde_json::to_vec(&verdict.patch).unwrap_or_default(), &mut body);
+            STANDARD.encode_string(patch_text(&verdict.patch), &mut body);
             body.push_str("\",\"patchType\":\"JSONPatch\"");
         }
         _ => {}
@@ -174,6 +174,28 @@ pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Adm
     }
     body.push_str("}}");
     AdmissionResponse { body: body.into_bytes(), decision, rules, would }
+}
+
+/// A patch as JSON, put together by hand: serde takes most of its time for the names of the members.
+fn patch_text(patch: &Patch) -> String {
+    let mut text = String::with_capacity(256);
+    for operation in &patch.0 {
+        let (name, path, value) = match operation {
+            PatchOperation::Add(AddOperation { path, value }) => ("add", path, Some(value)),
+            PatchOperation::Replace(ReplaceOperation { path, value }) => ("replace", path, Some(value)),
+            PatchOperation::Remove(RemoveOperation { path }) => ("remove", path, None),
+            // No repair needs them.
+            PatchOperation::Move(_) | PatchOperation::Copy(_) | PatchOperation::Test(_) => return to_json(patch),
+        };
+        text.extend([if text.is_empty() { "[" } else { "," }, "{\"op\":\"", name, "\",\"path\":"]);
+        push_quoted(&mut text, path.as_str());
+        if let Some(value) = value {
+            text.extend([",\"value\":", &to_json(value)]);
+        }
+        text.push('}');
+    }
+    text.push(']');
+    text
 }
 
 /// Serializes rare members with serde.
@@ -247,5 +269,24 @@ fn warnings_for(outcome: &Outcome, endpoint: Endpoint) -> Vec<String> {
             vec!["nadmit does not judge objects of this kind; its webhook need not be registered for them".to_owned()]
         }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_is_written_as_serde_writes_it() {
+        let operations = [
+            r#"[{"op":"add","path":"/metadata/annotations/a~1b","value":"c \" \u0001 é"}]"#,
+            r#"[{"op":"add","path":"/metadata","value":{"annotations":{"a":"b"}}},{"op":"remove","path":"/x"}]"#,
+            r#"[{"op":"replace","path":"/spec/config","value":"{\n}"},{"op":"copy","from":"/a","path":"/b"}]"#,
+        ];
+        for text in operations {
+            let patch: Patch = serde_json::from_str(text).unwrap();
+            assert_eq!(patch_text(&patch), to_json(&patch));
+            assert_eq!(serde_json::from_str::<Patch>(&patch_text(&patch)).unwrap(), patch);
+        }
     }
 }

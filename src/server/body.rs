@@ -1,6 +1,8 @@
 //! The body of a request: while it arrives it holds memory, but no review slot.
 
+use std::future::ready;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -36,14 +38,20 @@ pub(super) async fn read(
     if length > limit {
         return Err(ReviewFailure::TooLarge(limit));
     }
-    let _counted = GaugeGuard::one(&state.metrics.unfinished);
-    let entry = state.capacity.unfinished(from).ok_or(ReviewFailure::Busy)?;
-    let arrives = async {
+    let mut arrives = pin!(async {
         let pool = state.capacity.bodies(length);
         let memory = pool.take(length, until).await.ok_or(ReviewFailure::Busy)?;
         let bytes = arrive(body, &state.limits, || pool.is_contended()).await?;
         Ok(CompleteBody { bytes, _memory: memory })
-    };
+    });
+    // Most bodies have arrived by now; only the others are unfinished.
+    tokio::select! {
+        biased;
+        arrived = arrives.as_mut() => return arrived,
+        () = ready(()) => {}
+    }
+    let _counted = GaugeGuard::one(&state.metrics.unfinished);
+    let entry = state.capacity.unfinished(from).ok_or(ReviewFailure::Busy)?;
     tokio::select! {
         biased;
         arrived = arrives => arrived,

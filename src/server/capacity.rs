@@ -59,6 +59,10 @@ impl Capacity {
 
     /// A slot for a review whose body is complete, or for a batch.
     pub(super) async fn review(&self, until: Instant) -> Option<Share> {
+        // One that is free needs no timer.
+        if let Ok(share) = Arc::clone(&self.reviews).try_acquire_owned() {
+            return Some(share);
+        }
         before_deadline(until, Arc::clone(&self.reviews).acquire_owned()).await
     }
 

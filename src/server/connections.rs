@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use futures_util::FutureExt;
+use futures_util::future::Either;
 use http::{HeaderValue, Request, Version, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -25,7 +26,7 @@ use tracing::{debug, warn};
 
 use super::ServerState;
 use super::limits::Limits;
-use super::routes::{Caller, Peer};
+use super::routes::{Caller, Peer, review, review_endpoint};
 use crate::server::unfinished::{Pending, PendingEntry, PendingLimits};
 use crate::telemetry::gauges::GaugeGuard;
 use crate::tls::{Tls, is_named};
@@ -154,14 +155,28 @@ impl Connections {
         // lose a request in flight.
         let ending = Arc::new(AtomicBool::new(false));
         let service = service_fn(|mut request: Request<Incoming>| {
-            request.extensions_mut().insert(from.clone());
             let is_http1 = request.version() < Version::HTTP_2;
             let working = from.connection.working();
-            let answer = self.router.clone().call(request.map(Body::new));
+            let endpoint = review_endpoint(request.method(), request.uri().path(), self.state.tokens.is_some());
+            let answer = match endpoint {
+                // Plain HTTP is for metrics.
+                Some(endpoint) if self.tls.is_some() => {
+                    let (state, from) = (Arc::clone(&self.state), from.clone());
+                    // Boxed, as an idle connection has room for the largest future.
+                    Either::Left(Box::pin(review(state, endpoint, from, request.map(Body::new))))
+                }
+                _ => {
+                    request.extensions_mut().insert(from.clone());
+                    Either::Right(self.router.clone().call(request.map(Body::new)))
+                }
+            };
             let ending = Arc::clone(&ending);
             async move {
                 let _working = working;
-                let mut response = answer.await?;
+                let mut response = match answer {
+                    Either::Left(review) => review.await,
+                    Either::Right(routed) => routed.await?,
+                };
                 if is_http1 && ending.load(Ordering::Relaxed) {
                     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                 }

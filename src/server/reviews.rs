@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
@@ -92,9 +92,10 @@ pub(super) async fn respond(
     state: &ServerState,
     endpoint: Endpoint,
     from: &Peer,
-    request: Request<Body>,
+    deadline: Deadline,
+    body: Body,
 ) -> Response<Body> {
-    match review(state, endpoint, from, request).await {
+    match review(state, endpoint, from, deadline, body).await {
         Ok(body) => {
             let mut response = Response::new(Body::from(body));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -130,11 +131,11 @@ async fn review(
     state: &ServerState,
     endpoint: Endpoint,
     from: &Peer,
-    request: Request<Body>,
+    deadline: Deadline,
+    body: Body,
 ) -> Result<Vec<u8>, ReviewFailure> {
-    let deadline = Deadline::of(request.uri().query());
     let until = deadline.waits_until();
-    let body = body::read(state, from.address, request.into_body(), until).await?;
+    let body = body::read(state, from.address, body, until).await?;
     from.connection.mark_proven();
     let _counted = GaugeGuard::one(&state.metrics.in_flight);
     let _memory = state.capacity.judging(&body.bytes, until).await.ok_or(ReviewFailure::Busy)?;

@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Write};
 
+use jiff::fmt::temporal::DateTimePrinter;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
@@ -15,6 +16,9 @@ use crate::json::write::{escape_into, push_quoted};
 
 /// The length of most lines about a review.
 const USUAL_LENGTH: usize = 512;
+
+/// Prints a timestamp with six digits behind the second.
+const MICROSECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
 /// One JSON object a line: `timestamp`, `level`, then the fields of the event in their order.
 pub(super) struct JsonLines;
@@ -28,7 +32,10 @@ where
         let level = event.metadata().level();
         // Built apart and written at once: each small write would go through two writers.
         let mut text = String::with_capacity(USUAL_LENGTH);
-        write!(text, "{{\"timestamp\":\"{:.6}\",\"level\":\"{level}\"", jiff::Timestamp::now())?;
+        text.push_str("{\"timestamp\":\"");
+        // A string takes everything.
+        let _ = MICROSECONDS.print_timestamp(&jiff::Timestamp::now(), &mut text);
+        text.extend(["\",\"level\":\"", level.as_str(), "\""]);
         event.record(&mut FieldWriter(&mut text));
         text.push_str("}\n");
         line.write_str(&text)

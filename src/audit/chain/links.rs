@@ -144,7 +144,7 @@ fn nad(around: &ChainContext<'_>) -> ChainStep {
         return ChainStep::new(Link::Nad, LinkHealth::Broken, format!("{place} cannot be parsed"));
     };
     match nad.meta.owner() {
-        Some(owner) if owner != around.network.id() => {
+        Some(owner) if *owner != around.network.id() => {
             return ChainStep::new(Link::Nad, LinkHealth::Broken, format!("{place} belongs to {owner}"))
                 .help("rename one of them, or change its target namespace");
         }

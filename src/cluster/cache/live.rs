@@ -92,7 +92,7 @@ impl Cluster {
             MissingFact::Claimants { networks } => {
                 let found = try_join_all(networks.iter().map(|id| self.network(id))).await?;
                 let named = subject.object.meta().owner();
-                let named = networks.iter().position(|id| Some(id) == named.as_ref());
+                let named = networks.iter().position(|id| Some(id) == named);
                 let named_owner = named.and_then(|at| found.get(at)).cloned().unwrap_or_default();
                 let here = found.into_iter().filter_map(|network| match network {
                     Lookup::Found(network) => Some(network),
@@ -139,7 +139,7 @@ impl Cluster {
         facts: &Facts,
         policy: &Policy,
     ) -> Result<bool, ApiError> {
-        let owner = nad.meta.owner();
+        let owner = nad.meta.owner().cloned();
         let claimants = facts.renderers(policy, &nad.meta.namespace);
         let claimants = claimants.into_iter().map(|network| network.id.clone());
         for id in owner.clone().into_iter().chain(claimants.filter(|_| owner.is_none())) {

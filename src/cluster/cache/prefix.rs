@@ -113,7 +113,7 @@ impl Cluster {
 fn prefix_on(nad: &Nad<'_>, network: &Network<'_>) -> Option<String> {
     let annotation = nad.meta.annotation(RESOURCE_NAME)?;
     let (prefix, name) = annotation.split_once('/')?;
-    let is_its_own = nad.meta.owner().is_none_or(|owner| owner == network.id())
+    let is_its_own = nad.meta.owner().is_none_or(|owner| *owner == network.id())
         && name == network.text("resourceName")
         && is_rendering(network, nad, &Facts::default());
     is_its_own.then(|| prefix.to_owned())

@@ -84,7 +84,7 @@ impl Facts {
                 self.claims = lookup.claims(&nad.meta.key(), nad.meta.annotation(RESOURCE_NAME).as_deref());
                 self.served_by_classes = lookup.served_by_classes();
                 if let Some(owner) = nad.meta.owner() {
-                    self.named_owner = lookup.network(&owner);
+                    self.named_owner = lookup.network(owner);
                 }
                 let coverage = lookup.coverage();
                 if coverage == NetworkCoverage::Unknown {

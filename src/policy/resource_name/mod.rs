@@ -190,7 +190,11 @@ impl ResourceNameCheck<'_> {
             // A name that was written by hand is accepted.
             None => answer.is_none() && !self.facts.knows_networks,
         };
-        is_unknown.then(|| MissingFact::Owner { named: owner, kinds: self.kinds(), is_required: answer.is_none() })
+        is_unknown.then(|| MissingFact::Owner {
+            named: owner.cloned(),
+            kinds: self.kinds(),
+            is_required: answer.is_none(),
+        })
     }
 
     /// The kinds of network that use one of the plugins; all of them if none does, as a customized template may use another.
@@ -215,7 +219,7 @@ impl ResourceNameCheck<'_> {
         }
         let in_config =
             devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| unusable(name).is_none());
-        if let Some(value) = self.owner_value(annotation.and_then(domain).or_else(|| in_config.and_then(domain))) {
+        if let Some(value) = self.owner_value(|| annotation.and_then(domain).or_else(|| in_config.and_then(domain))) {
             return Some(ExpectedName { value: value.into(), source: NameSource::Owner });
         }
         let rest = [
@@ -227,10 +231,10 @@ impl ResourceNameCheck<'_> {
     }
 
     /// `<prefix>/<spec.resourceName>` of the owner. A domain that the object has already is kept.
-    fn owner_value(&self, present: Option<&str>) -> Option<String> {
+    fn owner_value<'n>(&self, present: impl FnOnce() -> Option<&'n str>) -> Option<String> {
         let owner = self.owner()?;
         let prefix = self.scope.prefix(self.facts).map(|prefix| prefix.value);
-        let value = [present.or(prefix)?, "/", &owner.resource_name].concat();
+        let value = [present().or(prefix)?, "/", &owner.resource_name].concat();
         unusable(&value).is_none().then_some(value)
     }
 
@@ -249,7 +253,8 @@ impl ResourceNameCheck<'_> {
 
     fn write_config(&self, plugin: &Plugin<'_>, value: &str) -> Option<Repair> {
         // A key with the same name under another domain is left unchanged.
-        if plugin.object.str_of(KEY).is_some_and(|name| unusable(name).is_none() && own_name(name) == own_name(value)) {
+        let is_left = |name: &str| name == value || (unusable(name).is_none() && own_name(name) == own_name(value));
+        if plugin.object.str_of(KEY).is_some_and(is_left) {
             return None;
         }
         edit::set_string(self.config.document, plugin.written, KEY, value, plugin.type_member).map(Repair::Config)

@@ -50,7 +50,7 @@ pub(super) fn check_network(network: &Network<'_>, facts: &Facts, scope: &Namesp
         Lookup::Found(nad) if is_due => {
             if let Ok(Some(Object::Nad(nad))) = Object::read(nad)
                 && !nad.meta.deleting
-                && nad.meta.owner().is_none_or(|owner| owner == network.id())
+                && nad.meta.owner().is_none_or(|owner| *owner == network.id())
                 && facts.networks_here.iter().all(|other| other.id == network.id())
             {
                 drifted(network, &nad, facts, scope, out);
@@ -67,7 +67,7 @@ pub(super) fn check_nad(nad: &Nad<'_>, facts: &Facts, scope: &NamespaceScope<'_>
         return;
     }
     if let (Some(owner), false) = (nad.meta.owner(), nad.meta.deleting)
-        && let Some(what) = missing_owner(nad, &owner, facts)
+        && let Some(what) = missing_owner(nad, owner, facts)
     {
         let headline = format!("the owner {owner} {what}");
         let note = "no controller updates or deletes this NAD, and pods still use it";

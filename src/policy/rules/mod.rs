@@ -131,10 +131,16 @@ pub fn closest(id: &str) -> Option<&'static Rule> {
 /// The findings, the fact that was missing, and the ratchet after the run.
 pub(crate) type RuleRun = (Vec<Finding>, Option<MissingFact>, Ratchet);
 
-/// Runs every rule that concerns the subject.
-pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &NamespaceScope<'_>, ratchet: Ratchet) -> RuleRun {
+/// Runs every rule that concerns the subject. `operator`: whether the operator is the writer.
+pub(crate) fn run(
+    subject: &Subject<'_>,
+    operator: bool,
+    facts: &Facts,
+    scope: &NamespaceScope<'_>,
+    ratchet: Ratchet,
+) -> RuleRun {
     match subject.object {
-        Object::Nad(nad) => run_nad(nad, subject, facts, scope, ratchet),
+        Object::Nad(nad) => run_nad(nad, subject, operator, facts, scope, ratchet),
         Object::Network(network) => {
             let mut out = Findings::new(JudgedObject::Network(network), None, ratchet);
             if network::is_foreign(network, facts, scope) == Some(true) {
@@ -160,11 +166,11 @@ pub(crate) fn run(subject: &Subject<'_>, facts: &Facts, scope: &NamespaceScope<'
 fn run_nad(
     nad: &Nad<'_>,
     subject: &Subject<'_>,
+    operator: bool,
     facts: &Facts,
     scope: &NamespaceScope<'_>,
     ratchet: Ratchet,
 ) -> RuleRun {
-    let operator = subject.writer.is_some_and(|user| scope.policy.is_operator(user, facts));
     let text = nad.config.as_deref().unwrap_or_default();
     let document = Document::parse(text);
     let mut out = Findings::new(JudgedObject::Nad(nad), document.as_ref().ok(), ratchet);

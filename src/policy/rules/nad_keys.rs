@@ -213,8 +213,7 @@ fn field_type<'o>(misfit: &Misfit<'_>, reader: &str, out: &'o mut Findings<'_>) 
 
 /// A known key in another case, or given twice.
 fn ambiguous(taken: &DecodedField<'_, '_>, tables: &[&[Field]], out: &mut Findings<'_>) {
-    let is_as_documented =
-        taken.first.key == taken.field.key && taken.field.key.starts_with(|c: char| c.is_lowercase());
+    let is_as_documented = taken.is_exact && taken.field.key.starts_with(|c: char| c.is_ascii_lowercase());
     if is_as_documented && taken.second.is_none() {
         return;
     }
