@@ -26,7 +26,7 @@ pub fn audit(cluster: &TestCluster, user: &str, more: &[&str]) -> Output {
 }
 
 /// The findings of an audit: `rule kind/namespace/name`, and the message.
-fn found(cluster: &TestCluster, user: &str) -> Vec<(String, String)> {
+pub fn found(cluster: &TestCluster, user: &str) -> Vec<(String, String)> {
     let out = audit(cluster, user, &["--output=json"]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let report: Value = serde_json::from_slice(&out.stdout).unwrap();

@@ -220,8 +220,7 @@ exceptions:
     put(&cluster.policy_file(), format!("{OPEN}mode: audit\nnamespaces: [{{names: [lab], mode: enforce}}]"));
     wait("the other policy", || denied(&cluster.jane, "apps", &incomplete).is_none().then_some(()));
     wait("the other policy", || denied(&cluster.jane, "lab", &incomplete));
-    // Kubernetes before 1.34 does not serve this version of DeviceClasses.
-    if cluster.admin.get("/apis/resource.k8s.io/v1").is_some() {
+    if cluster.has_device_claims() {
         let class = json!({ "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": { "name": "vfs" }, "spec": {
             "selectors": [{ "cel": { "expression": "device.driver == 'sriovnetwork.k8snetworkplumbingwg.io'" } }] } });
         cluster.admin.create("/apis/resource.k8s.io/v1/deviceclasses", &class);

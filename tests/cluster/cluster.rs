@@ -204,6 +204,11 @@ impl TestCluster {
         self.admin.create("/api/v1/namespaces", &json!({ "metadata": { "name": name } }));
     }
 
+    /// Whether it serves claims for devices (DRA) in the version that nadmit reads; Kubernetes before 1.34 does not.
+    pub fn has_device_claims(&self) -> bool {
+        self.admin.get("/apis/resource.k8s.io/v1").is_some()
+    }
+
     /// The directory of its logs.
     pub fn directory(&self) -> &Path {
         self.directory.path()

@@ -95,7 +95,9 @@ fn deleted_configuration_is_not_recreated() {
         ("update", "validatingadmissionpolicies/nadmit", false),
         ("create", "network-attachment-definitions.k8s.cni.cncf.io", false),
         ("update", "network-attachment-definitions.k8s.cni.cncf.io", true),
-        ("list", "deviceclasses.resource.k8s.io", true),
+        ("list", "deviceclasses.resource.k8s.io", cluster.has_device_claims()),
+        ("watch", "daemonsets.apps", true),
+        ("create", "daemonsets.apps", false),
     ] {
         let can = cluster.kubectl("admin", &["auth", "can-i", verb, what, "--all-namespaces", nadmit], "");
         assert_eq!(can.status.success(), may, "{verb} {what}");

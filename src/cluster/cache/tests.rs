@@ -60,13 +60,14 @@ fn unsynced_cache_is_unknown_and_synced_cache_is_absent() {
     assert!(facts.networks_here.is_empty() && facts.offered.is_none() && facts.operators == Operators::Unknown);
     assert_eq!((caches.candidates(), known(&caches, &nad).claimants), (None, None));
     assert!(metrics.text().contains("nadmit_cache_missed_total{kind=\"Namespace\"} 1\n"));
-    assert_eq!(caches.unknown().len(), 8);
+    assert_eq!(caches.unknown().len(), 9);
 
     put(&caches.namespaces, &[]);
     put(&caches.nads, &[]);
     put(&caches.policies, &[]);
     put(&caches.deployments, &[object("apps", "Deployment", "op", "sriov-network-operator", "{}")]);
     caches.configs.take(CacheState::NotInstalled);
+    caches.claims.classes.take(CacheState::NotInstalled);
     for cache in &caches.networks {
         cache.take(CacheState::NotInstalled);
     }
