@@ -117,7 +117,7 @@ impl Supervisor {
         work: impl Future<Output = ()> + Send + 'static,
     ) -> impl Future<Output = ()> + Send + 'static {
         let shared = Arc::clone(&self.0);
-        shared.metrics.is_up(task, true);
+        shared.metrics.set_up(task, true);
         async move {
             let cause = shared.end_of(work).await;
             if let Some(cause) = shared.unexpected(task, cause) {
@@ -138,7 +138,7 @@ impl Supervisor {
     {
         let shared = Arc::clone(&self.0);
         tokio::spawn(async move {
-            shared.metrics.is_up(task, true);
+            shared.metrics.set_up(task, true);
             let mut failures = 0;
             loop {
                 let mut work = pin!(shared.end_of(async { start().await }));
@@ -146,7 +146,7 @@ impl Supervisor {
                     cause = &mut work => cause,
                     () = sleep(shared.pauses.steady), if failures > 0 => {
                         failures = 0;
-                        shared.metrics.is_up(task, true);
+                        shared.metrics.set_up(task, true);
                         info!(task, "background task runs again");
                         work.await
                     }
@@ -195,7 +195,7 @@ impl SupervisorState {
 
     /// How a task ended, unless it was stopped.
     fn unexpected(&self, task: &'static str, cause: TaskEnd) -> Option<TaskEnd> {
-        self.metrics.is_up(task, false);
+        self.metrics.set_up(task, false);
         if let TaskEnd::Panicked(_) = &cause {
             self.metrics.panicked(task);
         }

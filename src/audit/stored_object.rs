@@ -111,6 +111,21 @@ mod tests {
     }
 
     #[test]
+    fn objects_are_rechecked_at_the_end_of_the_grace_period() {
+        let (now, grace) = ("2026-11-01T08:01:00Z".parse().unwrap(), Duration::from_secs(60));
+        for (written, deleted, want) in [
+            ("2026-11-01T08:00:50Z", None, Some(50)),
+            ("2026-11-01T08:00:00Z", None, None),
+            ("2026-11-01T07:00:00Z", None, None),
+            ("2026-11-01T07:00:00Z", Some("2026-11-01T08:00:30Z"), Some(30)),
+        ] {
+            let meta = ObjectMeta { written: at(written), deleted: deleted.and_then(at), ..ObjectMeta::default() };
+            assert_eq!(meta.recheck_in(now, grace), want.map(Duration::from_secs), "{written} {deleted:?}");
+        }
+        assert_eq!(ObjectMeta::default().recheck_in(now, grace), None);
+    }
+
+    #[test]
     fn last_write_ignores_status_writes() {
         let entry = |manager: &str, time: &str, rest: &str| {
             format!(r#"{{"manager":"{manager}","time":"2026-11-0{time}T00:00:00Z"{rest}}}"#)

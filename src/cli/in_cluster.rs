@@ -216,7 +216,7 @@ pub(super) fn cached_cluster(
             let unknown = unknown.join(", ");
             tracing::warn!(unknown, "caches not synced in time; becoming ready without them");
         }
-        readiness.has(READINESS_CHECK);
+        readiness.fulfil(READINESS_CHECK);
     });
     CachedCluster { cluster, caches }
 }

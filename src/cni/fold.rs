@@ -58,7 +58,7 @@ pub fn repeats(value: &Value<'_>) -> bool {
 
 /// False where it is certain that no key repeats, as in nearly every object.
 fn may_repeat(members: &[Member<'_>]) -> bool {
-    // So few are compared with each other where their shapes leave a doubt.
+    // Up to this many keys are compared pairwise where their shapes are equal.
     const FEW: usize = 64;
     let mut seen = 0_u64;
     let is_like = |one: &Member<'_>, other: &Member<'_>| one.shape == other.shape && same_key(&one.key, &other.key);

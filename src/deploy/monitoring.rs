@@ -238,14 +238,14 @@ mod tests {
         metrics.certificate_reloaded(Reload::Taken);
         metrics.policy_reloaded(Reload::Taken);
         metrics.completions.count("failed");
-        metrics.registered.is(true);
-        metrics.tasks.is_up("audit", true);
+        metrics.registered.set(true);
+        metrics.tasks.set_up("audit", true);
         metrics.registered.configuration("k", true);
         metrics.registered.exempt_namespaces(1);
         metrics.audit.found([(("rule", "warn"), 1)]);
         metrics.audit.scanned(1.0, 0.1);
         metrics.audit.reports.count("created");
-        metrics.caches.is("n", CacheSize::Known(1));
+        metrics.caches.set_size("n", CacheSize::Known(1));
         metrics.caches.missed("n");
         metrics.caches.skipped("n");
         metrics.audit_events.batch("taken");

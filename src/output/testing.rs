@@ -22,7 +22,7 @@ impl TestDocument {
             patch: Default::default(),
             would_patch: Default::default(),
             wanted: None,
-            is_operators: false,
+            written_by_operator: false,
             is_incomplete: false,
         };
         Self { source: "nets/a b.yaml", namespace: "apps", name: "net", place: (9, 5, 9, 14), verdict }

@@ -55,7 +55,7 @@ pub struct Verdict {
     /// A fact that was not known and would have mattered.
     pub wanted: Option<MissingFact>,
     /// Whether the operator is the writer.
-    pub is_operators: bool,
+    pub written_by_operator: bool,
     /// Whether admission would repair the object, whatever the policy reports about that.
     pub is_incomplete: bool,
 }
@@ -71,8 +71,8 @@ impl Verdict {
 pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
     let meta = subject.object.meta();
     let scope = policy.scope(&meta.namespace);
-    let is_operators = subject.writer.is_some_and(|user| policy.is_operator(user, facts));
-    let (mut findings, wanted, _) = run_rules(subject, is_operators, facts, &scope, Ratchet::Off);
+    let written_by_operator = subject.writer.is_some_and(|user| policy.is_operator(user, facts));
+    let (mut findings, wanted, _) = run_rules(subject, written_by_operator, facts, &scope, Ratchet::Off);
     if let Some(old) = subject.old
         && findings.iter().any(|finding| finding.action == Action::Deny)
     {
@@ -80,8 +80,8 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
             ratchet(&mut findings, |_| true);
         } else {
             let before = Subject { object: old, old: None, ..*subject };
-            let excused = denied_before(&before, is_operators, facts, &scope);
-            (findings, ..) = run_rules(subject, is_operators, facts, &scope, Ratchet::Excusing(excused));
+            let excused = denied_before(&before, written_by_operator, facts, &scope);
+            (findings, ..) = run_rules(subject, written_by_operator, facts, &scope, Ratchet::Excusing(excused));
             ratchet(&mut findings, |finding| finding.is_excused);
             // The rendering depends only on the spec.
             let is_rendered_alike = subject.object.has_spec_of(old);
@@ -90,7 +90,7 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
     }
     let is_incomplete = findings.iter().any(|finding| finding.action == Action::Patch);
     if facts.stored.is_some() && matches!(subject.object, Object::Nad(_)) {
-        rules::audit::fold(&mut findings, &scope);
+        rules::audit::collapse_repairs(&mut findings, &scope);
     }
     limit_shown(&mut findings);
     let about = ExcuseContext {
@@ -100,7 +100,7 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
         is_deleting: subject.is_deletion_progress(),
         writer: subject.writer,
         // The operator cannot fix what the author of the network wrote, and a denial can block it.
-        exempts_operator: &|finding| is_operators && finding.action != Action::Patch,
+        exempts_operator: &|finding| written_by_operator && finding.action != Action::Patch,
     };
     excuse(&mut findings, &about, facts, policy);
     let mut patch = if about.is_deleting { Patch::default() } else { repair(subject.object, &findings) };
@@ -109,18 +109,18 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
         would_patch = std::mem::take(&mut patch);
     }
     apply_audit_mode(scope.mode(), &mut findings);
-    Verdict { mode: scope.mode(), findings, patch, would_patch, wanted, is_operators, is_incomplete }
+    Verdict { mode: scope.mode(), findings, patch, would_patch, wanted, written_by_operator, is_incomplete }
 }
 
 /// Runs the rules and sets the action of each finding by the policy.
 fn run_rules(
     subject: &Subject<'_>,
-    is_operators: bool,
+    written_by_operator: bool,
     facts: &Facts,
     scope: &NamespaceScope<'_>,
     ratchet: Ratchet,
 ) -> rules::RuleRun {
-    let (mut findings, wanted, ratchet) = rules::run(subject, is_operators, facts, scope, ratchet);
+    let (mut findings, wanted, ratchet) = rules::run(subject, written_by_operator, facts, scope, ratchet);
     for finding in &mut findings {
         finding.action = action(finding.rule, !finding.repairs.is_empty(), finding.ceiling, subject.is_final, scope);
     }
@@ -144,8 +144,14 @@ fn action(rule: &Rule, has_repairs: bool, ceiling: Action, is_final: bool, scope
 }
 
 /// What the stored object would be denied for.
-fn denied_before(before: &Subject<'_>, is_operators: bool, facts: &Facts, scope: &NamespaceScope<'_>) -> Excused {
-    let (_, _, ratchet) = rules::run(before, is_operators, facts, scope, Ratchet::Recording(Recorded::default()));
+fn denied_before(
+    before: &Subject<'_>,
+    written_by_operator: bool,
+    facts: &Facts,
+    scope: &NamespaceScope<'_>,
+) -> Excused {
+    let (_, _, ratchet) =
+        rules::run(before, written_by_operator, facts, scope, Ratchet::Recording(Recorded::default()));
     let recorded = if let Ratchet::Recording(recorded) = ratchet { recorded } else { Recorded::default() };
     recorded.denied(|rule, has_repairs| action(rule, has_repairs, Action::Deny, before.is_final, scope) == Action::Deny)
 }

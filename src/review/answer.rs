@@ -257,7 +257,7 @@ fn status<'r>(review: &'r Review<'_>, outcome: &Outcome) -> ApiStatus<'r> {
 fn warnings_for(outcome: &Outcome, endpoint: Endpoint) -> Vec<String> {
     match (outcome, endpoint) {
         // The operator does not read warnings; they would only fill its log.
-        _ if outcome.verdict().is_some_and(|verdict| verdict.is_operators) => Vec::new(),
+        _ if outcome.verdict().is_some_and(|verdict| verdict.written_by_operator) => Vec::new(),
         (Outcome::Judged(_), Endpoint::Mutate) => warnings(outcome.findings(endpoint)),
         (Outcome::Judged(_), Endpoint::Validate) | (Outcome::Status(_), _) => {
             warnings(outcome.findings(endpoint).filter(|finding| finding.action == Action::Warn))

@@ -18,7 +18,7 @@ impl Readiness {
     }
 
     /// Fulfills a condition.
-    pub fn has(&self, what: &'static str) {
+    pub fn fulfil(&self, what: &'static str) {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).retain(|missing| *missing != what);
     }
 
@@ -46,9 +46,9 @@ mod tests {
         readiness.waits_for("the caches");
         readiness.waits_for("the caches");
         assert_eq!(readiness.check(), Err("not ready: the certificate, the caches".to_owned()));
-        readiness.has("the certificate");
+        readiness.fulfil("the certificate");
         assert_eq!(readiness.check(), Err("not ready: the caches".to_owned()));
-        readiness.has("the caches");
+        readiness.fulfil("the caches");
         assert_eq!(readiness.check(), Ok(()));
     }
 }

@@ -65,15 +65,15 @@ impl AuditMetrics {
 
     /// Records a full scan: its Unix time and duration.
     pub fn scanned(&self, at: f64, seconds: f64) {
-        self.last_scan.is(Some(at));
-        self.duration.is(Some(seconds));
+        self.last_scan.set(Some(at));
+        self.duration.set(Some(seconds));
     }
 
     /// Clears the metrics after losing leadership.
     pub fn clear(&self) {
         self.found([]);
-        self.last_scan.is(None);
-        self.duration.is(None);
+        self.last_scan.set(None);
+        self.duration.set(None);
     }
 }
 
@@ -82,7 +82,7 @@ impl AuditMetrics {
 struct OptionalGauge(Arc<Mutex<Option<f64>>>);
 
 impl OptionalGauge {
-    fn is(&self, value: Option<f64>) {
+    fn set(&self, value: Option<f64>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = value;
     }
 
@@ -151,6 +151,6 @@ impl EventMetrics {
 
     /// Sets the number of objects in a loop; `None` if no events were received, which would otherwise look like no loops.
     pub fn loops(&self, objects: Option<usize>) {
-        self.loops.is(objects.map(|objects| objects as f64));
+        self.loops.set(objects.map(|objects| objects as f64));
     }
 }

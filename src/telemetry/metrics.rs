@@ -124,7 +124,7 @@ impl Registered {
     }
 
     /// Whether it is now.
-    pub fn is(&self, registered: bool) {
+    pub fn set(&self, registered: bool) {
         self.is_registered.set(registered.into());
     }
 
@@ -170,7 +170,7 @@ impl CacheMetrics {
     }
 
     /// Sets the size of a cache.
-    pub fn is(&self, kind: &'static str, state: CacheSize) {
+    pub fn set_size(&self, kind: &'static str, state: CacheSize) {
         let (ready, objects) = match state {
             CacheSize::Unknown => (0, 0),
             CacheSize::Known(objects) => (1, i64::try_from(objects).unwrap_or(i64::MAX)),

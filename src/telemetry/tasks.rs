@@ -33,7 +33,7 @@ impl TaskMetrics {
     }
 
     /// Whether a task runs now.
-    pub fn is_up(&self, task: &'static str, is_up: bool) {
+    pub fn set_up(&self, task: &'static str, is_up: bool) {
         self.up.get_or_create(&TaskLabels { task }).set(is_up.into());
         // The series must exist before the first panic: `increase()` needs two samples.
         drop(self.panics.get_or_create(&TaskLabels { task }));

@@ -8,24 +8,24 @@ use crate::resources::{Nad, Object, RESOURCE_NAME};
 const MAX_NAMES: usize = 3;
 
 /// All of them.
-pub(super) fn steps(around: &ChainContext<'_>) -> Vec<ChainStep> {
+pub(super) fn steps(context: &ChainContext<'_>) -> Vec<ChainStep> {
     let mut steps = vec![
-        network(around),
-        rendering(around),
-        namespace(around),
-        operator(around),
-        nad(around),
-        resource_name(around),
-        node_policy(around),
-        pods(around),
+        network(context),
+        rendering(context),
+        namespace(context),
+        operator(context),
+        nad(context),
+        resource_name(context),
+        node_policy(context),
+        pods(context),
     ];
-    let of_network = around.of_network.iter().map(|finding| (link_of(finding.rule.id), finding));
-    let of_nad = around.of_nad.iter().map(|finding| {
+    let of_network = context.of_network.iter().map(|finding| (link_of(finding.rule.id), finding));
+    let of_nad = context.of_nad.iter().map(|finding| {
         let is_name = finding.rule.id.starts_with("nad/resource-name");
         (if is_name { Link::ResourceName } else { Link::Nad }, finding)
     });
     // Pods get their device through the annotation, so a missing name in the config does not matter then.
-    let is_named = matches!(&around.snapshot.nad, Ok(Some(nad)) if annotated(nad).is_some());
+    let is_named = matches!(&context.snapshot.nad, Ok(Some(nad)) if annotated(nad).is_some());
     let is_taste = |finding: &Finding| is_named && finding.rule.id == "nad/resource-name-missing";
     for (link, finding) in of_network.chain(of_nad) {
         if let Some(step) = steps.iter_mut().find(|step| step.link == link) {
@@ -74,38 +74,38 @@ impl ChainStep {
     }
 }
 
-fn network(around: &ChainContext<'_>) -> ChainStep {
-    let id = around.network.id();
-    if around.network.meta.deleting {
+fn network(context: &ChainContext<'_>) -> ChainStep {
+    let id = context.network.id();
+    if context.network.meta.deleting {
         let step = ChainStep::new(Link::Network, LinkHealth::Broken, format!("{id} is being deleted"));
         return step.help("its finalizers must be removed first; the operator does that while it runs");
     }
     // The operator's condition is checked after our own findings.
-    match &around.condition {
+    match &context.condition {
         Some(words) => {
-            let state = if around.is_fresh { LinkHealth::Waiting } else { LinkHealth::Broken };
+            let state = if context.is_fresh { LinkHealth::Waiting } else { LinkHealth::Broken };
             ChainStep::new(Link::Network, state, format!("{id}; operator condition: {words}"))
         }
         None => ChainStep::new(Link::Network, LinkHealth::Good, id.to_string()),
     }
 }
 
-fn rendering(around: &ChainContext<'_>) -> ChainStep {
-    match &around.rendered.fault {
+fn rendering(context: &ChainContext<'_>) -> ChainStep {
+    match &context.rendered.fault {
         None => {
-            let says = format!("renders to NAD {}, type {}", around.place(), around.network.kind.plugin());
+            let says = format!("renders to NAD {}, type {}", context.place(), context.network.kind.plugin());
             ChainStep::new(Link::Rendering, LinkHealth::Good, says)
         }
         Some(_) => ChainStep::new(Link::Rendering, LinkHealth::Broken, "the operator cannot render a NAD"),
     }
 }
 
-fn namespace(around: &ChainContext<'_>) -> ChainStep {
-    let target = around.network.target_namespace();
+fn namespace(context: &ChainContext<'_>) -> ChainStep {
+    let target = context.network.target_namespace();
     let broken = |says: String| {
         ChainStep::new(Link::Namespace, LinkHealth::Broken, says).help(format!("create namespace `{target}`"))
     };
-    match &around.snapshot.namespace {
+    match &context.snapshot.namespace {
         Err(missing) => ChainStep::unread(Link::Namespace, missing),
         Ok(Some(NamespaceState::Active)) => {
             ChainStep::new(Link::Namespace, LinkHealth::Good, format!("{target} exists"))
@@ -115,8 +115,8 @@ fn namespace(around: &ChainContext<'_>) -> ChainStep {
     }
 }
 
-fn operator(around: &ChainContext<'_>) -> ChainStep {
-    match &around.snapshot.operator {
+fn operator(context: &ChainContext<'_>) -> ChainStep {
+    match &context.snapshot.operator {
         Err(missing) => ChainStep::unread(Link::Operator, missing),
         Ok(None) => {
             let says = "unknown: no Deployment uses an account that may create NADs in all namespaces; set operator.namespace in the policy";
@@ -133,22 +133,22 @@ fn operator(around: &ChainContext<'_>) -> ChainStep {
     }
 }
 
-fn nad(around: &ChainContext<'_>) -> ChainStep {
-    let place = around.place();
-    let text = match &around.snapshot.nad {
+fn nad(context: &ChainContext<'_>) -> ChainStep {
+    let place = context.place();
+    let text = match &context.snapshot.nad {
         Err(missing) => return ChainStep::unread(Link::Nad, missing),
-        Ok(None) => return absent(around, &place),
+        Ok(None) => return absent(context, &place),
         Ok(Some(text)) => text,
     };
     let Ok(Some(Object::Nad(nad))) = Object::read(text) else {
         return ChainStep::new(Link::Nad, LinkHealth::Broken, format!("{place} cannot be parsed"));
     };
     match nad.meta.owner() {
-        Some(owner) if *owner != around.network.id() => {
+        Some(owner) if *owner != context.network.id() => {
             return ChainStep::new(Link::Nad, LinkHealth::Broken, format!("{place} belongs to {owner}"))
                 .help("rename one of them, or change its target namespace");
         }
-        None if !around.network.is_rendered_to_target() => {
+        None if !context.network.is_rendered_to_target() => {
             return ChainStep::new(
                 Link::Nad,
                 LinkHealth::Broken,
@@ -158,9 +158,9 @@ fn nad(around: &ChainContext<'_>) -> ChainStep {
         }
         _ => {}
     }
-    match &around.drift {
+    match &context.drift {
         Some(drift) => {
-            let state = if around.is_fresh { LinkHealth::Waiting } else { LinkHealth::Broken };
+            let state = if context.is_fresh { LinkHealth::Waiting } else { LinkHealth::Broken };
             let says = format!("stale: {drift}");
             let help = "the operator has not rendered the latest change of the network; check its log";
             ChainStep::new(Link::Nad, state, says).help(help)
@@ -169,20 +169,20 @@ fn nad(around: &ChainContext<'_>) -> ChainStep {
     }
 }
 
-fn absent(around: &ChainContext<'_>, place: &str) -> ChainStep {
+fn absent(context: &ChainContext<'_>, place: &str) -> ChainStep {
     let waits = |what: &str| {
         ChainStep::new(Link::Nad, LinkHealth::Waiting, format!("{place} does not exist yet: waiting for {what}"))
     };
-    if around.rendered.fault.is_some() {
+    if context.rendered.fault.is_some() {
         return waits("a network that can be rendered");
     }
-    if !matches!(around.snapshot.namespace, Ok(Some(NamespaceState::Active)) | Err(_)) {
+    if !matches!(context.snapshot.namespace, Ok(Some(NamespaceState::Active)) | Err(_)) {
         return waits("the namespace");
     }
-    if matches!(&around.snapshot.operator, Ok(Some(operator)) if operator.available == 0) {
+    if matches!(&context.snapshot.operator, Ok(Some(operator)) if operator.available == 0) {
         return waits("the operator");
     }
-    if around.is_fresh {
+    if context.is_fresh {
         return waits("the operator, within the grace period");
     }
     let says = format!("{place} does not exist, and the grace period of the operator is over");
@@ -190,9 +190,9 @@ fn absent(around: &ChainContext<'_>, place: &str) -> ChainStep {
         .help("search the operator's log for the name of the network; a restart makes it reconcile again")
 }
 
-fn resource_name(around: &ChainContext<'_>) -> ChainStep {
-    let Ok(Some(text)) = &around.snapshot.nad else {
-        return match &around.snapshot.nad {
+fn resource_name(context: &ChainContext<'_>) -> ChainStep {
+    let Ok(Some(text)) = &context.snapshot.nad else {
+        return match &context.snapshot.nad {
             Err(missing) => ChainStep::unread(Link::ResourceName, missing),
             Ok(_) => ChainStep::new(Link::ResourceName, LinkHealth::Waiting, "there is no NAD yet"),
         };
@@ -211,14 +211,14 @@ fn annotated(nad: &str) -> Option<String> {
     }
 }
 
-fn node_policy(around: &ChainContext<'_>) -> ChainStep {
-    let resource = around.network.text("resourceName");
-    let policies = match &around.snapshot.policies {
+fn node_policy(context: &ChainContext<'_>) -> ChainStep {
+    let resource = context.network.text("resourceName");
+    let policies = match &context.snapshot.policies {
         Err(missing) => return ChainStep::unread(Link::NodePolicy, missing),
         Ok(policies) => policies.iter().filter(|policy| policy.resource_name == resource),
     };
     let names: Vec<&str> = policies.map(|policy| policy.name.as_str()).collect();
-    if let (true, Some(served)) = (names.is_empty(), around.served_by_class()) {
+    if let (true, Some(served)) = (names.is_empty(), context.served_by_class()) {
         return ChainStep::new(Link::NodePolicy, LinkHealth::Good, format!("a DeviceClass serves `{served}` (DRA)"));
     }
     if names.is_empty() {
@@ -226,7 +226,7 @@ fn node_policy(around: &ChainContext<'_>) -> ChainStep {
             .help(format!("add a SriovNetworkNodePolicy with resourceName: {resource}"));
     }
     let mut says = format!("{} offers `{resource}`", first_names(&names));
-    let states = around.snapshot.states.as_deref().unwrap_or_default();
+    let states = context.snapshot.states.as_deref().unwrap_or_default();
     let in_state = |wanted: &[&str]| states.iter().filter(|state| wanted.contains(&state.sync.as_str())).count();
     if let Some(failed) = states.iter().find(|state| state.sync == "Failed") {
         says += &format!("; {} of {} nodes failed to apply policies", in_state(&["Failed"]), states.len());
@@ -236,40 +236,40 @@ fn node_policy(around: &ChainContext<'_>) -> ChainStep {
     if busy > 0 {
         says += &format!("; {busy} of {} nodes are still applying it", states.len());
     }
-    if let Err(missing) = &around.snapshot.states {
+    if let Err(missing) = &context.snapshot.states {
         says += &format!("; the state of the nodes is unknown: {missing}");
     }
     ChainStep::new(Link::NodePolicy, LinkHealth::Good, says)
 }
 
-fn pods(around: &ChainContext<'_>) -> ChainStep {
-    let asked = match &around.snapshot.nad {
+fn pods(context: &ChainContext<'_>) -> ChainStep {
+    let asked = match &context.snapshot.nad {
         Ok(Some(nad)) => annotated(nad),
-        _ => around.resource.clone(),
+        _ => context.resource.clone(),
     };
     let Some(resource) = asked else {
-        return match around.network.kind.plugin() {
+        return match context.network.kind.plugin() {
             // An OVS bridge needs no device.
             "ovs" => ChainStep::new(Link::Pods, LinkHealth::Good, "get a bridge port and no device"),
             _ => ChainStep::new(Link::Pods, LinkHealth::Waiting, "get no device: the NAD has no resourceName"),
         };
     };
-    if around.served_by_class().as_ref() == Some(&resource) {
+    if context.served_by_class().as_ref() == Some(&resource) {
         let says = format!("pods that request `{resource}` get a claim for a device of its DeviceClass (DRA)");
         return ChainStep::new(Link::Pods, LinkHealth::Good, says);
     }
-    let nodes = match offering(&around.snapshot.nodes, &resource) {
+    let nodes = match offering(&context.snapshot.nodes, &resource) {
         Err(missing) => return ChainStep::unread(Link::Pods, missing),
         Ok(nodes) => nodes,
     };
-    let all = around.snapshot.nodes.as_ref().map_or(0, Vec::len);
+    let all = context.snapshot.nodes.as_ref().map_or(0, Vec::len);
     if nodes.is_empty() {
         let step = ChainStep::new(
             Link::Pods,
             LinkHealth::Broken,
             format!("none of {all} nodes has `{resource}`: pods stay Pending"),
         );
-        let states = around.snapshot.states.as_deref().unwrap_or_default();
+        let states = context.snapshot.states.as_deref().unwrap_or_default();
         return match states.iter().any(|state| state.sync == "InProgress") {
             true => ChainStep { state: LinkHealth::Waiting, ..step },
             false => {
@@ -284,7 +284,7 @@ fn pods(around: &ChainContext<'_>) -> ChainStep {
         "{} of {all} nodes {has} {devices} of `{resource}` ({}) for pods that request it and use {}",
         names.len(),
         first_names(&names),
-        around.place()
+        context.place()
     );
     ChainStep::new(Link::Pods, LinkHealth::Good, says)
 }

@@ -115,8 +115,9 @@ impl NetworkChain {
         let steps = match text.map(Object::read) {
             Some(Ok(Some(Object::Network(network)))) => {
                 let stored = text.and_then(StoredObject::of);
-                let around = ChainContext::new(network, &stored.unwrap_or_default().object_meta, snapshot, policy, now);
-                links::steps(&around)
+                let context =
+                    ChainContext::new(network, &stored.unwrap_or_default().object_meta, snapshot, policy, now);
+                links::steps(&context)
             }
             _ => return Self::missing(id),
         };

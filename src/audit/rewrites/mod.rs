@@ -191,18 +191,18 @@ impl TrackedObject {
                 *back += usize::from(write.flipped.contains(field));
             }
         }
-        let told = |(manager, is_presumed): (&str, bool)| {
+        let label = |(manager, is_presumed): (&str, bool)| {
             if is_presumed { format!("{manager} (presumably)") } else { manager.to_owned() }
         };
-        rewrites.managers = managers.into_iter().map(told).collect();
+        rewrites.managers = managers.into_iter().map(label).collect();
         rewrites.managers.sort();
-        let told = |is_told: &dyn Fn(usize, usize) -> bool| -> Vec<String> {
-            let told = changed.iter().filter(|(_, (times, back))| is_told(*times, *back));
-            told.map(|(field, _)| (*field).to_owned()).take(MAX_FIELDS).collect()
+        let fields_where = |is_it: &dyn Fn(usize, usize) -> bool| -> Vec<String> {
+            let fields = changed.iter().filter(|(_, (times, back))| is_it(*times, *back));
+            fields.map(|(field, _)| (*field).to_owned()).take(MAX_FIELDS).collect()
         };
-        // A single flip is no loop.
-        rewrites.fields = told(&|times, back| back > 0 && 2 * back + 1 >= times);
-        rewrites.always = told(&|times, _| times == compared);
+        // Fields that returned to an earlier value in about half of their changes.
+        rewrites.fields = fields_where(&|times, back| back > 0 && 2 * back + 1 >= times);
+        rewrites.always = fields_where(&|times, _| times == compared);
         Some(rewrites)
     }
 }
@@ -242,8 +242,9 @@ fn step_of(at: Duration, window: Duration) -> u128 {
 /// An object that is written often.
 #[derive(Debug, Default)]
 struct TrackedVersions {
-    /// The last version, and the one before it.
+    /// The last version.
     before: Option<ObjectVersion>,
+    /// The one before the last.
     before_last: Option<ObjectVersion>,
     writes: VecDeque<ObservedWrite>,
 }

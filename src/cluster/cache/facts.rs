@@ -141,7 +141,7 @@ pub async fn judge_with_facts(
     if let Some(user) = user
         && subject.is_final
         && verdict.denies()
-        && !verdict.is_operators
+        && !verdict.written_by_operator
         && facts.claimants.is_some()
         && let Ok(Ok(true)) = timeout(left(), source.is_unknown_operator(&facts, subject, user, policy)).await
     {

@@ -216,7 +216,7 @@ impl Discovery {
         cluster: &Cluster,
         candidates: impl Fn() -> Option<Vec<String>> + Send + Sync,
     ) {
-        let mut is_told = false;
+        let mut is_logged = false;
         loop {
             if let Some(candidates) = candidates() {
                 let candidates = self.first_of(candidates);
@@ -226,12 +226,12 @@ impl Discovery {
                 {
                     Ok(found) => {
                         self.take(found);
-                        is_told = false;
+                        is_logged = false;
                     }
-                    Err(error) if is_told => debug!(%error, "failed to look for operators again"),
+                    Err(error) if is_logged => debug!(%error, "failed to look for operators again"),
                     Err(error) => {
                         warn!(%error, "failed to look for operators; retrying");
-                        is_told = true;
+                        is_logged = true;
                     }
                 }
                 self.asked.cancel();

@@ -44,7 +44,7 @@ const MIN_WATCH: Duration = Duration::from_secs(1);
 /// Without a successful list or watch for this long, the cache becomes unknown.
 const STALE_AFTER: Duration = Duration::from_secs(60);
 /// A watch without an event for this long may be a dead connection: the API server sends a bookmark about every minute.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(150);
+const FRESH_FOR: Duration = Duration::from_secs(150);
 /// The channel capacity for added objects. A slower receiver must check all objects.
 const ADDITIONS_CAPACITY: usize = 256;
 
@@ -64,7 +64,7 @@ pub(in crate::cluster) struct Cache<K> {
 
 impl<K: Summarize> Cache<K> {
     pub(in crate::cluster) fn new(kind: &'static str, path: ApiPath, metrics: &CacheMetrics) -> Self {
-        metrics.is(kind, CacheSize::Unknown);
+        metrics.set_size(kind, CacheSize::Unknown);
         let (held, listed, additions) =
             (RwLock::default(), CancellationToken::new(), broadcast::Sender::new(ADDITIONS_CAPACITY));
         let (last_event, observers) = (Mutex::new(Instant::now()), ObserverSlot::default());
@@ -84,7 +84,7 @@ impl<K: Summarize> Cache<K> {
     /// The current state, if the watch is alive: an event or a bookmark was received recently.
     pub(in crate::cluster) fn fresh_state(&self) -> Option<RwLockReadGuard<'_, CacheState<K>>> {
         let last_event = *self.last_event.lock().unwrap_or_else(PoisonError::into_inner);
-        (last_event.elapsed() < IDLE_TIMEOUT).then(|| self.state())
+        (last_event.elapsed() < FRESH_FOR).then(|| self.state())
     }
 
     fn mark_alive(&self) {
@@ -190,7 +190,7 @@ impl<K: Summarize> Cache<K> {
         // Some servers compress each event as its own stream, which the client cannot read.
         let request = Request::get(path.to_string()).header(ACCEPT_ENCODING, "identity").body(Vec::new())?;
         let stream =
-            timeout(RESPONSE_TIMEOUT, cluster.client.request_stream(request)).await.map_err(|_| ApiError::Silent)?;
+            timeout(RESPONSE_TIMEOUT, cluster.client.request_stream(request)).await.map_err(|_| ApiError::Timeout)?;
         let stream = match stream {
             Err(kube::Error::Api(status)) if status.code == 410 => return Ok(None),
             stream => stream.map_err(|error| ApiError::Request(Box::new(error)))?,
@@ -198,7 +198,7 @@ impl<K: Summarize> Cache<K> {
         let mut lines = Box::pin(stream).lines();
         loop {
             // The server ends the watch long before; otherwise the connection is dead.
-            let line = timeout(WATCH_TIMEOUT + RESPONSE_TIMEOUT, lines.next()).await.map_err(|_| ApiError::Silent)?;
+            let line = timeout(WATCH_TIMEOUT + RESPONSE_TIMEOUT, lines.next()).await.map_err(|_| ApiError::Timeout)?;
             let Some(line) = line else { return Ok(Some(since)) };
             let line = line.map_err(|_| ApiError::Ended)?;
             self.mark_alive();
@@ -270,7 +270,7 @@ impl<K: Summarize> Cache<K> {
         let CacheState::Known(kept) = &mut *held else { return false };
         let before = kept.count();
         change(kept);
-        self.metrics.is(self.kind, CacheSize::Known(kept.count()));
+        self.metrics.set_size(self.kind, CacheSize::Known(kept.count()));
         kept.count() > before
     }
 
@@ -296,7 +296,7 @@ impl<K: Summarize> Cache<K> {
         // Drop the old state outside of the lock: it may be large.
         drop(old);
         self.mark_alive();
-        self.metrics.is(self.kind, state);
+        self.metrics.set_size(self.kind, state);
         if state != CacheSize::Unknown {
             self.listed.cancel();
         }

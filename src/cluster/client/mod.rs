@@ -64,7 +64,7 @@ pub enum ApiError {
     Unexpected,
     /// The resourceVersion is missing.
     #[error("refusing to replace an object without its resourceVersion")]
-    Blind,
+    NoResourceVersion,
     /// The response is too large.
     #[error("the API server's response is larger than {} MiB", MAX_RESPONSE_BYTES >> 20)]
     TooLarge,
@@ -76,7 +76,7 @@ pub enum ApiError {
     NotDiscovered,
     /// Timeout.
     #[error("the API server did not respond before the deadline")]
-    Silent,
+    Timeout,
     /// The watch ended.
     #[error("the API server ended the watch")]
     Ended,
@@ -171,7 +171,7 @@ impl Cluster {
     /// Replaces an object. It must carry the resourceVersion that was read: nothing is overwritten blindly.
     pub(in crate::cluster) async fn replace(&self, path: &ApiPath, object: &Value) -> Result<WriteResult, ApiError> {
         if object.pointer("/metadata/resourceVersion").and_then(Value::as_str).is_none_or(str::is_empty) {
-            return Err(ApiError::Blind);
+            return Err(ApiError::NoResourceVersion);
         }
         self.write(Request::put(path.to_string()), object).await
     }

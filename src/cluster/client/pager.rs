@@ -40,7 +40,7 @@ impl<'a> ListPager<'a> {
         let Some(next) = self.next.take() else { return Ok(None) };
         loop {
             let path = self.path.page(self.limit, &next);
-            match timeout(RESPONSE_TIMEOUT, cluster.get(&path)).await.map_err(|_| ApiError::Silent)? {
+            match timeout(RESPONSE_TIMEOUT, cluster.get(&path)).await.map_err(|_| ApiError::Timeout)? {
                 Err(ApiError::TooLarge) if self.limit > 1 => self.limit = (self.limit / 8).max(1),
                 answer => return answer,
             }

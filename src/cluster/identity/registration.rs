@@ -81,7 +81,7 @@ impl Registration {
         let (mut is_fed, mut has_tokens) = (true, true);
         // However this task ends, the metric must not stay at 1.
         let shown = UnregisterOnDrop(self.metric.clone());
-        shown.0.is(false);
+        shown.0.set(false);
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
@@ -104,7 +104,7 @@ impl Registration {
                 }
                 Err(error) => error.to_string(),
             };
-            shown.0.is(problem.is_empty());
+            shown.0.set(problem.is_empty());
             // The same problem is logged once.
             if problem != trouble && !problem.is_empty() {
                 warn!(problem, "failed to register webhooks, retrying");
@@ -126,7 +126,7 @@ struct UnregisterOnDrop(Registered);
 
 impl Drop for UnregisterOnDrop {
     fn drop(&mut self) {
-        self.0.is(false);
+        self.0.set(false);
     }
 }
 

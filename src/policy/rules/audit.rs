@@ -223,7 +223,7 @@ fn drifted(network: &Network<'_>, nad: &Nad<'_>, facts: &Facts, scope: &Namespac
 }
 
 /// Folds all repairs that admission would make on a stored NAD into one finding: it is incomplete.
-pub(in super::super) fn fold(findings: &mut Vec<Finding>, scope: &NamespaceScope<'_>) {
+pub(in super::super) fn collapse_repairs(findings: &mut Vec<Finding>, scope: &NamespaceScope<'_>) {
     let Some(at) = findings.iter().position(|finding| finding.action == Action::Patch) else { return };
     let action = scope.action(&NAD_INCOMPLETE).unwrap_or(NAD_INCOMPLETE.default);
     let mut folded: Vec<Finding> = findings.extract_if(at.., |finding| finding.action == Action::Patch).collect();

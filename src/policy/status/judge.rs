@@ -152,11 +152,11 @@ pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> 
     rules::check(class, &evidence, &mut out);
     let (mut findings, wanted, _) = out.into_parts();
     let scope = policy.scope(write.namespace);
-    let is_operators = policy.is_operator(write.user, facts);
+    let written_by_operator = policy.is_operator(write.user, facts);
     for finding in &mut findings {
         let is_denied = is_refused_where_strict(finding.rule)
             && guarded.strict
-            && !(class == Class::Takeover && guarded.is_owner(write.user, is_operators, &evidence.manager));
+            && !(class == Class::Takeover && guarded.is_owner(write.user, written_by_operator, &evidence.manager));
         let default = if is_denied { Action::Deny } else { finding.rule.default };
         finding.action = scope.action(finding.rule).unwrap_or(default).min(finding.ceiling);
     }
@@ -169,13 +169,13 @@ pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> 
         is_deleting: old.deleting,
         writer: Some(write.user),
         // The operator can retry, but it cannot change how it writes, and a denial can block it.
-        exempts_operator: &|finding| is_operators && !is_fixed_by_retry(finding.rule),
+        exempts_operator: &|finding| written_by_operator && !is_fixed_by_retry(finding.rule),
     };
     excuse(&mut findings, &about, facts, policy);
     let mode = scope.mode();
     apply_audit_mode(mode, &mut findings);
     let (patch, would_patch) = (Patch::default(), Patch::default());
-    let verdict = Verdict { mode, findings, patch, would_patch, wanted, is_operators, is_incomplete: false };
+    let verdict = Verdict { mode, findings, patch, would_patch, wanted, written_by_operator, is_incomplete: false };
     Some(StatusVerdict { verdict, class, writer: StatusWriter { manager: evidence.manager } })
 }
 

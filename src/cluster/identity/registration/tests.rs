@@ -49,7 +49,7 @@ fn keeps_foreign_metadata_and_restores_own_fields() {
 fn metric_is_zero_after_the_task_ends() {
     let metrics = crate::telemetry::Metrics::default();
     let shown = UnregisterOnDrop(metrics.registered.clone());
-    shown.0.is(true);
+    shown.0.set(true);
     assert!(metrics.text().contains("nadmit_registered 1\n"));
     let panicked = crate::supervise::contained(move || {
         let _shown = shown;
