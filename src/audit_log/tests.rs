@@ -53,6 +53,17 @@ fn scanned(events: &[Value]) -> LogScan {
     scan
 }
 
+/// At the levels without bodies the version of a PUT is in the reference to the object.
+#[test]
+fn stated_version_is_read_from_the_object_reference() {
+    let event = status("update", "", 200, &Value::Null);
+    for (version, want) in [(json!("7"), Some("7")), (json!(""), None), (Value::Null, None)] {
+        let event = with(event.clone(), "/objectRef/resourceVersion", version).to_string();
+        let read = AuditEvent::read(&event, &LogScope::default()).unwrap().unwrap();
+        assert_eq!(read.stated(), want);
+    }
+}
+
 #[test]
 fn classifies_what_a_write_proves() {
     let merge = |metadata: Value| json!({"metadata": metadata, "status": {"syncStatus": "x"}});

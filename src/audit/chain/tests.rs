@@ -77,6 +77,30 @@ fn others(chain: &NetworkChain) -> Vec<(&'static str, &'static str)> {
     steps.map(|step| (step.link.title(), step.state.name())).collect()
 }
 
+/// Without a node policy, a DeviceClass may serve the resource (DRA).
+#[test]
+fn device_class_serves_the_resource() {
+    let served = |resource: &str| {
+        let mut index = crate::policy::ClaimIndex::default();
+        let class = format!(
+            r#"{{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{{"name":"c"}},"spec":{{"extendedResourceName":"{resource}"}}}}"#
+        );
+        index.add(&crate::resources::DeviceClaim::read_class(&class).unwrap());
+        index.finish().into()
+    };
+    let none = NetworkSnapshot { policies: Ok(Vec::new()), nodes: Ok(vec![node(&[])]), ..healthy() };
+    let chain = follow(&NetworkSnapshot { device_claims: served("openshift.io/cx7"), ..none.clone() });
+    assert_eq!((others(&chain), chain.state()), (Vec::new(), LinkHealth::Good), "{chain:#?}");
+    let says = |link| chain.step(link).unwrap().says.as_str();
+    assert_eq!(says(Link::NodePolicy), "a DeviceClass serves `openshift.io/cx7` (DRA)");
+    assert_eq!(
+        says(Link::Pods),
+        "pods that request `openshift.io/cx7` get a claim for a device of its DeviceClass (DRA)"
+    );
+    let chain = follow(&NetworkSnapshot { device_claims: served("openshift.io/cx8"), ..none });
+    assert_eq!(others(&chain), [("node policy", "broken"), ("pods", "broken")], "{chain:#?}");
+}
+
 #[test]
 fn healthy_chain_reports_the_device_of_a_pod() {
     let chain = follow(&healthy());
