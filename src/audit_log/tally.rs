@@ -244,3 +244,88 @@ pub(super) fn push_resource(out: &mut String, object: &ObjectRef<'_>) {
         out.push_str(&object.subresource);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(writes: &[(WriteMethod, Proof, WriteOutcome, WriteEffect)]) -> serde_json::Value {
+        let mut counts = Counts::default();
+        for (way, proof, outcome, change) in writes {
+            let write = ClassifiedWrite { way: *way, proof: *proof, outcome: *outcome, is_status: true };
+            counts.add(&write, *change);
+        }
+        let mut twice = counts;
+        twice.sum(&counts);
+        let (once, twice) = (serde_json::to_value(counts).unwrap(), serde_json::to_value(twice).unwrap());
+        assert_eq!(doubled(&once), twice, "a sum adds every counter");
+        once
+    }
+
+    fn doubled(counts: &serde_json::Value) -> serde_json::Value {
+        match counts {
+            serde_json::Value::Object(members) => {
+                members.iter().map(|(key, value)| (key.clone(), doubled(value))).collect()
+            }
+            number => (number.as_u64().unwrap() * 2).into(),
+        }
+    }
+
+    #[test]
+    fn each_write_is_counted_under_its_class() {
+        use WriteEffect::{NotStored, Nothing, Something, Unknown};
+        use WriteMethod::{Apply, Create, ForcedApply, JsonPatch, MergePatch, Patch, Put};
+        use WriteOutcome::{Conflict, Denied, Refused, Stale, Taken};
+        let accepted = counted(&[
+            (Put, Proof::Nothing, Taken, Something),
+            (Create, Proof::Nothing, Taken, Something),
+            (MergePatch, Proof::Nothing, Taken, Nothing),
+            (Patch, Proof::Nothing, Taken, Nothing),
+            (MergePatch, Proof::Nothing, Taken, Nothing),
+            (JsonPatch, Proof::Nothing, Taken, Unknown),
+            (Apply, Proof::Nothing, Taken, Unknown),
+            (Apply, Proof::Nothing, Taken, Something),
+            (ForcedApply, Proof::Nothing, Taken, Something),
+            (Put, Proof::Unknown, Taken, Something),
+            (JsonPatch, Proof::Values, Taken, Something),
+            (Put, Proof::Version, Taken, Something),
+        ]);
+        let want = serde_json::json!({ "writes": 12, "blind": 9,
+            "blind_by": { "put": 2, "merge_patch": 3, "json_patch": 1, "apply": 2, "forced_apply": 1 },
+            "blind_unknown": 1, "values_only": 1, "stale": 0, "conflicts": 0, "denied": 0, "refused": 0, "unchanged": 3, "unchanged_unknown": 2 });
+        assert_eq!(accepted, want);
+        let others = counted(&[
+            (Put, Proof::Version, Stale, NotStored),
+            (Put, Proof::Version, Stale, NotStored),
+            (Put, Proof::Version, Conflict, NotStored),
+            (JsonPatch, Proof::Values, Denied, NotStored),
+            (Put, Proof::Unknown, Denied, NotStored),
+            (Put, Proof::Nothing, Denied, NotStored),
+            (Put, Proof::Nothing, Refused, NotStored),
+        ]);
+        let want = serde_json::json!({ "writes": 7, "blind": 0,
+            "blind_by": { "put": 0, "merge_patch": 0, "json_patch": 0, "apply": 0, "forced_apply": 0 },
+            "blind_unknown": 0, "values_only": 0, "stale": 2, "conflicts": 1, "denied": 3, "refused": 1, "unchanged": 0, "unchanged_unknown": 0 });
+        assert_eq!(others, want);
+    }
+
+    #[test]
+    fn resources_are_named_as_kubectl_names_them() {
+        for (group, resource, subresource, want) in [
+            ("", "pods", "", "pods"),
+            ("", "pods", "status", "pods/status"),
+            ("apps", "deployments", "", "deployments.apps"),
+            ("apps", "deployments", "scale", "deployments.apps/scale"),
+        ] {
+            let object = ObjectRef {
+                group: group.into(),
+                resource: resource.into(),
+                subresource: subresource.into(),
+                ..ObjectRef::default()
+            };
+            let mut name = String::new();
+            push_resource(&mut name, &object);
+            assert_eq!(name, want);
+        }
+    }
+}

@@ -219,6 +219,7 @@ fn writes_that_changed_nothing() {
         ("the version stays", vec![stored(guarded("4"), 1, "5"), stored(blind(), 2, "5")], 1, 0),
         ("the version moves", vec![stored(guarded("4"), 1, "5"), stored(blind(), 2, "6")], 0, 0),
         ("two at once", vec![stored(guarded("4"), 1, "5"), stored(blind(), 1, "5")], 0, 1),
+        ("an older version", vec![stored(guarded("5"), 2, "6"), stored(blind(), 3, "5")], 0, 1),
         ("no answer in the log", vec![stored(guarded("4"), 1, "5"), blind()], 0, 1),
         (
             "logged in another order",
