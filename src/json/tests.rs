@@ -80,6 +80,15 @@ fn numbers_are_integers_when_a_go_map_would_make_them_so() {
 }
 
 #[test]
+fn every_escape_is_decoded() {
+    let document = Document::parse(r#""\"\\\/\b\f\n\r\tA\u0041\u00e9\ud83d\ude00""#).unwrap();
+    assert_eq!(document.root.as_str(), Some("\"\\/\u{8}\u{c}\n\r\tAA\u{e9}\u{1f600}"));
+    for wrong in [r#""\a""#, r#""\u12""#, r#""\N""#, r#""\""#] {
+        assert!(Document::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn limits_hold() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     assert!(Document::parse(&deep(MAX_DEPTH)).is_ok());
