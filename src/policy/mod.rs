@@ -23,7 +23,7 @@ mod stored;
 pub use crate::resources::DraMode;
 pub use facts::{
     ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState,
-    NetworkCoverage, NetworkFact, Prefix, one_mode,
+    NetworkCoverage, NetworkFact, Prefix, one_mode, served_resource,
 };
 pub use failure::{FailurePolicies, FailurePolicy};
 pub(crate) use file::DEFAULT_OPERATOR_NAMESPACES;

@@ -133,10 +133,10 @@ fn configs<'a>(kind: ClaimKind, spec: &RawFields<'a>) -> Vec<DriverConfig<'a>> {
         if opaque.text("driver").value()? != DRA_DRIVER {
             return None;
         }
-        let requests = entry.raw("requests").is_some_and(|raw| raw.trim_start_matches(['[', ' ', '\n']) != "]");
+        let requests: Vec<String> = serde_json::from_str(entry.raw("requests").unwrap_or("[]")).unwrap_or_default();
         Some(DriverConfig {
             pointer: format!("{}/{number}", kind.configs_at()),
-            has_requests: requests || kind == ClaimKind::Class,
+            has_requests: !requests.is_empty() || kind == ClaimKind::Class,
             parameters: opaque.raw("parameters").and_then(|raw| RawFields::parse(raw).ok()),
         })
     });
@@ -194,9 +194,13 @@ mod tests {
 
     #[test]
     fn parameters_without_requests_name_no_nad() {
-        for (requests, names_it) in
-            [("", false), (r#""requests":[],"#, false), (r#""requests":null,"#, false), (r#""requests":["vf"],"#, true)]
-        {
+        for (requests, names_it) in [
+            ("", false),
+            (r#""requests":[ ],"#, false),
+            (r#""requests":{},"#, false),
+            (r#""requests":null,"#, false),
+            (r#""requests":["vf"],"#, true),
+        ] {
             let opaque = parameters(r#""net""#);
             let json = format!(
                 r#"{{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{{"name":"c"}},

@@ -179,7 +179,8 @@ pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Adm
 /// A patch as JSON, put together by hand: serde takes most of its time for the names of the members.
 fn patch_text(patch: &Patch) -> String {
     let mut text = String::with_capacity(256);
-    for operation in &patch.0 {
+    text.push('[');
+    for (number, operation) in patch.0.iter().enumerate() {
         let (name, path, value) = match operation {
             PatchOperation::Add(AddOperation { path, value }) => ("add", path, Some(value)),
             PatchOperation::Replace(ReplaceOperation { path, value }) => ("replace", path, Some(value)),
@@ -187,7 +188,8 @@ fn patch_text(patch: &Patch) -> String {
             // No repair needs them.
             PatchOperation::Move(_) | PatchOperation::Copy(_) | PatchOperation::Test(_) => return to_json(patch),
         };
-        text.extend([if text.is_empty() { "[" } else { "," }, "{\"op\":\"", name, "\",\"path\":"]);
+        let comma = if number == 0 { "" } else { "," };
+        text.extend([comma, "{\"op\":\"", name, "\",\"path\":"]);
         push_quoted(&mut text, path.as_str());
         if let Some(value) = value {
             text.extend([",\"value\":", &to_json(value)]);
@@ -279,6 +281,7 @@ mod tests {
     #[test]
     fn a_patch_is_written_as_serde_writes_it() {
         let operations = [
+            "[]",
             r#"[{"op":"add","path":"/metadata/annotations/a~1b","value":"c \" \u0001 é"}]"#,
             r#"[{"op":"add","path":"/metadata","value":{"annotations":{"a":"b"}}},{"op":"remove","path":"/x"}]"#,
             r#"[{"op":"replace","path":"/spec/config","value":"{\n}"},{"op":"copy","from":"/a","path":"/b"}]"#,

@@ -162,7 +162,7 @@ impl Connections {
                 // Plain HTTP is for metrics.
                 Some(endpoint) if self.tls.is_some() => {
                     let (state, from) = (Arc::clone(&self.state), from.clone());
-                    // Boxed, as an idle connection has room for the largest future.
+                    // Boxed: an idle connection takes as much memory as the largest future that it may hold.
                     Either::Left(Box::pin(review(state, endpoint, from, request.map(Body::new))))
                 }
                 _ => {

@@ -218,7 +218,7 @@ fn node_policy(context: &ChainContext<'_>) -> ChainStep {
         Ok(policies) => policies.iter().filter(|policy| policy.resource_name == resource),
     };
     let names: Vec<&str> = policies.map(|policy| policy.name.as_str()).collect();
-    if let (true, Some(served)) = (names.is_empty(), context.served_by_class()) {
+    if let (true, Some(served)) = (names.is_empty(), &context.served) {
         return ChainStep::new(Link::NodePolicy, LinkHealth::Good, format!("a DeviceClass serves `{served}` (DRA)"));
     }
     if names.is_empty() {
@@ -254,7 +254,7 @@ fn pods(context: &ChainContext<'_>) -> ChainStep {
             _ => ChainStep::new(Link::Pods, LinkHealth::Waiting, "get no device: the NAD has no resourceName"),
         };
     };
-    if context.served_by_class().as_ref() == Some(&resource) {
+    if context.served.as_ref() == Some(&resource) {
         let says = format!("pods that request `{resource}` get a claim for a device of its DeviceClass (DRA)");
         return ChainStep::new(Link::Pods, LinkHealth::Good, says);
     }

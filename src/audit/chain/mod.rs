@@ -15,7 +15,7 @@ mod tests;
 use super::context::{AuditContext, NetworkContext};
 use super::stored_object::{ObjectMeta, StoredObject};
 use crate::policy::rules::audit::NAD_DRIFT;
-use crate::policy::{Action, Finding, Lookup, NetworkFact, Policy, Verdict};
+use crate::policy::{Action, Finding, Lookup, NetworkFact, Policy, Verdict, served_resource};
 use crate::resources::{Network, NetworkId, Object, Rendered, render};
 use jiff::Timestamp;
 
@@ -166,6 +166,8 @@ struct ChainContext<'s> {
     condition: Option<String>,
     /// The expected annotation of the NAD, if known.
     resource: Option<String>,
+    /// The extended resource of the network that a DeviceClass serves.
+    served: Option<String>,
 }
 
 impl<'s> ChainContext<'s> {
@@ -199,6 +201,11 @@ impl<'s> ChainContext<'s> {
         let drift = later.findings.into_iter().find(|finding| finding.rule == &NAD_DRIFT).map(|drift| drift.message);
         let of_network = reportable(audited);
         let fact = NetworkFact::of(&network);
+        let certain = policy.resource_name.prefix.as_deref();
+        let certain =
+            certain.or(snapshot.prefix.as_ref().filter(|prefix| !prefix.assumed).map(|prefix| &*prefix.value));
+        let served = snapshot.device_claims.served();
+        let served = served_resource(&served, &fact.resource_name, certain).map(str::to_owned);
         let resource = known.map(|prefix| format!("{prefix}/{}", fact.resource_name));
         let of_nad = match nad_text.map(Object::read) {
             Some(Ok(Some(object))) => {
@@ -215,13 +222,7 @@ impl<'s> ChainContext<'s> {
             _ => Vec::new(),
         };
         let condition = meta.condition.clone();
-        Self { network, snapshot, rendered, of_network, of_nad, is_fresh, drift, condition, resource }
-    }
-
-    /// The extended resource of this network, if a DeviceClass serves it.
-    fn served_by_class(&self) -> Option<String> {
-        let resource = self.resource.as_ref()?;
-        self.snapshot.device_claims.served().iter().find(|served| *served == resource).cloned()
+        Self { network, snapshot, rendered, of_network, of_nad, is_fresh, drift, condition, resource, served }
     }
 
     /// Namespace and name of the NAD: `apps/net`.

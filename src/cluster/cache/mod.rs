@@ -1,6 +1,7 @@
 //! The informer caches: for warnings, and for facts where a short lag does no harm.
 
 pub(in crate::cluster) mod audit_context;
+mod claim_stores;
 mod claims;
 pub mod facts;
 pub(in crate::cluster) mod live;

@@ -368,6 +368,10 @@ impl AuditLookup for Caches {
     fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> Option<ClaimFacts> {
         Some(FactLookup::claims(self, nad, resource_name))
     }
+
+    fn served_by_classes(&self) -> Option<Arc<[String]>> {
+        Some(FactLookup::served_by_classes(self))
+    }
 }
 
 impl Cluster {

@@ -58,6 +58,11 @@ pub(in crate::cluster) trait AuditLookup: Sync {
     fn claims(&self, _nad: &ObjectKey, _resource_name: Option<&str>) -> Option<ClaimFacts> {
         None
     }
+
+    /// The extended resources that DeviceClasses serve; `None` if only the context of the audit has them.
+    fn served_by_classes(&self) -> Option<Arc<[String]>> {
+        None
+    }
 }
 
 /// Audits objects, one by one.
@@ -113,7 +118,7 @@ impl<L: AuditLookup> FactLookup for SlotLookup<'_, L> {
     }
 
     fn served_by_classes(&self) -> Arc<[String]> {
-        self.context.device_claims.served()
+        self.lookup.served_by_classes().unwrap_or_else(|| self.context.device_claims.served())
     }
 
     fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {

@@ -92,3 +92,13 @@ pub fn one_mode(mut modes: impl Iterator<Item = Option<DraMode>>) -> Option<DraM
     let first = modes.next()?;
     if modes.all(|other| other == first) { first } else { None }
 }
+
+/// The extended resource of a network that a DeviceClass serves, by its name after the slash. Without a known prefix any domain may be the
+/// operator's.
+pub fn served_resource<'s>(served: &'s [String], name: &str, prefix: Option<&str>) -> Option<&'s str> {
+    let is_it = |served: &&String| {
+        let Some((domain, own)) = served.split_once('/') else { return false };
+        own == name && prefix.is_none_or(|prefix| prefix == domain)
+    };
+    served.iter().find(is_it).map(String::as_str)
+}

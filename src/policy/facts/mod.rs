@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use super::{DraMode, NameVisibility, Operators, Policy, Reference, StoredState};
 use crate::resources::{Network, NetworkId, NetworkKind, name_of};
 
-pub use claim_index::{ClaimIndex, one_mode};
+pub use claim_index::{ClaimIndex, one_mode, served_resource};
 pub use gather::{FactLookup, NetworkCoverage};
 
 /// What is known about devices that come by claim (DRA).

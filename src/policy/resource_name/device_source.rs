@@ -20,20 +20,29 @@ impl DeviceSource {
     /// By the policy and what is known about claims. A claim alone proves nothing where the driver is not installed.
     pub(crate) fn of(facts: &Facts, scope: &NamespaceScope<'_>) -> Self {
         let claims = &facts.claims;
-        match scope.dra() {
-            Dra::Allow => Self::Claim,
-            Dra::Deny => Self::Plugin,
-            Dra::Auto if claims.is_named_by_class || (claims.is_named_by_claim && claims.has_driver == Some(true)) => {
-                match scope.policy.dra_mode.or(claims.mode) {
-                    Some(DraMode::Multus) => Self::ClaimByMultus,
-                    // Only in this mode the driver uses the name of a NAD.
-                    Some(DraMode::Standalone) | None => Self::Claim,
-                }
-            }
-            Dra::Auto => match (claims.is_named_by_claim, claims.has_driver) {
-                (true, None) | (false, Some(true)) => Self::Either,
-                _ => Self::Plugin,
-            },
+        if scope.dra() == Dra::Deny {
+            return Self::Plugin;
+        }
+        if claims.is_named_by_class || (claims.is_named_by_claim && claims.has_driver == Some(true)) {
+            return match scope.policy.dra_mode.or(claims.mode) {
+                Some(DraMode::Multus) => Self::ClaimByMultus,
+                // Only in this mode the driver uses the name of a NAD.
+                Some(DraMode::Standalone) | None => Self::Claim,
+            };
+        }
+        match (claims.is_named_by_claim, claims.has_driver) {
+            (true, None) | (false, Some(true)) => Self::Either,
+            _ => Self::Plugin,
+        }
+    }
+
+    /// Whether a missing resourceName can be a reason to deny. The mode of the driver is certain only if the policy states it: anybody
+    /// may create a DaemonSet that looks like the driver's.
+    pub(super) fn needs_name(self, scope: &NamespaceScope<'_>) -> bool {
+        match self {
+            Self::Plugin => true,
+            Self::ClaimByMultus => scope.policy.dra_mode.is_some(),
+            Self::Claim | Self::Either => false,
         }
     }
 
@@ -75,10 +84,12 @@ mod tests {
             ("{draMode: MULTUS}", claim(driver), ClaimByMultus),
             ("{draMode: STANDALONE}", multus(claim(driver)), Claim),
             ("{dra: deny}", class(driver), Plugin),
-            ("{dra: allow}", none, Claim),
+            ("{dra: allow}", none, Plugin),
+            ("{dra: allow}", class(driver), Claim),
+            ("{dra: allow}", driver, Either),
             ("{dra: deny, namespaces: [{names: [apps], dra: auto}]}", class(driver), Claim),
-            ("{namespaces: [{names: [apps], dra: allow}]}", unknown, Claim),
-            ("{namespaces: [{names: [other], dra: allow}]}", unknown, Plugin),
+            ("{namespaces: [{names: [apps], dra: deny}]}", class(driver), Plugin),
+            ("{namespaces: [{names: [other], dra: deny}]}", class(driver), Claim),
         ] {
             let policy = Policy::parse(policy).unwrap();
             let facts = Facts { claims: facts, ..Facts::default() };

@@ -1,6 +1,7 @@
 //! Where a NAD's resourceName comes from, and what is wrong with the one it has.
 
 mod device_source;
+mod missing;
 mod name;
 
 use std::borrow::Cow;
@@ -16,7 +17,7 @@ use crate::policy::finding::{Findings, Repair};
 use crate::policy::rules::dra;
 use crate::policy::rules::nad_device::{MALFORMED, MISMATCH, MISSING, ONE_DEVICE, STATIC_DEVICE, named};
 use crate::policy::scope::NamespaceScope;
-use crate::policy::{Facts, Finding, Lookup, MissingFact, NetworkFact};
+use crate::policy::{Dra, Facts, Finding, Lookup, MissingFact, NetworkFact};
 use crate::resources::{Nad, NetworkKind, OWNER_REF, RESOURCE_NAME};
 
 /// The key in the plugin's config that users look for. Multus does not read it.
@@ -86,8 +87,9 @@ pub(crate) fn check(question: &ResourceNameCheck<'_>, out: &mut Findings<'_>) {
         }
         return;
     }
-    // A NAD that belongs to a network is completed in any case: nobody may prevent that by a claim.
-    if annotation.is_none() && source == DeviceSource::Claim && !question.belongs_to_network() {
+    // Nobody may prevent by a claim that the NAD of a network is completed; only the policy may.
+    let is_claimed = source == DeviceSource::Claim && !question.belongs_to_network();
+    if annotation.is_none() && (is_claimed || scope.dra() == Dra::Allow) {
         return;
     }
     let answer = question.answer(annotation.as_deref(), &devices);
@@ -126,15 +128,6 @@ fn malformed_annotation<'o>(name: &str, out: &'o mut Findings<'_>) -> &'o mut Fi
         "no pod ever gets a device under that name",
         "write <domain>/<name> exactly as the node offers it: `kubectl get node -o yaml` shows it under status.allocatable",
     )
-}
-
-/// What happens to pods if a plugin that needs a device gets none.
-fn consequence(kind: &str) -> &'static str {
-    match kind {
-        "sriov" => "pods that use this network hang in ContainerCreating with \"VF pci addr is required\"",
-        "ib-sriov" => "pods that use this network hang in ContainerCreating without a deviceID",
-        _ => "pods that use this network get no device",
-    }
 }
 
 impl ResourceNameCheck<'_> {
@@ -313,48 +306,6 @@ impl ResourceNameCheck<'_> {
             out.object(&MISMATCH, pointer(), headline, note, help).at_most_warn();
         }
         false
-    }
-
-    fn missing(&self, answer: Option<&ExpectedName<'_>>, devices: &[&Plugin<'_>], out: &mut Findings<'_>) {
-        let kind = devices.first().map_or("sriov", |plugin| plugin.kind);
-        let pointer = if self.nad.meta.has_annotations() { "/metadata/annotations" } else { "/metadata" };
-        // Built without `format!`: nearly every NAD that the operator writes gets this finding.
-        let headline = ["the ", kind, " plugin needs a device, but the NAD has no resourceName annotation"].concat();
-        let note = consequence(kind);
-        match answer {
-            Some(answer) => {
-                let help = ["it becomes ", &answer.value, ", as ", answer.source.phrase()].concat();
-                out.object(&MISSING, pointer, headline, note, help).with_repairs(self.repairs(&answer.value, devices));
-            }
-            None => {
-                let finding = out.object(&MISSING, pointer, headline, note, self.help_for_missing(devices));
-                if matches!(self.source(), DeviceSource::Claim | DeviceSource::Either) {
-                    finding.at_most_warn();
-                }
-            }
-        }
-    }
-
-    fn help_for_missing(&self, devices: &[&Plugin<'_>]) -> String {
-        let unqualified =
-            devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| is_unqualified(name));
-        match (unqualified, self.lacks_prefix(), self.source()) {
-            (None, Some(network), _) => format!(
-                "its network's resourceName is `{name}`, but the RESOURCE_PREFIX of the operator is not known: set `resourceName: \
-                 {{prefix: <domain>}}` in nadmit's policy to that value, such as `openshift.io`, or add the annotation \
-                 k8s.v1.cni.cncf.io/resourceName: <domain>/{name}",
-                name = network.resource_name
-            ),
-            (_, _, DeviceSource::ClaimByMultus) => "add the annotation k8s.v1.cni.cncf.io/resourceName with the value of the attribute k8s.cni.cncf.io/resourceName that a DeviceAttributes object gives to the claimed devices"
-                .to_owned(),
-            (Some(name), _, _) => format!(
-                "the config says `{name}`, without the domain: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/{name}"
-            ),
-            (None, None, DeviceSource::Either) => "if a device plugin offers the devices, add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>; if pods claim them (DRA), name this NAD as netAttachDefName in the VfConfig of a ResourceClaim, ResourceClaimTemplate or DeviceClass"
-                .to_owned(),
-            (None, None, _) => "add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers the devices; if pods claim their devices (DRA) instead, set `dra: allow` for this namespace in the policy"
-                .to_owned(),
-        }
     }
 
     /// Checks the key in the config if the annotation is correct. Multus does not read it, so a mistake there is no reason to

@@ -9,11 +9,11 @@ use crate::resources::{Nad, NetworkId, OWNER_REF};
 
 rule! { MISSING = "nad/resource-name-missing", Patch + repairs;
 "a device plugin without the resourceName its devices come from";
-"Multus finds the device only through the annotation `k8s.v1.cni.cncf.io/resourceName`. Without it no device is passed to the plugin, and pods hang in ContainerCreating with \"VF pci addr is required\". The value is taken from the owning network, the annotation, the config or the policy, in this order; if none of them has it, the NAD is denied. In a NAD that belongs to a network the key is added to the config too." }
+"Multus finds the device only through the annotation `k8s.v1.cni.cncf.io/resourceName`. Without it no device is passed to the plugin, and pods hang in ContainerCreating with \"VF pci addr is required\". The value is taken from the owning network, the annotation, the config or the policy, in this order; if none of them has it, the NAD is denied. No name is needed if a DeviceClass of the SR-IOV DRA driver names the NAD, or a claim of its namespace does and the driver is installed; if the driver is installed and nothing names the NAD, this is a warning. In a NAD that belongs to a network the key is added to the config too." }
 
 rule! { MALFORMED = "nad/resource-name-malformed", Deny + repairs;
 "an invalid resourceName";
-"The value must be exactly the name under which nodes offer the devices: `<domain>/<name>`. A bare or repeated prefix matches nothing, and if the network-resources-injector copies it into pods, the API server rejects those pods. Without a domain it can only be meant for claims (DRA), which is a warning. Repaired if the owning network is known." }
+"The value must be exactly the name under which nodes offer the devices: `<domain>/<name>`. A bare or repeated prefix matches nothing, and if the network-resources-injector copies it into pods, the API server rejects those pods. Without a domain it can only be meant for claims (DRA): it is valid if a DeviceAttributes object publishes it, otherwise a warning. Repaired if the owning network is known." }
 
 rule! { MISMATCH = "nad/resource-name-mismatch", Patch + repairs;
 "annotation, config and owning network name different resources";

@@ -6,7 +6,7 @@ use super::super::resource_name::is_name;
 use super::super::rule::rule;
 use super::super::scope::NamespaceScope;
 use super::super::similar::closest;
-use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, Subject};
+use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, Subject, served_resource};
 use super::last_namespace;
 use super::nad_device::named;
 use crate::json::escape;
@@ -263,21 +263,13 @@ fn claimed(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out
     out.object(&CLAIMED, "/metadata/name", headline, note, "rename the network or the NAD");
 }
 
-/// Whether a DeviceClass serves the extended resource of that name. Without a known prefix any domain may be the operator's.
-fn is_served_by_class(name: &str, facts: &Facts, scope: &NamespaceScope<'_>) -> bool {
-    let prefix = scope.prefix(facts).filter(|prefix| !prefix.assumed);
-    let is_it = |served: &String| {
-        served
-            .split_once('/')
-            .is_some_and(|(domain, own)| own == name && prefix.as_ref().is_none_or(|prefix| prefix.value == domain))
-    };
-    facts.served_by_classes.iter().any(is_it)
-}
-
 fn no_policy(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {
     let Some(offered) = &facts.offered else { return };
     let name = network.text("resourceName");
-    if name.is_empty() || offered.iter().any(|known| *known == name) || is_served_by_class(&name, facts, scope) {
+    let prefix = scope.prefix(facts).filter(|prefix| !prefix.assumed).map(|prefix| prefix.value);
+    let is_offered = offered.iter().any(|known| *known == name)
+        || served_resource(&facts.served_by_classes, &name, prefix).is_some();
+    if name.is_empty() || is_offered {
         return;
     }
     let headline = format!("no SriovNetworkNodePolicy offers the resource `{name}`");
