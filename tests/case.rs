@@ -283,7 +283,7 @@ impl CaseStored {
                 Some(nad) => Lookup::Found(nad.to_string()),
             },
             condition: self.condition.clone(),
-            refused: self.denied.clone(),
+            denial: self.denied.clone(),
             operator: match self.operator.as_deref() {
                 None => OperatorHealth::Unknown,
                 Some("not-running") => OperatorHealth::NotRunning,

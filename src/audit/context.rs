@@ -42,7 +42,7 @@ pub struct NetworkContext<'a> {
     /// How many networks wait for their NADs.
     pub waiting: usize,
     /// The dry-run denial of its NAD.
-    pub refused: Option<&'a str>,
+    pub denial: Option<&'a str>,
     /// How often it was written recently, if observed.
     pub rewrites: Option<Rewrites>,
 }
@@ -94,7 +94,7 @@ impl AuditContext {
             unchanged_for: self.unchanged_for(object_meta, &of.nad),
             nad,
             condition: object_meta.condition.clone(),
-            refused: of.refused.filter(|_| !is_foreign).map(str::to_owned),
+            denial: of.denial.filter(|_| !is_foreign).map(str::to_owned),
             operator: self.operator(object_meta.written),
             waiting: of.waiting,
             rewrites: of.rewrites,
@@ -211,7 +211,7 @@ mod tests {
             let Object::Network(network) = &object else { panic!("{text}") };
             let namespace = Lookup::Found(NamespaceState::Active);
             assert_eq!(context.is_waiting(network, &kept.object_meta, &namespace, &policy), is_known, "{text}");
-            let of = NetworkContext { nad: Lookup::Absent, refused: Some("secret words"), ..NetworkContext::default() };
+            let of = NetworkContext { nad: Lookup::Absent, denial: Some("secret words"), ..NetworkContext::default() };
             let verdict = context.network((&object, network, &kept.object_meta), of, &AbsentNad, &policy);
             let rules: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
             assert_eq!(rules.contains(&"audit/nad-absent"), is_known, "{rules:?}");

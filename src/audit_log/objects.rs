@@ -93,7 +93,7 @@ impl Objects {
     }
 
     /// Records a write; returns whether it changed anything.
-    pub fn take(&mut self, event: &AuditEvent<'_>, write: &ClassifiedWrite, writer: Agent) -> WriteEffect {
+    pub fn count(&mut self, event: &AuditEvent<'_>, write: &ClassifiedWrite, writer: Agent) -> WriteEffect {
         // A create may leave the name to the server.
         if event.object.name.is_empty() {
             return ObjectWrites::default().change(event, write);
@@ -109,7 +109,7 @@ impl Objects {
             }
         }
         match self.known.get_mut(self.scratch.as_str()) {
-            Some(object) => object.take(event, write, writer),
+            Some(object) => object.count(event, write, writer),
             None => ObjectWrites::default().change(event, write),
         }
     }
@@ -150,7 +150,7 @@ impl ObjectWrites {
         self.window.peak
     }
 
-    fn take(&mut self, event: &AuditEvent<'_>, write: &ClassifiedWrite, writer: Agent) -> WriteEffect {
+    fn count(&mut self, event: &AuditEvent<'_>, write: &ClassifiedWrite, writer: Agent) -> WriteEffect {
         let change = self.change(event, write);
         self.remember(event);
         if self.writes == 0 {

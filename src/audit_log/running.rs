@@ -103,7 +103,7 @@ impl EventCounter {
     }
 
     /// Counts a batch and calls `each` for every write. An invalid item does not affect the others.
-    pub fn take(&mut self, batch: Batch<'_>, mut each: impl FnMut(ClassifiedWrite, WriteEffect)) {
+    pub fn count(&mut self, batch: Batch<'_>, mut each: impl FnMut(ClassifiedWrite, WriteEffect)) {
         batch.each(|item| {
             self.current.lines += 1;
             match AuditEvent::read(item, self.current.scope()) {

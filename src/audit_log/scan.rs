@@ -108,7 +108,7 @@ impl LogScan {
         self.time = Some((first.min(event.received), last.max(event.completed)));
         write.was_older_than(self.objects.version(&event.object, event.completed), event);
         let writer = self.tally.agent(&event.agent);
-        let change = self.objects.take(event, &write, writer);
+        let change = self.objects.count(event, &write, writer);
         self.tally.count(writer, event, &write, change);
         Some((write, change))
     }

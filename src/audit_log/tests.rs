@@ -311,7 +311,7 @@ fn batch_is_rejected_as_a_whole() {
     for (body, want) in table {
         let mut running = EventCounter::new(LogScope::default(), 10);
         let found = Batch::read(body.as_bytes()).ok().map(|batch| {
-            running.take(batch, |_, _| ());
+            running.count(batch, |_, _| ());
             let report = running.report().current;
             (report.log.lines, report.totals.blind)
         });
@@ -341,7 +341,7 @@ fn running_report_covers_the_last_two_periods() {
         items.push(event("steady", "always", period, 7));
         let body = json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "items": items}).to_string();
         let (mut unchanged, mut writes) = (0, 0);
-        running.take(Batch::read(body.as_bytes()).unwrap(), |write, change| {
+        running.count(Batch::read(body.as_bytes()).unwrap(), |write, change| {
             writes += 1;
             unchanged += usize::from(write.outcome_name(change) == "unchanged");
         });

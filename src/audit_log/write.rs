@@ -174,3 +174,29 @@ fn outcome(event: &AuditEvent<'_>, proof: Proof) -> WriteOutcome {
         _ => WriteOutcome::Refused,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_have_a_label_for_every_way() {
+        use WriteMethod::*;
+        let names = [Create, Put, MergePatch, JsonPatch, Apply, ForcedApply, Patch].map(WriteMethod::name);
+        assert_eq!(names, ["create", "put", "merge_patch", "json_patch", "apply", "forced_apply", "patch"]);
+    }
+
+    #[test]
+    fn metrics_have_a_label_for_every_outcome() {
+        let name = |outcome, effect| {
+            ClassifiedWrite { way: WriteMethod::Put, proof: Proof::Version, outcome, is_status: true }
+                .outcome_name(effect)
+        };
+        use WriteEffect::*;
+        let stored = [Nothing, Unknown, Something, NotStored].map(|effect| name(WriteOutcome::Taken, effect));
+        assert_eq!(stored, ["unchanged", "taken", "changed", "changed"]);
+        use WriteOutcome::*;
+        let rejected = [Stale, Conflict, Denied, Refused].map(|outcome| name(outcome, WriteEffect::NotStored));
+        assert_eq!(rejected, ["stale", "conflict", "denied", "refused"]);
+    }
+}

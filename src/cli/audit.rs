@@ -124,12 +124,12 @@ impl Audit {
         }
         let is_registered = cluster.is_registered().await.context("cannot read whether nadmit is registered")?;
         let mut progress = Progress::new("completing", nads.len(), 50);
-        let [mut completed, mut settled, mut left, mut failed] = [0; 4];
+        let [mut completed, mut already, mut left, mut failed] = [0; 4];
         for nad in nads {
             let place = &nad.key;
             match cluster.fix(nad, is_registered, operators, policy).await {
                 FixResult::Completed => completed += 1,
-                FixResult::Settled => settled += 1,
+                FixResult::AlreadyComplete => already += 1,
                 FixResult::Left(why) => {
                     left += 1;
                     progress.clear();
@@ -145,10 +145,10 @@ impl Audit {
         }
         drop(progress);
         eprintln!(
-            "of {} incomplete NADs {completed} were completed, {settled} were already complete, {left} were skipped, {failed} failed",
+            "of {} incomplete NADs {completed} were completed, {already} were already complete, {left} were skipped, {failed} failed",
             nads.len()
         );
-        Ok((completed + settled, left + failed > 0))
+        Ok((completed + already, left + failed > 0))
     }
 }
 

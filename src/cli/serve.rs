@@ -149,8 +149,8 @@ impl Serve {
         let bundle = kept.as_ref().map(CertificateKeeper::bundle);
         let lead = self.in_cluster.register(informed, bundle, tokens, registered, &server)?;
         if let Some(kept) = kept {
-            let taken = server.certificates();
-            supervisor.serving("certificates", kept.run(move |served| taken.take(served)));
+            let updater = server.certificates();
+            supervisor.serving("certificates", kept.run(move |served| updater.replace(served)));
         }
         print_curl_command(&server, published.as_ref().map(|published| published.ca.as_path()))?;
         tracing::info!(

@@ -86,7 +86,7 @@ pub struct Misfit<'d> {
     /// The value.
     pub value: &'d Value<'d>,
     /// The expected type: "an integer".
-    pub wanted: String,
+    pub expected: String,
 }
 
 impl Type {
@@ -125,7 +125,7 @@ impl Type {
             }
             _ => false,
         };
-        (!fits).then(|| Misfit { value, wanted: self.describe() })
+        (!fits).then(|| Misfit { value, expected: self.describe() })
     }
 
     fn describe(&self) -> String {
@@ -311,4 +311,29 @@ fn integer(text: &str, min: i128, reading: Reading) -> Option<i128> {
     let float: f64 = text.parse().ok()?;
     // Go writes the float -0 as such, which no unsigned field takes.
     integer_of_float(float).filter(|_| min < 0 || float.is_sign_positive())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_described_as_people_say_them() {
+        const NUMBERS: Type = Type::List(&UINT);
+        for (of, want) in [
+            (Type::Any, "a value"),
+            (Type::Str, "a string"),
+            (Type::Bool, "true or false, without quotes"),
+            (UINT, "a whole number, not negative, without quotes"),
+            (INT, "a whole number, without quotes"),
+            (UINT32, "a whole number from 0 to 4294967295, without quotes"),
+            (STRINGS, "a list, each element a string"),
+            (NUMBERS, "a list, each element a whole number, not negative, without quotes"),
+            (Type::Map(&Type::Any), "an object"),
+            (Type::Map(&Type::Str), "an object, each value a string"),
+            (Type::Pointer(&Type::Str), "a string"),
+        ] {
+            assert_eq!(of.describe(), want);
+        }
+    }
 }

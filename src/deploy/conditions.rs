@@ -101,10 +101,10 @@ fn is_wedged() -> String {
 /// An update in which someone other than an operator sets `last-network-namespace`. The operator, who may create NADs in all
 /// namespaces, sets it on each network and is skipped.
 fn sets_last_namespace() -> String {
-    let said = |object: &str| {
+    let value_in = |object: &str| {
         format!("has({object}.metadata.annotations) && '{LAST_NAMESPACE}' in {object}.metadata.annotations")
     };
-    let (now, before) = (said("object"), said("oldObject"));
+    let (now, before) = (value_in("object"), value_in("oldObject"));
     format!(
         "{now} && !({before} && oldObject.metadata.annotations['{LAST_NAMESPACE}'] == object.metadata.annotations['{LAST_NAMESPACE}']) && \
          !authorizer.group('{NAD_GROUP}').resource('{NADS}').check('create').allowed()"

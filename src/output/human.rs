@@ -145,3 +145,6 @@ fn why(because: &ExcuseReason) -> String {
         ExcuseReason::Exception(reason) => format!("allowed by an exception in the policy: {reason}"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ impl TestDocument {
             findings,
             patch: Default::default(),
             would_patch: Default::default(),
-            wanted: None,
+            missing_fact: None,
             written_by_operator: false,
             is_incomplete: false,
         };

@@ -378,3 +378,6 @@ fn pointer_of(path: &serde_path_to_error::Path) -> String {
     }
     pointer
 }
+
+#[cfg(test)]
+mod tests;

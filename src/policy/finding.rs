@@ -158,9 +158,9 @@ pub(crate) struct Findings<'d> {
     list: Vec<Finding>,
     /// The latest finding, which its rule may still modify, and its span.
     latest: Option<(Finding, Option<Span>)>,
-    wanted: Option<MissingFact>,
+    missing: Option<MissingFact>,
     /// The missing fact for the final object; it does not displace one that is needed before.
-    wanted_at_last: Option<MissingFact>,
+    missing_at_final: Option<MissingFact>,
 }
 
 /// What determines the action of a finding, besides its rule.
@@ -171,7 +171,7 @@ fn decision_class(finding: &Finding) -> (Action, bool, bool) {
 impl<'d> Findings<'d> {
     /// Creates a collector for an object with that config, if it could be parsed.
     pub(crate) fn new(judged: JudgedObject<'d>, document: Option<&'d Document<'d>>, ratchet: Ratchet) -> Self {
-        Self { judged, document, ratchet, list: Vec::new(), latest: None, wanted: None, wanted_at_last: None }
+        Self { judged, document, ratchet, list: Vec::new(), latest: None, missing: None, missing_at_final: None }
     }
 
     /// The findings of `check` in the NAD rendered from this object; the ratchet of the stored object applies there too.
@@ -251,11 +251,11 @@ impl<'d> Findings<'d> {
     }
 
     /// Records a missing fact.
-    pub(crate) fn request(&mut self, wanted: MissingFact) {
-        if wanted.is_for_final() {
-            self.wanted_at_last = Some(wanted);
+    pub(crate) fn request(&mut self, missing: MissingFact) {
+        if missing.is_for_final() {
+            self.missing_at_final = Some(missing);
         } else {
-            self.wanted = Some(wanted);
+            self.missing = Some(missing);
         }
     }
 
@@ -265,9 +265,9 @@ impl<'d> Findings<'d> {
         if facts.names.allow(&reference, namespace) {
             return true;
         }
-        match &mut self.wanted_at_last {
+        match &mut self.missing_at_final {
             Some(MissingFact::NameVisibility(hidden)) => hidden.push(reference),
-            None => self.wanted_at_last = Some(MissingFact::NameVisibility(vec![reference])),
+            None => self.missing_at_final = Some(MissingFact::NameVisibility(vec![reference])),
             Some(_) => {}
         }
         false
@@ -275,15 +275,15 @@ impl<'d> Findings<'d> {
 
     /// The findings, the missing fact for the final object or before it, and the remaining ratchet.
     pub(crate) fn into_parts_of(mut self, is_final: bool) -> (Vec<Finding>, Option<MissingFact>, Ratchet) {
-        let wanted = if is_final { self.wanted_at_last.take() } else { self.wanted.take() };
+        let missing = if is_final { self.missing_at_final.take() } else { self.missing.take() };
         let (list, _, ratchet) = self.into_parts();
-        (list, wanted, ratchet)
+        (list, missing, ratchet)
     }
 
     /// The findings, the missing fact, and the remaining ratchet.
     pub(crate) fn into_parts(mut self) -> (Vec<Finding>, Option<MissingFact>, Ratchet) {
         self.flush_latest();
-        (self.list, self.wanted, self.ratchet)
+        (self.list, self.missing, self.ratchet)
     }
 
     fn add(&mut self, finding: Finding, span: Option<Span>) -> &mut Finding {

@@ -53,7 +53,7 @@ pub struct Verdict {
     /// In audit mode: the repair that would have been made.
     pub would_patch: Patch,
     /// A fact that was not known and would have mattered.
-    pub wanted: Option<MissingFact>,
+    pub missing_fact: Option<MissingFact>,
     /// Whether the operator is the writer.
     pub written_by_operator: bool,
     /// Whether admission would repair the object, whatever the policy reports about that.
@@ -72,7 +72,7 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
     let meta = subject.object.meta();
     let scope = policy.scope(&meta.namespace);
     let written_by_operator = subject.writer.is_some_and(|user| policy.is_operator(user, facts));
-    let (mut findings, wanted, _) = run_rules(subject, written_by_operator, facts, &scope, Ratchet::Off);
+    let (mut findings, missing_fact, _) = run_rules(subject, written_by_operator, facts, &scope, Ratchet::Off);
     if let Some(old) = subject.old
         && findings.iter().any(|finding| finding.action == Action::Deny)
     {
@@ -109,7 +109,7 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
         would_patch = std::mem::take(&mut patch);
     }
     apply_audit_mode(scope.mode(), &mut findings);
-    Verdict { mode: scope.mode(), findings, patch, would_patch, wanted, written_by_operator, is_incomplete }
+    Verdict { mode: scope.mode(), findings, patch, would_patch, missing_fact, written_by_operator, is_incomplete }
 }
 
 /// Runs the rules and sets the action of each finding by the policy.
@@ -120,12 +120,12 @@ fn run_rules(
     scope: &NamespaceScope<'_>,
     ratchet: Ratchet,
 ) -> rules::RuleRun {
-    let (mut findings, wanted, ratchet) = rules::run(subject, written_by_operator, facts, scope, ratchet);
+    let (mut findings, missing_fact, ratchet) = rules::run(subject, written_by_operator, facts, scope, ratchet);
     for finding in &mut findings {
         finding.action = action(finding.rule, !finding.repairs.is_empty(), finding.ceiling, subject.is_final, scope);
     }
     findings.retain(|finding| finding.action != Action::Off);
-    (findings, wanted, ratchet)
+    (findings, missing_fact, ratchet)
 }
 
 /// The action for a finding by the policy.

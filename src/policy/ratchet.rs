@@ -270,4 +270,24 @@ mod tests {
             assert!(verdict.findings.len() <= 17, "{}", verdict.findings.len());
         }
     }
+
+    /// A value keeps its identity when it is reformatted, and has another one when any part of it changes.
+    #[test]
+    fn every_part_of_a_value_counts_and_whitespace_does_not() {
+        let of = |value: &str| sriov(&format!(r#""vlan":{value}"#));
+        let stored = of(r#"{"a":[1,true,null,"x"],"b":{}}"#);
+        assert!(!updated(&stored, &of(r#"{ "a": [1, true,  null, "x"], "b": { } }"#)).denies());
+        for changed in [
+            r#"{"a":[2,true,null,"x"],"b":{}}"#,
+            r#"{"a":[1,false,null,"x"],"b":{}}"#,
+            r#"{"a":[1,true,0,"x"],"b":{}}"#,
+            r#"{"a":[1,true,null,"y"],"b":{}}"#,
+            r#"{"a":[1,true,null,"x",1],"b":{}}"#,
+            r#"{"a":[1,true,null,"x"],"c":{}}"#,
+            r#"{"a":[1,true,null,"x"],"b":[]}"#,
+            r#"{"a":[1,true,null,"x"]}"#,
+        ] {
+            assert!(updated(&stored, &of(changed)).denies(), "{changed}");
+        }
+    }
 }

@@ -21,7 +21,7 @@ pub struct StoredState {
     /// For a network: the error in the operator's conditions.
     pub condition: Option<String>,
     /// For a network without a NAD: who denies the NAD, with the message.
-    pub refused: Option<String>,
+    pub denial: Option<String>,
     /// The operator.
     pub operator: OperatorHealth,
     /// For a network without a NAD: how many networks wait for their NADs, including this one.

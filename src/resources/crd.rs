@@ -99,7 +99,7 @@ pub struct SchemaViolation {
     /// What is there.
     pub found: String,
     /// What must be there.
-    pub wanted: String,
+    pub expected: String,
 }
 
 /// All schema violations of a spec.
@@ -111,7 +111,7 @@ pub fn violations(kind: NetworkKind, spec: &RawFields<'_>) -> Vec<SchemaViolatio
         violations.push(SchemaViolation {
             path,
             found,
-            wanted: "the name of the resource its devices are offered under".to_owned(),
+            expected: "the name of the resource its devices are offered under".to_owned(),
         });
     }
     violations
@@ -121,7 +121,7 @@ fn check(fields: &[SpecField], spec: &RawFields<'_>, path: &str, violations: &mu
     for field in fields {
         let Some(raw) = spec.raw(field.name) else { continue };
         let path = format!("{path}/{}", field.name);
-        let wanted = match &field.allows {
+        let expected = match &field.allows {
             Allows::Text => match spec.text(field.name) {
                 FieldValue::Wrong(_) => "a string".to_owned(),
                 _ => continue,
@@ -148,7 +148,7 @@ fn check(fields: &[SpecField], spec: &RawFields<'_>, path: &str, violations: &mu
                 _ => "a list of objects with id, or minID and maxID".to_owned(),
             },
         };
-        violations.push(SchemaViolation { path, found: raw.to_owned(), wanted });
+        violations.push(SchemaViolation { path, found: raw.to_owned(), expected });
     }
 }
 

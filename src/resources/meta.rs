@@ -60,7 +60,7 @@ impl<'a> Meta<'a> {
         let annotations = found.annotations.or_record("/metadata/annotations", "an object", misshapen);
         for (key, found) in annotations.iter().flat_map(RawFields::no_texts) {
             let pointer = format!("/metadata/annotations/{}", crate::json::escape(key));
-            misshapen.push(Misshapen { pointer, wanted: "a string", found });
+            misshapen.push(Misshapen { pointer, expected: "a string", found });
         }
         let referenced = || references(found.owners).iter().find_map(|owner| network_owner(owner, &namespace));
         let owner = named_owner(annotations.as_ref()).or_else(referenced);

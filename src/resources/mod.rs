@@ -59,7 +59,7 @@ pub struct Misshapen {
     /// Where.
     pub pointer: String,
     /// The expected type.
-    pub wanted: &'static str,
+    pub expected: &'static str,
     /// What is there.
     pub found: &'static str,
 }
@@ -68,7 +68,7 @@ impl Misshapen {
     /// How to fix it. YAML reads more as a number or boolean than one might expect: `n`, `on`, `1e3`.
     pub fn help(&self) -> String {
         let in_quotes = if matches!(self.found, "a boolean" | "a number") { ", in quotes" } else { "" };
-        format!("write {}{in_quotes}", self.wanted)
+        format!("write {}{in_quotes}", self.expected)
     }
 }
 
@@ -302,5 +302,27 @@ mod tests {
             assert!(Object::read(json).unwrap().is_none());
         }
         assert!(Object::read("[]").is_err());
+    }
+
+    #[test]
+    fn a_list_has_the_judged_objects() {
+        let nad = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"n","namespace":"s"}}"#;
+        let network = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"OVSNetwork","metadata":{"name":"n","namespace":"op"},"spec":{"networkNamespace":"t"}}"#;
+        let claim =
+            r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"s"}}"#;
+        let pod = r#"{"apiVersion":"v1","kind":"Pod"}"#;
+        let list = format!(r#"{{"kind":"List","items":[{nad},{pod},{network},{claim}],"metadata":{{"items":5}}}}"#);
+        let objects = Object::read_list(&list).unwrap();
+        let found: Vec<_> = objects
+            .iter()
+            .map(|object| (object.kind(), object.key().to_string(), object.nad_key().to_string()))
+            .collect();
+        let want = [
+            ("NetworkAttachmentDefinition", "s/n", "s/n"),
+            ("OVSNetwork", "op/n", "t/n"),
+            ("ResourceClaim", "s/c", "s/c"),
+        ];
+        assert_eq!(found, want.map(|(kind, key, nad)| (kind, key.to_owned(), nad.to_owned())));
+        assert!(Object::read_list("[]").is_err());
     }
 }

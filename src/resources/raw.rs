@@ -64,9 +64,9 @@ impl<T> FieldValue<T> {
     }
 
     /// The value; one of another type is recorded and treated as absent.
-    pub(super) fn or_record(self, pointer: &str, wanted: &'static str, misshapen: &mut Vec<Misshapen>) -> Option<T> {
+    pub(super) fn or_record(self, pointer: &str, expected: &'static str, misshapen: &mut Vec<Misshapen>) -> Option<T> {
         if let Self::Wrong(found) = self {
-            misshapen.push(Misshapen { pointer: pointer.to_owned(), wanted, found });
+            misshapen.push(Misshapen { pointer: pointer.to_owned(), expected, found });
         }
         self.value()
     }

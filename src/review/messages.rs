@@ -57,20 +57,20 @@ pub(super) fn denial(findings: &[&Finding]) -> String {
 /// Findings as warnings. A long one continues in the next, indented.
 pub(super) fn warnings<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<String> {
     let mut lines = Vec::new();
-    let (mut left, mut unsaid) = (BUDGET, 0);
+    let (mut left, mut omitted) = (BUDGET, 0);
     for finding in findings {
-        let said = wrapped(&sentence(finding));
-        let length: usize = said.iter().map(|line| line.chars().count()).sum();
+        let wrapped_lines = wrapped(&sentence(finding));
+        let length: usize = wrapped_lines.iter().map(|line| line.chars().count()).sum();
         match left.checked_sub(length) {
-            Some(rest) if unsaid == 0 => {
+            Some(rest) if omitted == 0 => {
                 left = rest;
-                lines.extend(said);
+                lines.extend(wrapped_lines);
             }
-            _ => unsaid += 1,
+            _ => omitted += 1,
         }
     }
-    if unsaid > 0 {
-        lines.push(format!("and {unsaid} more; `nadmit check` shows all"));
+    if omitted > 0 {
+        lines.push(format!("and {omitted} more; `nadmit check` shows all"));
     }
     lines
 }

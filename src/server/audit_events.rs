@@ -71,7 +71,7 @@ impl AuditEvents {
 }
 
 /// Handles a batch.
-pub(super) async fn take(
+pub(super) async fn receive(
     state: &ServerState,
     events: &AuditEvents,
     from: &Peer,
@@ -107,7 +107,7 @@ async fn taken(
     let _slot = state.capacity.review(until).await.ok_or(ReviewFailure::Busy)?;
     let batch = Batch::read(&body.bytes)?;
     let mut writes = 0;
-    events.now().running.take(batch, |write, change| {
+    events.now().running.count(batch, |write, change| {
         writes += 1;
         state.metrics.audit_events.write(write.outcome_name(change), write.is_blind().then(|| write.way.name()));
     });

@@ -40,7 +40,7 @@ pub(super) async fn read(
     }
     let mut arrives = pin!(async {
         let pool = state.capacity.bodies(length);
-        let memory = pool.take(length, until).await.ok_or(ReviewFailure::Busy)?;
+        let memory = pool.acquire(length, until).await.ok_or(ReviewFailure::Busy)?;
         let bytes = arrive(body, &state.limits, || pool.is_contended()).await?;
         Ok(CompleteBody { bytes, _memory: memory })
     });

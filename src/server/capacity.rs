@@ -75,7 +75,7 @@ impl Capacity {
     pub(super) async fn judging(&self, body: &[u8], until: Instant) -> Option<Share> {
         let bytes = judging_takes(body);
         let pool = if bytes <= self.small_review { &self.small_judging } else { &self.large_judging };
-        pool.take(bytes, until).await
+        pool.acquire(bytes, until).await
     }
 
     /// Counts a request with an incomplete body.
@@ -91,7 +91,7 @@ impl Pool {
     }
 
     /// Acquires an amount, at most the whole pool.
-    pub(super) async fn take(&self, bytes: usize, until: Instant) -> Option<Share> {
+    pub(super) async fn acquire(&self, bytes: usize, until: Instant) -> Option<Share> {
         let kib = bytes.div_ceil(1024).clamp(1, self.size.max(1));
         let kib = u32::try_from(kib).unwrap_or(u32::MAX);
         if let Ok(share) = Arc::clone(&self.free).try_acquire_many_owned(kib) {
@@ -151,11 +151,11 @@ mod tests {
     async fn waits_for_capacity_until_the_deadline() {
         let limits = Limits { in_flight: 1, ..Limits::default() };
         let capacity = Arc::new(Capacity::new(&limits));
-        let held = capacity.review(soon()).await.unwrap();
+        let acquired = capacity.review(soon()).await.unwrap();
         assert!(capacity.review(soon()).await.is_none());
         let waiting = Arc::clone(&capacity);
         let waiting = tokio::spawn(async move { waiting.review(Instant::now() + Duration::from_secs(60)).await });
-        drop(held);
+        drop(acquired);
         assert!(waiting.await.unwrap().is_some());
     }
 
@@ -165,12 +165,12 @@ mod tests {
         let capacity = Capacity::new(&limits);
         let large = capacity.bodies(limits.body);
         let rest = limits.bodies - limits.small_bodies - limits.body;
-        let held = [large.take(limits.body, soon()).await.unwrap(), large.take(rest, soon()).await.unwrap()];
-        assert!(large.take(limits.small_body + 1, soon()).await.is_none());
+        let acquired = [large.acquire(limits.body, soon()).await.unwrap(), large.acquire(rest, soon()).await.unwrap()];
+        assert!(large.acquire(limits.small_body + 1, soon()).await.is_none());
         assert!(!large.is_contended(), "no request waits any more");
-        assert!(capacity.bodies(limits.small_body).take(limits.small_body, soon()).await.is_some());
-        drop(held);
-        assert!(large.take(limits.small_body + 1, soon()).await.is_some());
+        assert!(capacity.bodies(limits.small_body).acquire(limits.small_body, soon()).await.is_some());
+        drop(acquired);
+        assert!(large.acquire(limits.small_body + 1, soon()).await.is_some());
     }
 
     #[tokio::test]
@@ -178,13 +178,13 @@ mod tests {
         let capacity = Capacity::new(&Limits::default());
         let dense = "0,".repeat(1 << 19).into_bytes();
         let usual = br#"{"request":{"object":{"spec":{"config":"{\"type\":\"sriov\"}"}}}}"#;
-        let held = capacity.judging(&dense, soon()).await.unwrap();
+        let acquired = capacity.judging(&dense, soon()).await.unwrap();
         assert!(capacity.judging(&dense, soon()).await.is_none());
         let mut small = Vec::new();
         for _ in 0..1024 {
             small.push(capacity.judging(usual, soon()).await.unwrap());
         }
-        drop(held);
+        drop(acquired);
         assert!(capacity.judging(&dense, soon()).await.is_some());
     }
 

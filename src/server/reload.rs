@@ -64,7 +64,7 @@ pub struct CertificateUpdater {
 
 impl CertificateUpdater {
     /// Uses that one from the next handshake on.
-    pub fn take(&self, served: Served) {
+    pub fn replace(&self, served: Served) {
         take_certificate(served, &self.state, &self.tls);
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn https(state: Arc<ServerState>) -> Router {
         if state.audit_events.is_some() {
             let shown = get(|Shared(state), request| async { audit(state, AuditEventsRequest::Show, request).await });
             let both =
-                shown.post(|Shared(state), request| async { audit(state, AuditEventsRequest::Take, request).await });
+                shown.post(|Shared(state), request| async { audit(state, AuditEventsRequest::Receive, request).await });
             router = router.route(&format!("/audit-events{end}"), both);
         }
         // Reviews themselves go past the router, see [`review_endpoint`].
@@ -98,11 +98,11 @@ async fn post_only() -> (StatusCode, [(HeaderName, &'static str); 1]) {
 /// A request to the audit-events endpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AuditEventsRequest {
-    Take,
+    Receive,
     Show,
 }
 
-async fn audit(state: Arc<ServerState>, wanted: AuditEventsRequest, request: Request<Body>) -> Response<Body> {
+async fn audit(state: Arc<ServerState>, requested: AuditEventsRequest, request: Request<Body>) -> Response<Body> {
     // Every connection sets it.
     let from = request.extensions().get::<Peer>().cloned().ok_or(ReviewFailure::UnknownCaller);
     let authorized =
@@ -115,7 +115,7 @@ async fn audit(state: Arc<ServerState>, wanted: AuditEventsRequest, request: Req
         }
     };
     let Some(events) = &state.audit_events else { return Response::default() };
-    let answer = AssertUnwindSafe(audited(&state, events, &from, wanted, request)).catch_unwind().await;
+    let answer = AssertUnwindSafe(audited(&state, events, &from, requested, request)).catch_unwind().await;
     answer.unwrap_or_else(|_| audit_events::panicked(&state))
 }
 
@@ -123,11 +123,11 @@ async fn audited(
     state: &ServerState,
     events: &AuditEvents,
     from: &Peer,
-    wanted: AuditEventsRequest,
+    requested: AuditEventsRequest,
     request: Request<Body>,
 ) -> Response<Body> {
-    match wanted {
-        AuditEventsRequest::Take => audit_events::take(state, events, from, request).await,
+    match requested {
+        AuditEventsRequest::Receive => audit_events::receive(state, events, from, request).await,
         AuditEventsRequest::Show => audit_events::show(events, request.uri().query()).await,
     }
 }
@@ -141,13 +141,13 @@ enum PathPurpose {
 
 /// Authorizes a request from its head only: nothing is read, counted or stored for others. A certificate is stronger than a
 /// token, so clients with one need no token; if certificates are required, a token does not replace one.
-fn authorize(state: &ServerState, wanted: PathPurpose, from: &Peer, path: &str) -> Result<(), ReviewFailure> {
+fn authorize(state: &ServerState, requested: PathPurpose, from: &Peer, path: &str) -> Result<(), ReviewFailure> {
     let token = token(path);
     match (from.caller, &state.tokens) {
         (Caller::Known, _) => {}
         (Caller::Unknown, _) => return Err(ReviewFailure::UnknownCaller),
         (Caller::Anyone, Some(tokens)) => {
-            let is_known = match wanted {
+            let is_known = match requested {
                 PathPurpose::Reviews => tokens.allows_reviews(token),
                 PathPurpose::AuditEvents => tokens.allows_audit_events(token),
             };

@@ -54,7 +54,7 @@ impl LogQueue {
             loop {
                 wait(&shared);
                 thread::sleep(BATCH_DELAY);
-                let dropped = take(&shared, &mut text);
+                let dropped = drain(&shared, &mut text);
                 // A log write error cannot be reported anywhere.
                 let _ = out.write_all(&text);
                 if dropped > 0 {
@@ -85,7 +85,7 @@ fn wait(shared: &QueueState) {
 }
 
 /// Takes all buffered lines and the number of dropped lines.
-fn take(shared: &QueueState, text: &mut Vec<u8>) -> u64 {
+fn drain(shared: &QueueState, text: &mut Vec<u8>) -> u64 {
     let mut waiting = shared.lock();
     waiting.is_writing = true;
     std::mem::swap(&mut waiting.text, text);

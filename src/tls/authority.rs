@@ -44,7 +44,7 @@ pub struct Lifetimes {
     /// A certificate of it.
     pub leaf: Duration,
     /// How long replicas and API servers may take to see a write. Steps are at least this far apart.
-    pub settle: Duration,
+    pub propagation: Duration,
 }
 
 impl Default for Lifetimes {
@@ -53,7 +53,7 @@ impl Default for Lifetimes {
         Self {
             ca: Duration::from_secs(365 * DAY),
             leaf: Duration::from_secs(90 * DAY),
-            settle: Duration::from_secs(60),
+            propagation: Duration::from_secs(60),
         }
     }
 }
@@ -64,7 +64,7 @@ pub struct CertificateState<'a> {
     /// The stored certificates, if readable.
     pub stored: Option<&'a StoredCertificates>,
     /// What this replica serves.
-    pub held: Option<&'a StoredCertificates>,
+    pub served: Option<&'a StoredCertificates>,
     /// The registered bundle; `None` if nothing is registered.
     pub registered: Option<&'a str>,
     /// How long both are unchanged, on this replica's monotonic clock.
@@ -96,7 +96,7 @@ pub enum Base {
     /// The stored certificates.
     StoredCertificates,
     /// What this replica serves: the stored ones were deleted or are invalid.
-    Held,
+    Served,
 }
 
 /// Issues certificates with these names and lifetimes.
@@ -117,7 +117,7 @@ impl Rotation {
     pub fn decide(&self, state: &CertificateState<'_>) -> (RotationStep, Vec<&'static str>) {
         let chain = state.stored.map(|stored| self.read(stored, state));
         let Some(chain) = chain else { return (self.replace_all(state), Vec::new()) };
-        let is_steady = state.steady >= self.lifetimes.settle;
+        let is_steady = state.steady >= self.lifetimes.propagation;
         let step = match (chain.signing(), chain.leaf) {
             (Some(signing), Some(leaf)) if Some(leaf.issuer) == chain.signer => {
                 if chain.authorities.len() > 1 && is_steady {
@@ -134,19 +134,19 @@ impl Rotation {
             (Some(_), Some(_)) => RotationStep::Keep,
             (None, Some(_)) => RotationStep::AddAuthority(Base::StoredCertificates),
             (Some(signing), None) if is_trusted(signing, state.registered) => RotationStep::RenewLeaf,
-            (Some(_), None) if !self.is_good(state.held, state) => RotationStep::RenewLeaf,
+            (Some(_), None) if !self.is_good(state.served, state) => RotationStep::RenewLeaf,
             (_, None) => self.replace_all(state),
         };
         (step, chain.flaws)
     }
 
     /// Executes a step; returns the new certificates to store.
-    pub fn take(
+    pub fn execute(
         &self,
         step: RotationStep,
         state: &CertificateState<'_>,
     ) -> Result<Option<StoredCertificates>, TlsError> {
-        match (step, state.stored, state.held) {
+        match (step, state.stored, state.served) {
             (RotationStep::MakeAll, _, _) => {
                 let NewAuthority { bundle, ca_key, name, until } = self.make(state.now)?;
                 let issuer = make::issuer(&name, KeyPair::from_pem(&ca_key)?)?;
@@ -155,7 +155,7 @@ impl Rotation {
                 Ok(Some(StoredCertificates { bundle, ca_key, chain, key }))
             }
             (RotationStep::AddAuthority(Base::StoredCertificates), Some(base), _)
-            | (RotationStep::AddAuthority(Base::Held), _, Some(base)) => {
+            | (RotationStep::AddAuthority(Base::Served), _, Some(base)) => {
                 let NewAuthority { mut bundle, ca_key, .. } = self.make(state.now)?;
                 let chain = self.read(base, state);
                 for old in chain.authorities.iter().filter(|old| old.validity.has(state.now)) {
@@ -181,12 +181,12 @@ impl Rotation {
 
     /// What this replica serves: the stored certificate, unless callers do not trust it yet and still trust the current one.
     pub fn serve<'a>(&self, state: &CertificateState<'a>) -> Option<&'a StoredCertificates> {
-        let Some(stored) = state.stored else { return state.held };
+        let Some(stored) = state.stored else { return state.served };
         let chain = self.read(stored, state);
         match chain.issuer() {
             Some(issuer) if is_trusted(issuer, state.registered) => Some(stored),
-            Some(_) if !self.is_good(state.held, state) => Some(stored),
-            _ => state.held,
+            Some(_) if !self.is_good(state.served, state) => Some(stored),
+            _ => state.served,
         }
     }
 
@@ -199,11 +199,11 @@ impl Rotation {
 
     /// The stored certificates are invalid. Deleting the Secret requests new keys; callers still need the old CA for a while.
     fn replace_all(&self, state: &CertificateState<'_>) -> RotationStep {
-        if self.is_good(state.held, state) { RotationStep::AddAuthority(Base::Held) } else { RotationStep::MakeAll }
+        if self.is_good(state.served, state) { RotationStep::AddAuthority(Base::Served) } else { RotationStep::MakeAll }
     }
 
-    fn is_good(&self, held: Option<&StoredCertificates>, state: &CertificateState<'_>) -> bool {
-        held.is_some_and(|held| self.read(held, state).leaf.is_some())
+    fn is_good(&self, served: Option<&StoredCertificates>, state: &CertificateState<'_>) -> bool {
+        served.is_some_and(|served| self.read(served, state).leaf.is_some())
     }
 
     fn read(&self, stored: &StoredCertificates, state: &CertificateState<'_>) -> CertificateChain {

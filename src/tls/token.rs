@@ -116,7 +116,7 @@ pub struct TokenState<'a> {
     /// The stored tokens, if any.
     pub found: Option<&'a StoredTokens>,
     /// What this replica knew before.
-    pub held: Option<&'a Tokens>,
+    pub known: Option<&'a Tokens>,
     /// The token in all webhook entries, if known.
     pub registered: Option<&'a Token>,
     /// How long both are unchanged, on this replica's monotonic clock.
@@ -131,7 +131,7 @@ pub struct Schedule {
     /// The lifetime of a token. It is replaced after two thirds, like the certificate.
     pub lifetime: Duration,
     /// How long all replicas may take to see what was written.
-    pub settle: Duration,
+    pub propagation: Duration,
 }
 
 impl Schedule {
@@ -141,15 +141,15 @@ impl Schedule {
         state: &TokenState<'_>,
         make: impl Fn() -> Result<Token, TlsError>,
     ) -> Result<Option<Tokens>, TlsError> {
-        let TokenState { held, registered, now, .. } = *state;
+        let TokenState { known, registered, now, .. } = *state;
         let found = state.found.cloned().unwrap_or_default();
-        let audit = match found.audit.clone().or_else(|| held.map(|held| held.audit.clone())) {
+        let audit = match found.audit.clone().or_else(|| known.map(|known| known.audit.clone())) {
             Some(audit) => audit,
             None => make()?,
         };
         let Some(current) = found.current.clone() else {
             // The registered token stays until all replicas know a new one: deleting the Secret requests a new token.
-            let used = registered.cloned().or_else(|| held.map(|held| held.current.clone()));
+            let used = registered.cloned().or_else(|| known.map(|known| known.current.clone()));
             let (current, next) = match used {
                 Some(used) => (used, Some(make()?)),
                 None => (make()?, None),
@@ -157,7 +157,7 @@ impl Schedule {
             return Ok(Some(Tokens { current, made: now, next, previous: None, audit }));
         };
         let kept = found.clone().complete();
-        let is_steady = state.steady >= self.settle;
+        let is_steady = state.steady >= self.propagation;
         let StoredTokens { made, next, previous, .. } = found;
         let mut tokens = Tokens { current, made: made.unwrap_or(now), next, previous, audit };
         if kept.is_none() {

@@ -128,7 +128,7 @@ fn replicas_that_start_at_once_agree_on_one_ca() {
     let _alone = alone();
     let cluster = TestCluster::start();
     let watch = cluster.admin.watch(SECRETS);
-    let quick: &[&str] = &["--settle", "1200ms"];
+    let quick: &[&str] = &["--propagation-time", "1200ms"];
     let (mut round, mut close) = (0, 0);
     while close < 20 {
         round += 1;
@@ -165,7 +165,7 @@ fn six_rotations_reject_no_caller() {
     let watch = cluster.admin.watch(SECRETS);
     // A CA every ten seconds, and in between another certificate of the same CA.
     for _ in 0..3 {
-        cluster.start_replica(&["--ca-lifetime", "15s", "--leaf-lifetime", "12s", "--settle", "1500ms"]);
+        cluster.start_replica(&["--ca-lifetime", "15s", "--leaf-lifetime", "12s", "--propagation-time", "1500ms"]);
     }
     await_effect(&cluster.admin);
     let writers = Writers::start(&cluster.jane);
@@ -207,7 +207,7 @@ fn six_rotations_reject_no_caller() {
 fn deleted_or_damaged_secret_is_restored_without_rejections() {
     let _alone = alone();
     let cluster = TestCluster::start();
-    let quick: &[&str] = &["--settle", "1800ms"];
+    let quick: &[&str] = &["--propagation-time", "1800ms"];
     let (servers, _) = start_at_once::<2>(|_| start(&cluster, quick));
     let callers = Callers::start(&cluster.admin, &servers);
     let garbage = BASE64_STANDARD.encode("not a certificate");
@@ -231,15 +231,15 @@ fn deleted_or_damaged_secret_is_restored_without_rejections() {
         cluster.admin.wait(SECRET, is_good);
         let restored = begun.elapsed();
         // One CA again, and all replicas serve its certificate.
-        let settled = cluster.admin.wait(SECRET, |secret| {
+        let replaced = cluster.admin.wait(SECRET, |secret| {
             let bundle = text(secret, "ca.crt");
             is_good(secret) && authorities(&bundle).len() == 1
         });
         println!("{what}: good after {restored:?}, one CA after {:?}", begun.elapsed());
         // Replicas check every 150 ms here, every five seconds by default.
         assert!(restored < Duration::from_secs(5), "{what}: {restored:?}");
-        assert_ne!(text(&settled, "tls.crt"), text(&old, "tls.crt"), "{what}");
-        assert_eq!(settled["type"], "kubernetes.io/tls");
+        assert_ne!(text(&replaced, "tls.crt"), text(&old, "tls.crt"), "{what}");
+        assert_eq!(replaced["type"], "kubernetes.io/tls");
     }
     callers.end();
     for server in &servers {
@@ -262,7 +262,7 @@ fn replicas_with_clock_skew_converge() {
         let offsets = [0, wrong, 0];
         let (servers, _) = start_at_once::<3>(|number| {
             let shift = |command: &mut Command| clock.shift(command, offsets[number]);
-            start_prepared(&cluster, &["--settle", "1200ms"], shift)
+            start_prepared(&cluster, &["--propagation-time", "1200ms"], shift)
         });
         let shown = servers.iter().map(|server| server.wait_for_log("serving", |line| line["message"] == "serving"));
         for (line, offset) in shown.zip(offsets) {
@@ -294,11 +294,11 @@ fn certificate_switches_after_all_webhooks_have_the_ca() {
     let _alone = alone();
     let cluster = TestCluster::start();
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let settle = Duration::from_millis(600);
+    let propagation = Duration::from_millis(600);
     let settings = Settings {
         home: ServiceRef { namespace: "nadmit".to_owned(), service: "nadmit".to_owned() },
         secret: NAME.to_owned(),
-        lifetimes: Lifetimes { settle, ..Lifetimes::default() },
+        lifetimes: Lifetimes { propagation, ..Lifetimes::default() },
         client_ca: None,
     };
     let (webhooks, registered) = tokio::sync::watch::channel(None);
@@ -320,7 +320,7 @@ fn certificate_switches_after_all_webhooks_have_the_ca() {
     assert_eq!(authorities(&both).len(), 2);
     assert!(both.ends_with(&first), "the new CA is added to the old one");
     // Much longer than the switch takes otherwise.
-    thread::sleep(settle * 4);
+    thread::sleep(propagation * 4);
     assert_eq!((bundle.borrow().clone(), changes.load(Ordering::Relaxed)), (both.clone(), 0));
     webhooks.send_replace(Some(both.clone()));
     let alone = wait("the old CA to go", || Some(bundle.borrow().clone()).filter(|now| *now != both));

@@ -16,7 +16,7 @@ use crate::writers::Writers;
 
 const SECRETS: &str = "/api/v1/namespaces/nadmit/secrets";
 const SECRET: &str = "/api/v1/namespaces/nadmit/secrets/nadmit-token";
-const QUICK: [&str; 2] = ["--settle", "1800ms"];
+const QUICK: [&str; 2] = ["--propagation-time", "1800ms"];
 
 fn configuration(phase: &str) -> String {
     format!("/apis/admissionregistration.k8s.io/v1/{phase}webhookconfigurations/nadmit")
@@ -72,7 +72,7 @@ fn token_rotation_loses_no_write() {
     let mut cluster = TestCluster::start();
     let watch = cluster.admin.watch(SECRETS);
     for _ in 0..3 {
-        cluster.start_replica(&["--leaf-lifetime", "6s", "--settle", "1500ms"]);
+        cluster.start_replica(&["--leaf-lifetime", "6s", "--propagation-time", "1500ms"]);
     }
     await_effect(&cluster.admin);
     assert_eq!(registered_token(&cluster.admin).len(), 64);
@@ -149,13 +149,13 @@ fn upgrade_to_token_paths_loses_no_write() {
     let _alone = alone();
     let mut cluster = TestCluster::start();
     for _ in 0..2 {
-        cluster.start_replica(&["--settle", "4s"]);
+        cluster.start_replica(&["--propagation-time", "4s"]);
     }
     await_effect(&cluster.admin);
     cluster.kill_nadmit();
     register_plain(&cluster.admin);
     for _ in 0..2 {
-        cluster.start_replica(&["--settle", "4s"]);
+        cluster.start_replica(&["--propagation-time", "4s"]);
     }
     assert_eq!(registered_path(&cluster.admin, "validating"), "/validate");
     await_effect(&cluster.admin);

@@ -62,7 +62,7 @@ fn expected(case: &Case, object: &str, all: &Facts, is_final: bool) -> Verdict {
         is_final,
     };
     let verdict = judge(&subject, &Facts { today, ..at_once(all) }, &case.policy);
-    if is_final || verdict.wanted.is_none() {
+    if is_final || verdict.missing_fact.is_none() {
         return verdict;
     }
     judge(&subject, &Facts { today, ..all.clone() }, &case.policy)

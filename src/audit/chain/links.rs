@@ -29,14 +29,14 @@ pub(super) fn steps(context: &ChainContext<'_>) -> Vec<ChainStep> {
     let is_taste = |finding: &Finding| is_named && finding.rule.id == "nad/resource-name-missing";
     for (link, finding) in of_network.chain(of_nad) {
         if let Some(step) = steps.iter_mut().find(|step| step.link == link) {
-            step.take(finding.clone(), is_breaking(finding) && !is_taste(finding));
+            step.add(finding.clone(), is_breaking(finding) && !is_taste(finding));
         }
     }
     steps
 }
 
 /// What a finding on the network is about.
-fn link_of(rule: &str) -> Link {
+pub(super) fn link_of(rule: &str) -> Link {
     match rule {
         "network/namespace-absent" | "network/moves-to-nowhere" => Link::Namespace,
         "network/wedged" => Link::Operator,
@@ -64,7 +64,7 @@ impl ChainStep {
         Self::new(link, LinkHealth::Unknown, format!("unknown: {missing}"))
     }
 
-    fn take(&mut self, finding: Finding, is_breaking: bool) {
+    fn add(&mut self, finding: Finding, is_breaking: bool) {
         if is_breaking {
             self.state = LinkHealth::Broken;
         }

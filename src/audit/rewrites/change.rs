@@ -176,8 +176,8 @@ impl Differences {
     }
 
     fn note(&mut self, at: &str, is_there: bool) {
-        let told = at_most(at, MAX_SHOWN).to_owned();
-        self.fields.push((told, is_there));
+        let shown = at_most(at, MAX_SHOWN).to_owned();
+        self.fields.push((shown, is_there));
     }
 
     /// Who made them.

@@ -90,7 +90,7 @@ impl RewriteTracker {
             }
         }
         if let Some(seen) = self.seen.get_mut(&id) {
-            seen.followed.get_or_insert_default().take(object, at);
+            seen.followed.get_or_insert_default().record(object, at);
         }
     }
 
@@ -250,7 +250,7 @@ struct TrackedVersions {
 }
 
 impl TrackedVersions {
-    fn take(&mut self, object: &str, at: Duration) {
+    fn record(&mut self, object: &str, at: Duration) {
         let Some(version) = ObjectVersion::read(object) else { return };
         let change = VersionDiff::between(self.before_last.as_ref(), self.before.as_ref(), &version);
         if self.writes.len() >= MAX_WRITES {

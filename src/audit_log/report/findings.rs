@@ -127,9 +127,9 @@ fn ways(writer: &WriterStats) -> String {
         (by.apply, "apply"),
         (by.forced_apply, "apply with force"),
     ];
-    let said: Vec<_> =
+    let counted: Vec<_> =
         ways.iter().filter(|(count, _)| *count > 0).map(|(count, way)| format!("{way}: {count}")).collect();
-    said.join(", ")
+    counted.join(", ")
 }
 
 fn times(count: u64) -> String {

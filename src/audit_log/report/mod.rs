@@ -200,3 +200,6 @@ fn recent(scan: &LogScan, object: &ObjectWrites) -> Vec<TimedWrite> {
 fn moment(microseconds: i64) -> Option<Timestamp> {
     Timestamp::from_microsecond(microseconds).ok().filter(|moment| moment.as_microsecond() != 0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -171,7 +171,7 @@ impl Summarize for DriverStore {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::cluster::cache::watch::tests::{kept, put, read};
+    use crate::cluster::cache::watch::tests::{put, read, store};
     use crate::resources::DRA_DRIVER;
 
     pub(in crate::cluster::cache) fn parameters(nad: &str) -> String {
@@ -205,7 +205,7 @@ pub(super) mod tests {
             (class("gpu", r#"{"selectors":[{"cel":{"expression":"device.driver == 'gpu'"}}]}"#), false),
             (class("gpu", "{}"), false),
         ] {
-            let mut classes: DeviceClassStore = kept(std::slice::from_ref(&class));
+            let mut classes: DeviceClassStore = store(std::slice::from_ref(&class));
             assert_eq!((classes.has_driver(), classes.count()), (want, 1), "{class}");
             classes.remove(&ApiObject::read(&class).unwrap().key);
             assert_eq!((classes.has_driver(), classes.count()), (false, 0));
@@ -218,7 +218,7 @@ pub(super) mod tests {
     #[test]
     fn served_resources_follow_the_classes() {
         let serving = |name: &str, resource: &str| class(name, &format!(r#"{{"extendedResourceName":"{resource}"}}"#));
-        let mut classes: DeviceClassStore = kept(&[serving("b", "a.io/y"), serving("a", "a.io/x"), class("c", "{}")]);
+        let mut classes: DeviceClassStore = store(&[serving("b", "a.io/y"), serving("a", "a.io/x"), class("c", "{}")]);
         assert_eq!(classes.served().as_ref(), ["a.io/x", "a.io/y"]);
         put(&mut classes, &[serving("b", "a.io/x")]);
         assert_eq!(classes.served().as_ref(), ["a.io/x"]);
@@ -227,7 +227,7 @@ pub(super) mod tests {
     #[test]
     fn nads_are_named_as_long_as_a_claim_names_them() {
         let key = |name: &str| ObjectKey::new("apps", name);
-        let mut claims: ClaimStore = kept(&[
+        let mut claims: ClaimStore = store(&[
             claim("apps", "one", &["net", "net"]),
             claim("apps", "two", &["net", "other"]),
             claim("apps", "three", &[]),

@@ -190,7 +190,7 @@ fn allowed<T>(listed: Result<T, ApiError>) -> Result<(), ApiError> {
 mod tests {
     use super::*;
     use crate::cluster::cache::claim_stores::tests::{claim, class, parameters};
-    use crate::cluster::cache::watch::tests::kept;
+    use crate::cluster::cache::watch::tests::store;
     use crate::resources::{DRA_DRIVER, DraMode};
 
     fn driver_object(group: &str, kind: &str, spec: &str) -> String {
@@ -206,27 +206,27 @@ mod tests {
         let net = ObjectKey::new("apps", "net");
         let facts = || caches.facts(&net, Some("nic_1"));
         assert_eq!(facts(), ClaimFacts::default());
-        caches.classes.take(CacheState::NotInstalled);
+        caches.classes.replace(CacheState::NotInstalled);
         assert_eq!(facts(), ClaimFacts { has_driver: Some(false), ..ClaimFacts::default() });
 
-        caches.classes.take(CacheState::Known(kept(&[class(DRA_DRIVER, "{}")])));
+        caches.classes.replace(CacheState::Known(store(&[class(DRA_DRIVER, "{}")])));
         let driver = ClaimFacts { has_driver: Some(true), ..ClaimFacts::default() };
         assert_eq!(facts(), driver);
         let [claims, _] = &caches.claims;
-        claims.take(CacheState::Known(kept(&[claim("apps", "one", &["net"])])));
+        claims.replace(CacheState::Known(store(&[claim("apps", "one", &["net"])])));
         assert_eq!(facts(), ClaimFacts { is_named_by_claim: true, ..driver });
-        claims.take(CacheState::Known(ClaimStore::default()));
+        claims.replace(CacheState::Known(ClaimStore::default()));
 
         let named = class("vfs", &format!(r#"{{"config":[{}]}}"#, parameters("net")));
-        caches.classes.take(CacheState::Known(kept(&[named])));
+        caches.classes.replace(CacheState::Known(store(&[named])));
         assert_eq!(facts(), ClaimFacts { is_named_by_class: true, ..driver });
 
         let [attributes, policies, daemon_sets] = &caches.driver;
         let group = format!("{DRA_DRIVER}/v1alpha1");
         let spec = r#"{"attributes":{"k8s.cni.cncf.io/resourceName":{"string":"nic_1"}}}"#;
-        attributes.take(CacheState::Known(kept(&[driver_object(&group, "DeviceAttributes", spec)])));
+        attributes.replace(CacheState::Known(store(&[driver_object(&group, "DeviceAttributes", spec)])));
         assert_eq!(facts().is_published, None, "the policies are not known");
-        policies.take(CacheState::NotInstalled);
+        policies.replace(CacheState::NotInstalled);
         assert_eq!(facts().is_published, Some(true));
         assert_eq!(caches.facts(&net, Some("nic_2")).is_published, Some(false));
         assert_eq!(caches.facts(&net, None).is_published, None);
@@ -237,10 +237,10 @@ mod tests {
             );
             driver_object("apps/v1", "DaemonSet", &spec)
         };
-        daemon_sets.take(CacheState::Known(kept(&[container("MULTUS")])));
+        daemon_sets.replace(CacheState::Known(store(&[container("MULTUS")])));
         assert_eq!(facts().mode, Some(DraMode::Multus));
         let other = driver_object("apps/v1", "DaemonSet", r#"{"template":{"spec":{"containers":[{"image":"gpu"}]}}}"#);
-        daemon_sets.take(CacheState::Known(kept(&[other])));
+        daemon_sets.replace(CacheState::Known(store(&[other])));
         assert_eq!(facts().mode, None);
     }
 }

@@ -80,7 +80,7 @@ pub struct FactsQuery<'a> {
     /// What is judged.
     pub subject: &'a Subject<'a>,
     /// The missing fact.
-    pub wanted: &'a MissingFact,
+    pub missing: &'a MissingFact,
     /// The policy in force.
     pub policy: &'a Policy,
     /// The user info of the writer, as JSON; `None` without a writer.
@@ -117,19 +117,19 @@ pub async fn judge_with_facts(
     let mut facts = source.known(subject.object, policy);
     let mut verdict = judge(subject, &facts, policy);
     let mut asked = Vec::new();
-    while let Some(wanted) = verdict.wanted.as_ref().filter(|wanted| should_fetch(wanted, subject)) {
+    while let Some(missing) = verdict.missing_fact.as_ref().filter(|missing| should_fetch(missing, subject)) {
         // Never fetch the same fact twice.
-        if asked.contains(&discriminant(wanted)) {
+        if asked.contains(&discriminant(missing)) {
             break;
         }
-        asked.push(discriminant(wanted));
-        let question = FactsQuery { subject, wanted, policy, user };
+        asked.push(discriminant(missing));
+        let question = FactsQuery { subject, missing, policy, user };
         match source.find(facts.clone(), question, left()).await {
             Ok(Some(found)) => facts = found,
             Ok(None) => break,
-            Err(unavailable) if wanted.is_required() => return Err(unavailable),
+            Err(unavailable) if missing.is_required() => return Err(unavailable),
             // If the permission check fails, names stay hidden.
-            Err(_) if matches!(wanted, MissingFact::NameVisibility(_)) => break,
+            Err(_) if matches!(missing, MissingFact::NameVisibility(_)) => break,
             Err(unavailable) => {
                 warn!(%unavailable, "judged without a missing fact; not changing the object");
                 facts.unreachable.push(unavailable.to_string());
@@ -151,8 +151,8 @@ pub async fn judge_with_facts(
 }
 
 /// Whether this fact is fetched now: facts for findings when the object is final, all others before.
-fn should_fetch(wanted: &MissingFact, subject: &Subject<'_>) -> bool {
-    wanted.is_for_final() == subject.is_final && (subject.is_final || !subject.is_deletion_progress())
+fn should_fetch(missing: &MissingFact, subject: &Subject<'_>) -> bool {
+    missing.is_for_final() == subject.is_final && (subject.is_final || !subject.is_deletion_progress())
 }
 
 pub(in crate::cluster) fn today() -> jiff::civil::Date {

@@ -59,9 +59,9 @@ impl Cluster {
     }
 
     async fn ask(&self, caches: Option<&Caches>, facts: Facts, question: FactsQuery<'_>) -> Result<Facts, ApiError> {
-        let FactsQuery { subject, wanted, policy, .. } = question;
+        let FactsQuery { subject, missing, policy, .. } = question;
         let meta = subject.object.meta();
-        match wanted {
+        match missing {
             MissingFact::Owner { named: Some(id), .. } => {
                 // Whether the prefix is needed is known only with the owner; fetching both at once saves a round trip.
                 let prefix = self.prefix(policy, &facts.operators, &id.namespace, caches);

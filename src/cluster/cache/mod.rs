@@ -209,14 +209,14 @@ impl Caches {
     }
 
     fn is_candidate(&self, namespace: &str) -> bool {
-        let holds = |held: &CacheState<OperatorNamespaceStore>| matches!(held, CacheState::Known(places) if places.has(namespace));
+        let holds = |state: &CacheState<OperatorNamespaceStore>| matches!(state, CacheState::Known(places) if places.has(namespace));
         holds(&self.deployments.state()) || holds(&self.configs.state())
     }
 }
 
 /// The namespaces of the objects in a store; `None` if unknown.
-fn places(held: &CacheState<OperatorNamespaceStore>) -> Option<Vec<&str>> {
-    match held {
+fn places(state: &CacheState<OperatorNamespaceStore>) -> Option<Vec<&str>> {
+    match state {
         CacheState::Unknown => None,
         CacheState::NotInstalled => Some(Vec::new()),
         CacheState::Known(places) => Some(places.all().collect()),

@@ -93,7 +93,7 @@ impl Summarize for NetworkStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::cache::watch::tests::{kept, put, read};
+    use crate::cluster::cache::watch::tests::{put, read, store};
 
     fn network(namespace: &str, name: &str, spec: &str) -> String {
         format!(
@@ -130,7 +130,7 @@ mod tests {
     fn finds_networks_by_their_target() {
         let to = |target: &str| format!(r#"{{"resourceName":"r","networkNamespace":"{target}"}}"#);
         let mut networks: NetworkStore =
-            kept(&[network("op", "a", &to("apps")), network("apps", "a", "{}"), network("op", "b", &to("apps"))]);
+            store(&[network("op", "a", &to("apps")), network("apps", "a", "{}"), network("op", "b", &to("apps"))]);
         assert_eq!(namespaces(&networks, "apps", "a"), ["op", "apps"]);
         assert_eq!(namespaces(&networks, "apps", "b"), ["op"]);
         assert!(namespaces(&networks, "op", "a").is_empty());
@@ -161,7 +161,7 @@ mod tests {
         for (last, asked, want) in table {
             let text = network("op", "n", r#"{"networkNamespace":"apps"}"#);
             let annotations = format!(r#""annotations":{{"{LAST_NAMESPACE}":{last}}},"namespace":"#);
-            let networks: NetworkStore = kept(&[text.replacen(r#""namespace":"#, &annotations, 1)]);
+            let networks: NetworkStore = store(&[text.replacen(r#""namespace":"#, &annotations, 1)]);
             assert_eq!(
                 networks.moving_to(asked).collect::<Vec<_>>() == [&ObjectKey::new("op", "n")],
                 want,

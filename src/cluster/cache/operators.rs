@@ -225,7 +225,7 @@ impl Discovery {
                     .await
                 {
                     Ok(found) => {
-                        self.take(found);
+                        self.publish(found);
                         is_logged = false;
                     }
                     Err(error) if is_logged => debug!(%error, "failed to look for operators again"),
@@ -252,7 +252,7 @@ impl Discovery {
         candidates
     }
 
-    fn take(&self, found: Operators) {
+    fn publish(&self, found: Operators) {
         if **self.found.load() != found {
             let namespaces: Vec<_> = found.known().iter().map(|operator| operator.namespace.as_str()).collect();
             let accounts: Vec<_> = found.known().iter().flat_map(|operator| &operator.accounts).cloned().collect();
@@ -309,7 +309,7 @@ impl Discovery {
         let others = found.known().iter().filter(|other| other.namespace != namespace).cloned();
         let mut all: Vec<OperatorFact> = others.chain([operator]).collect();
         all.sort_by(|one, other| one.namespace.cmp(&other.namespace));
-        self.take(Operators::Known(all.into()));
+        self.publish(Operators::Known(all.into()));
         Ok(())
     }
 }

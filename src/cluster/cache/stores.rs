@@ -201,7 +201,7 @@ impl Summarize for OperatorNamespaceStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::cache::watch::tests::{kept, put, read};
+    use crate::cluster::cache::watch::tests::{put, read, store};
 
     #[test]
     fn summarizes_a_namespace_by_its_state() {
@@ -221,11 +221,11 @@ mod tests {
             let found = read::<NamespaceStore>(&object).map(|namespace| (namespace.state, namespace.is_exempt));
             assert_eq!(found, want, "{object}");
         }
-        let namespaces: NamespaceStore = kept(&[namespace("")]);
+        let namespaces: NamespaceStore = store(&[namespace("")]);
         assert_eq!(namespaces.find("n"), Lookup::Found(NamespaceState::Active));
         assert_eq!(namespaces.find("m"), Lookup::Absent);
-        assert_eq!(kept::<NamespaceStore>(&[namespace("")]).exempt(), 0);
-        assert_eq!(kept::<NamespaceStore>(&[label(r#""true""#)]).exempt(), 1);
+        assert_eq!(store::<NamespaceStore>(&[namespace("")]).exempt(), 0);
+        assert_eq!(store::<NamespaceStore>(&[label(r#""true""#)]).exempt(), 1);
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
         let policy =
             |name: &str, spec: &str| format!(r#"{{"metadata":{{"name":"{name}","namespace":"op"}},"spec":{spec}}}"#);
         let offers = |name: &str| format!(r#"{{"resourceName":"{name}","numVfs":4,"nicSelector":{{}}}}"#);
-        let mut policies: NodePolicyStore = kept(&[
+        let mut policies: NodePolicyStore = store(&[
             policy("a", &offers("two")),
             policy("b", &offers("one")),
             policy("c", &offers("two")),
@@ -270,13 +270,13 @@ mod tests {
             (nad(r#","annotations":[5]"#), None),
         ] {
             let Lookup::Found(found) =
-                kept::<NadStore>(std::slice::from_ref(&object)).find(&ObjectKey::new("apps", "n"))
+                store::<NadStore>(std::slice::from_ref(&object)).find(&ObjectKey::new("apps", "n"))
             else {
                 panic!("{object}")
             };
             assert_eq!(found.owner.map(|owner| owner.to_string()).as_deref(), want, "{object}");
         }
-        assert_eq!(kept::<NadStore>(&[nad("")]).find(&ObjectKey::new("apps", "m")), Lookup::Absent);
+        assert_eq!(store::<NadStore>(&[nad("")]).find(&ObjectKey::new("apps", "m")), Lookup::Absent);
         assert_eq!(read::<NadStore>("{}"), None);
     }
 }

@@ -29,9 +29,9 @@ fn fresh_cache_avoids_live_reads() {
 }
 
 fn put<K: Summarize>(cache: &Cache<K>, objects: &[String]) {
-    let mut kept = K::default();
-    crate::cluster::cache::watch::tests::put(&mut kept, objects);
-    cache.take(CacheState::Known(kept));
+    let mut store = K::default();
+    crate::cluster::cache::watch::tests::put(&mut store, objects);
+    cache.replace(CacheState::Known(store));
 }
 
 /// The facts of a review without discovered operators.
@@ -66,10 +66,10 @@ fn unsynced_cache_is_unknown_and_synced_cache_is_absent() {
     put(&caches.nads, &[]);
     put(&caches.policies, &[]);
     put(&caches.deployments, &[object("apps", "Deployment", "op", "sriov-network-operator", "{}")]);
-    caches.configs.take(CacheState::NotInstalled);
-    caches.claims.classes.take(CacheState::NotInstalled);
+    caches.configs.replace(CacheState::NotInstalled);
+    caches.claims.classes.replace(CacheState::NotInstalled);
     for cache in &caches.networks {
-        cache.take(CacheState::NotInstalled);
+        cache.replace(CacheState::NotInstalled);
     }
     let facts = known(&caches, &network);
     assert_eq!((facts.target_namespace, facts.nad_here), (Lookup::Absent, Lookup::Absent));
@@ -83,7 +83,7 @@ fn unsynced_cache_is_unknown_and_synced_cache_is_absent() {
     put(&caches.nads, std::slice::from_ref(&nad_text));
     put(&caches.networks[0], std::slice::from_ref(&text));
     put(&caches.networks[2], &[object(NETWORK_GROUP, "OVSNetwork", "apps", "net", "{}")]);
-    caches.policies.take(CacheState::NotInstalled);
+    caches.policies.replace(CacheState::NotInstalled);
     let facts = known(&caches, &network);
     assert_eq!(facts.target_namespace, Lookup::Found(NamespaceState::Active));
     assert_eq!(facts.nad_here, Lookup::Found(NadFact { owner: None }));

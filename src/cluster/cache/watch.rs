@@ -53,7 +53,7 @@ pub(in crate::cluster) struct Cache<K> {
     /// The kind of its objects.
     pub(in crate::cluster) kind: &'static str,
     path: ApiPath,
-    held: RwLock<CacheState<K>>,
+    state: RwLock<CacheState<K>>,
     /// When the last event was received.
     last_event: Mutex<Instant>,
     listed: CancellationToken,
@@ -65,10 +65,10 @@ pub(in crate::cluster) struct Cache<K> {
 impl<K: Summarize> Cache<K> {
     pub(in crate::cluster) fn new(kind: &'static str, path: ApiPath, metrics: &CacheMetrics) -> Self {
         metrics.set_size(kind, CacheSize::Unknown);
-        let (held, listed, additions) =
+        let (state, listed, additions) =
             (RwLock::default(), CancellationToken::new(), broadcast::Sender::new(ADDITIONS_CAPACITY));
         let (last_event, observers) = (Mutex::new(Instant::now()), ObserverSlot::default());
-        Self { kind, path, held, last_event, listed, additions, observers, metrics: metrics.clone() }
+        Self { kind, path, state, last_event, listed, additions, observers, metrics: metrics.clone() }
     }
 
     /// Sets the observer of every watch event.
@@ -78,7 +78,7 @@ impl<K: Summarize> Cache<K> {
 
     /// The current state.
     pub(in crate::cluster) fn state(&self) -> RwLockReadGuard<'_, CacheState<K>> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The current state, if the watch is alive: an event or a bookmark was received recently.
@@ -117,7 +117,7 @@ impl<K: Summarize> Cache<K> {
                     }
                     if attempts.last_event.elapsed() >= STALE_AFTER && !self.state().is_unknown() {
                         warn!(kind = self.kind, error = %failed, "no successful list or watch for 60 s; treating the cache as unknown");
-                        self.take(CacheState::Unknown);
+                        self.replace(CacheState::Unknown);
                     }
                     let pause = backoff(attempts.failures, random());
                     attempts.failures = attempts.failures.saturating_add(1);
@@ -137,18 +137,18 @@ impl<K: Summarize> Cache<K> {
     ) -> Result<Duration, ApiError> {
         let listed = self.list(cluster, logged).await?;
         attempts.last_event = Instant::now();
-        let Some((kept, mut version)) = listed else {
+        let Some((store, mut version)) = listed else {
             if !matches!(*self.state(), CacheState::NotInstalled) {
                 info!(kind = self.kind, "kind is not installed; checking again at intervals");
             }
-            self.take(CacheState::NotInstalled);
+            self.replace(CacheState::NotInstalled);
             attempts.failures = 0;
             return Ok(MAX_BACKOFF);
         };
         if attempts.failures > 0 || !matches!(*self.state(), CacheState::Known(_)) {
-            info!(kind = self.kind, objects = kept.count(), "listed");
+            info!(kind = self.kind, objects = store.count(), "listed");
         }
-        self.take(CacheState::Known(kept));
+        self.replace(CacheState::Known(store));
         loop {
             let began = Instant::now();
             let ended = self.watch(cluster, version, logged).await;
@@ -166,17 +166,17 @@ impl<K: Summarize> Cache<K> {
     }
 
     async fn list(&self, cluster: &Cluster, logged: &mut LoggedObjects) -> Result<Option<(K, String)>, ApiError> {
-        let (mut kept, mut version) = (K::default(), None);
+        let (mut store, mut version) = (K::default(), None);
         let mut pages = ListPager::of(&self.path);
         while let Some(text) = pages.next(cluster).await? {
             let page = ListPage::read(&text)?;
             for text in &page.objects {
-                self.keep(&mut kept, ApiObject::read(text).as_ref(), logged);
+                self.add(&mut store, ApiObject::read(text).as_ref(), logged);
             }
             version = Some(page.version.to_string());
             pages.after(&page);
         }
-        Ok(version.map(|version| (kept, version)))
+        Ok(version.map(|version| (store, version)))
     }
 
     /// Watches until the end; returns the resourceVersion to continue from, or `None` if it expired.
@@ -218,7 +218,7 @@ impl<K: Summarize> Cache<K> {
     fn event(&self, line: &str, logged: &mut LoggedObjects) -> Result<WatchProgress, ApiError> {
         let version = match WatchEvent::read(line)? {
             WatchEvent::Applied(object) => {
-                let is_added = self.change(|kept| self.keep(kept, object.as_ref(), logged));
+                let is_added = self.change(|store| self.add(store, object.as_ref(), logged));
                 object.and_then(|object| {
                     if is_added {
                         self.notify_added(&object.key);
@@ -228,7 +228,7 @@ impl<K: Summarize> Cache<K> {
                 })
             }
             WatchEvent::Deleted(object) => object.and_then(|object| {
-                self.change(|kept| kept.remove(&object.key));
+                self.change(|store| store.remove(&object.key));
                 self.observers.on_deleted(self.kind, &object);
                 object.version()
             }),
@@ -240,19 +240,19 @@ impl<K: Summarize> Cache<K> {
     }
 
     /// Stores the summary of an object. An unreadable object is skipped, and its previous summary removed.
-    fn keep(&self, kept: &mut K, object: Option<&ApiObject<'_>>, logged: &mut LoggedObjects) {
+    fn add(&self, store: &mut K, object: Option<&ApiObject<'_>>, logged: &mut LoggedObjects) {
         let Some(object) = object else {
             return self.skip(None, &"an object without a name", logged);
         };
         let key = &object.key;
         // One object must not stop the watch in every replica.
         let problem = match contained(|| K::read(object)) {
-            Ok(Some(fact)) => return kept.put(key, fact),
+            Ok(Some(fact)) => return store.put(key, fact),
             Ok(None) => "unexpected content for its kind".to_owned(),
             Err(panicked) => panicked.to_string(),
         };
         self.skip(Some(key), &problem, logged);
-        kept.remove(key);
+        store.remove(key);
     }
 
     /// Skips an object: counted, and logged once.
@@ -266,12 +266,12 @@ impl<K: Summarize> Cache<K> {
 
     /// Applies a change; returns whether the number of objects grew.
     fn change(&self, change: impl FnOnce(&mut K)) -> bool {
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        let CacheState::Known(kept) = &mut *held else { return false };
-        let before = kept.count();
-        change(kept);
-        self.metrics.set_size(self.kind, CacheSize::Known(kept.count()));
-        kept.count() > before
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let CacheState::Known(store) = &mut *state else { return false };
+        let before = store.count();
+        change(store);
+        self.metrics.set_size(self.kind, CacheSize::Known(store.count()));
+        store.count() > before
     }
 
     /// Notifies receivers of an added object.
@@ -283,15 +283,15 @@ impl<K: Summarize> Cache<K> {
     }
 
     /// Replaces the state.
-    pub(in crate::cluster) fn take(&self, new: CacheState<K>) {
+    pub(in crate::cluster) fn replace(&self, new: CacheState<K>) {
         let state = match &new {
             CacheState::Unknown => CacheSize::Unknown,
             CacheState::NotInstalled => CacheSize::Known(0),
-            CacheState::Known(kept) => CacheSize::Known(kept.count()),
+            CacheState::Known(store) => CacheSize::Known(store.count()),
         };
         let old = {
-            let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *held, new)
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *state, new)
         };
         // Drop the old state outside of the lock: it may be large.
         drop(old);
@@ -316,7 +316,7 @@ struct ResetOnDrop<'c, K: Summarize>(&'c Cache<K>);
 
 impl<K: Summarize> Drop for ResetOnDrop<'_, K> {
     fn drop(&mut self) {
-        self.0.take(CacheState::Unknown);
+        self.0.replace(CacheState::Unknown);
     }
 }
 
@@ -335,16 +335,16 @@ pub(super) mod tests {
     use crate::cluster::client::ApiResource;
 
     /// Puts objects, given as text, into a new cache.
-    pub(in crate::cluster) fn kept<K: Summarize>(objects: &[String]) -> K {
-        let mut kept = K::default();
-        put(&mut kept, objects);
-        kept
+    pub(in crate::cluster) fn store<K: Summarize>(objects: &[String]) -> K {
+        let mut store = K::default();
+        put(&mut store, objects);
+        store
     }
 
-    pub(in crate::cluster) fn put<K: Summarize>(kept: &mut K, objects: &[String]) {
+    pub(in crate::cluster) fn put<K: Summarize>(store: &mut K, objects: &[String]) {
         for object in objects {
             let object = ApiObject::read(object).unwrap();
-            kept.put(&object.key, K::read(&object).unwrap());
+            store.put(&object.key, K::read(&object).unwrap());
         }
     }
 
@@ -374,23 +374,23 @@ pub(super) mod tests {
         }
         let metrics = crate::telemetry::Metrics::default();
         let cache = Cache::<Sizes>::new("Thing", ApiPath::all(ApiResource::NODES), &metrics.caches);
-        let (mut kept, mut logged) = (Sizes::default(), LoggedObjects::default());
+        let (mut store, mut logged) = (Sizes::default(), LoggedObjects::default());
         let named = |name: &str, rest: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":"{rest}"}}"#);
         for object in [named("a", ""), named("b", "odd"), "5".to_owned(), "{}".to_owned(), named("c", "")] {
-            cache.keep(&mut kept, ApiObject::read(&object).as_ref(), &mut logged);
+            cache.add(&mut store, ApiObject::read(&object).as_ref(), &mut logged);
         }
-        assert_eq!(kept.0.keys().map(ObjectKey::name).collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(store.0.keys().map(ObjectKey::name).collect::<Vec<_>>(), ["a", "c"]);
         // Its previous summary is removed.
         for name in ["a", "b"] {
-            cache.keep(&mut kept, ApiObject::read(&named(name, "odd")).as_ref(), &mut logged);
+            cache.add(&mut store, ApiObject::read(&named(name, "odd")).as_ref(), &mut logged);
         }
-        assert_eq!(kept.0.keys().map(ObjectKey::name).collect::<Vec<_>>(), ["c"]);
+        assert_eq!(store.0.keys().map(ObjectKey::name).collect::<Vec<_>>(), ["c"]);
         let text = metrics.text();
         assert!(text.contains("nadmit_cache_skipped_total{kind=\"Thing\"} 5\n"), "{text}");
         // Each is logged once; those without a name once together.
         assert_eq!(logged.0.len(), 3);
         assert!(cache.state().is_unknown() && text.contains("nadmit_cache_ready{kind=\"Thing\"} 0\n"), "{text}");
-        cache.take(CacheState::Known(kept));
+        cache.replace(CacheState::Known(store));
         assert!(metrics.text().contains("nadmit_cache_ready{kind=\"Thing\"} 1\n"));
         assert!(metrics.text().contains("nadmit_cache_objects{kind=\"Thing\"} 1\n"));
         assert!(cache.listed.is_cancelled());

@@ -43,7 +43,7 @@ pub struct CertificateKeeper {
     /// The last observed state, and since when.
     seen: (Option<StoredCertificates>, Option<String>),
     since: Instant,
-    held: Option<StoredCertificates>,
+    served: Option<StoredCertificates>,
     material: Option<Material>,
 }
 
@@ -64,7 +64,7 @@ impl CertificateKeeper {
             bundle: watch::Sender::default(),
             seen: (None, None),
             since: Instant::now(),
-            held: None,
+            served: None,
             material: None,
         };
         let mut pause = Duration::from_millis(200);
@@ -90,7 +90,7 @@ impl CertificateKeeper {
 
     /// Renews and rotates the certificates continuously; `serve` receives each new one.
     pub async fn run(mut self, serve: impl Fn(Served) + Send) {
-        let pause = self.settings.lifetimes.settle / 12;
+        let pause = self.settings.lifetimes.propagation / 12;
         let mut is_failing = false;
         loop {
             tokio::select! {
@@ -130,11 +130,11 @@ impl CertificateKeeper {
         }
         let material = stored.material(client_ca);
         if self.material.as_ref() == Some(&material) {
-            self.held = Some(stored);
+            self.served = Some(stored);
             return Ok(None);
         }
         let served = material.serve()?;
-        (self.held, self.material) = (Some(stored), Some(material));
+        (self.served, self.material) = (Some(stored), Some(material));
         Ok(Some(served))
     }
 
@@ -145,7 +145,7 @@ impl CertificateKeeper {
             self.observe(found.as_ref().map(stored));
             let state = self.state();
             let (step, flaws) = self.rotation.decide(&state);
-            let Some(next) = self.rotation.take(step, &state)? else { return Ok(()) };
+            let Some(next) = self.rotation.execute(step, &state)? else { return Ok(()) };
             let is_new = found.is_none();
             found = match self.write(found, &next).await? {
                 WriteResult::Stored(object) => {
@@ -162,7 +162,7 @@ impl CertificateKeeper {
         let (stored, registered) = &self.seen;
         CertificateState {
             stored: stored.as_ref(),
-            held: self.held.as_ref(),
+            served: self.served.as_ref(),
             registered: registered.as_deref(),
             steady: self.since.elapsed(),
             now: jiff::Timestamp::now().as_second(),
@@ -199,7 +199,7 @@ impl CertificateKeeper {
         if !is_new && !flaws.is_empty() {
             let flaws = flaws.join("; ");
             error!(flaws, namespace, secret, "replaced invalid Secret content: {done}");
-        } else if is_new && self.held.is_some() {
+        } else if is_new && self.served.is_some() {
             warn!(namespace, secret, "certificate Secret was deleted: {done}");
         } else {
             info!(namespace, secret, "{done}");

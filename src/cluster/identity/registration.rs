@@ -176,8 +176,8 @@ impl RegistrationState {
                 Phase::ALL.into_iter().zip(&stored).find_map(|(phase, stored)| stored.is_none().then_some(phase));
             let bundle = self.choose(registered_bundle(&stored), own, Instant::now());
             let paths = RegisteredPaths::of(&stored);
-            let is_plain = self.rollout.accepts_plain(&paths, Instant::now(), to.tokens.settle);
-            let tokens = self.rollout.registered_tokens(&paths, Instant::now(), to.tokens.settle);
+            let is_plain = self.rollout.accepts_plain(&paths, Instant::now(), to.tokens.propagation);
+            let tokens = self.rollout.registered_tokens(&paths, Instant::now(), to.tokens.propagation);
             to.tokens.accepted.registered(tokens, is_plain);
             let token = self.choose_token(to, &paths, own).await?;
             let address = to.with_token(token.as_ref());
@@ -217,7 +217,7 @@ impl RegistrationState {
             }
             TokenChoice::Upgrade(token) => {
                 let is_known = probe(&to.with_token(Some(&token)), bundle).await.is_ok();
-                let is_complete = self.rollout.is_complete(is_known, Instant::now(), to.tokens.settle);
+                let is_complete = self.rollout.is_complete(is_known, Instant::now(), to.tokens.propagation);
                 Ok(is_complete.then_some(token))
             }
         }

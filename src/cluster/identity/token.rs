@@ -39,7 +39,7 @@ pub struct TokenPaths {
     /// The token in all webhook entries.
     pub registered: watch::Sender<Option<Token>>,
     /// How long all replicas may take to see a change.
-    pub settle: Duration,
+    pub propagation: Duration,
 }
 
 /// The tokens of this replica.
@@ -62,7 +62,7 @@ struct SecretObservation {
     found: Option<StoredTokens>,
     registered: Option<Token>,
     since: Instant,
-    held: Option<Tokens>,
+    known: Option<Tokens>,
 }
 
 impl TokenKeeper {
@@ -111,14 +111,14 @@ impl TokenKeeper {
             registrable: self.registrable.subscribe(),
             accepted: self.accepted(),
             registered: self.registered.clone(),
-            settle: self.schedule.settle,
+            propagation: self.schedule.propagation,
         }
     }
 
     /// Keeps the tokens up to date, continuously.
     pub async fn run(mut self) {
         let mut registered = self.registered.subscribe();
-        let pause = self.schedule.settle / 12;
+        let pause = self.schedule.propagation / 12;
         let mut is_failing = false;
         loop {
             tokio::select! {
@@ -148,7 +148,7 @@ impl TokenKeeper {
 
     /// Previously accepted tokens stay accepted for a while: until another one is registered and seen by all API servers.
     fn accept(&mut self, tokens: &Tokens) {
-        let (now, lasting) = (Instant::now(), self.schedule.settle * 2);
+        let (now, lasting) = (Instant::now(), self.schedule.propagation * 2);
         let gone = self.known.of_reviews().filter(|known| !tokens.has(known));
         let gone: Vec<_> = gone.map(|token| (token.clone(), now)).collect();
         self.retired.retain(|(_, since)| now.duration_since(*since) < lasting);
@@ -159,8 +159,8 @@ impl TokenKeeper {
 
     /// A token that was not announced as the next one is registered after all replicas had time to read it.
     fn publish(&mut self, tokens: Tokens) {
-        let is_announced = self.observation.held.as_ref().is_none_or(|held| held.has(&tokens.current));
-        let is_registrable = is_announced || self.observation.since.elapsed() >= self.schedule.settle;
+        let is_announced = self.observation.known.as_ref().is_none_or(|known| known.has(&tokens.current));
+        let is_registrable = is_announced || self.observation.since.elapsed() >= self.schedule.propagation;
         self.registrable.send_if_modified(|known| {
             let current = if is_registrable { &tokens.current } else { &known.current };
             let others = [tokens.next.as_ref(), Some(&tokens.current)].into_iter().flatten();
@@ -171,7 +171,7 @@ impl TokenKeeper {
             is_new
         });
         if is_registrable {
-            self.observation.held = Some(tokens);
+            self.observation.known = Some(tokens);
         }
     }
 }
@@ -187,9 +187,9 @@ impl TokenSecret<'_> {
     /// The first reconcile of a replica.
     async fn first(&self) -> Result<(Tokens, RegisteredPaths, SecretObservation), SecretError> {
         let paths = self.registered_paths().await?;
-        let mut observation = SecretObservation { found: None, registered: None, since: Instant::now(), held: None };
+        let mut observation = SecretObservation { found: None, registered: None, since: Instant::now(), known: None };
         let tokens = self.reconcile(&mut observation, paths.token.clone()).await?;
-        observation.held = Some(tokens.clone());
+        observation.known = Some(tokens.clone());
         Ok((tokens, paths, observation))
     }
 
@@ -221,7 +221,7 @@ impl TokenSecret<'_> {
             }
             let state = TokenState {
                 found: observation.found.as_ref(),
-                held: observation.held.as_ref(),
+                known: observation.known.as_ref(),
                 registered: registered.as_ref(),
                 steady: observation.since.elapsed(),
                 now: jiff::Timestamp::now().as_second(),
@@ -236,7 +236,7 @@ impl TokenSecret<'_> {
                     let is_new = secret.is_none();
                     secret = match self.write(secret, &next).await? {
                         WriteResult::Stored(object) => {
-                            self.record(is_new, observation.held.is_some(), &next);
+                            self.record(is_new, observation.known.is_some(), &next);
                             Some(object)
                         }
                         WriteResult::Changed => self.secret().read().await?,
@@ -263,13 +263,13 @@ impl TokenSecret<'_> {
         self.secret().write(found, texts).await
     }
 
-    fn record(&self, is_new: bool, is_held: bool, tokens: &Tokens) {
+    fn record(&self, is_new: bool, was_known: bool, tokens: &Tokens) {
         let done = match (&tokens.next, &tokens.previous) {
             (Some(_), _) => "added the next token, not registered yet",
             (None, Some(_)) => "switched to the next token",
             (None, None) => "removed the previous token",
         };
-        if is_new && is_held {
+        if is_new && was_known {
             warn!(namespace = self.namespace, secret = TOKEN, "token Secret was deleted: {done}");
         } else {
             info!(namespace = self.namespace, secret = TOKEN, "{done}");

@@ -82,12 +82,12 @@ pub(in crate::cluster) fn choose(paths: &RegisteredPaths, own: &Registrable) -> 
 impl TokenRollout {
     /// During a rollout, replicas of a version before tokens also receive requests, and the Service picks one per connection. So
     /// the token is registered once all replicas knew it for a while.
-    pub(in crate::cluster) fn is_complete(&mut self, is_known: bool, now: Instant, settle: Duration) -> bool {
+    pub(in crate::cluster) fn is_complete(&mut self, is_known: bool, now: Instant, propagation: Duration) -> bool {
         if !is_known {
             self.known_since = None;
             return false;
         }
-        now.duration_since(*self.known_since.get_or_insert(now)) >= settle
+        now.duration_since(*self.known_since.get_or_insert(now)) >= propagation
     }
 
     /// The tokens of entries, now or a moment ago: API servers take a while to see a new registration, and the Secret may no longer have them.
@@ -95,9 +95,9 @@ impl TokenRollout {
         &mut self,
         paths: &RegisteredPaths,
         now: Instant,
-        settle: Duration,
+        propagation: Duration,
     ) -> Vec<Token> {
-        self.tokens.retain(|(token, last)| !paths.tokens.contains(token) && now.duration_since(*last) < settle);
+        self.tokens.retain(|(token, last)| !paths.tokens.contains(token) && now.duration_since(*last) < propagation);
         self.tokens.extend(paths.tokens.iter().map(|token| (token.clone(), now)));
         self.tokens.iter().map(|(token, _)| token.clone()).collect()
     }
@@ -107,12 +107,12 @@ impl TokenRollout {
         &mut self,
         paths: &RegisteredPaths,
         now: Instant,
-        settle: Duration,
+        propagation: Duration,
     ) -> bool {
         if paths.is_plain {
             self.plain = Some(now);
         }
-        self.plain.is_some_and(|last| now.duration_since(last) < settle)
+        self.plain.is_some_and(|last| now.duration_since(last) < propagation)
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn rollout_completes_when_all_replicas_know_the_token() {
         let (mut upgrade, start) = (TokenRollout::default(), Instant::now());
-        let settle = Duration::from_secs(60);
+        let propagation = Duration::from_secs(60);
         for (is_known, after, want) in [
             (true, 0, false),
             (true, 59, false),
@@ -218,7 +218,7 @@ mod tests {
             (true, 122, true),
         ] {
             assert_eq!(
-                upgrade.is_complete(is_known, start + Duration::from_secs(after), settle),
+                upgrade.is_complete(is_known, start + Duration::from_secs(after), propagation),
                 want,
                 "after {after} s"
             );
@@ -231,7 +231,7 @@ mod tests {
             (RegisteredPaths::default(), 61, false),
         ] {
             assert_eq!(
-                upgrade.accepts_plain(&paths, start + Duration::from_secs(after), settle),
+                upgrade.accepts_plain(&paths, start + Duration::from_secs(after), propagation),
                 want,
                 "after {after} s"
             );
@@ -241,7 +241,7 @@ mod tests {
     /// API servers may still use the previous paths, even if the Secret was replaced since.
     #[test]
     fn replaced_tokens_are_accepted_for_a_while() {
-        let (mut rollout, start, settle) = (TokenRollout::default(), Instant::now(), Duration::from_secs(60));
+        let (mut rollout, start, propagation) = (TokenRollout::default(), Instant::now(), Duration::from_secs(60));
         let carries = |digits: &[&str]| RegisteredPaths {
             tokens: digits.iter().map(|digit| token(digit)).collect(),
             ..RegisteredPaths::default()
@@ -255,7 +255,7 @@ mod tests {
             (carries(&[]), 100, &["b"]),
             (carries(&[]), 130, &[]),
         ] {
-            let accepted = rollout.registered_tokens(&paths, start + Duration::from_secs(after), settle);
+            let accepted = rollout.registered_tokens(&paths, start + Duration::from_secs(after), propagation);
             assert_eq!(accepted, want.iter().map(|digit| token(digit)).collect::<Vec<_>>(), "after {after} s");
         }
     }

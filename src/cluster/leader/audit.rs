@@ -79,7 +79,7 @@ impl Auditor {
                 events: EventRecorder::new(cluster.clone(), self.identity.clone()),
                 index: FindingIndex::default(),
                 due: HashMap::new(),
-                refusals: DryRunDenials::default(),
+                dry_run_denials: DryRunDenials::default(),
                 seen: 0,
                 now: Timestamp::now(),
                 context: Arc::default(),
@@ -115,7 +115,7 @@ struct LeaderAudit<'a> {
     /// When to audit which object again.
     due: HashMap<ObjectKey, Instant>,
     /// Dry-run denials of missing NADs.
-    refusals: DryRunDenials,
+    dry_run_denials: DryRunDenials,
     /// How many objects were audited.
     seen: usize,
     /// The time of the last audit.
@@ -158,9 +158,9 @@ impl LeaderAudit<'_> {
         // Reports and Events are readable by everybody who may read the object's namespace.
         let scan = FullScan { cluster, policy: &policy, names: NameVisibility::Own(Vec::new()) };
         self.now = Timestamp::now();
-        let mut refusals = std::mem::take(&mut self.refusals);
-        let scan_result = scan.run(self.now, &mut refusals, self).await;
-        self.refusals = refusals;
+        let mut dry_run_denials = std::mem::take(&mut self.dry_run_denials);
+        let scan_result = scan.run(self.now, &mut dry_run_denials, self).await;
+        self.dry_run_denials = dry_run_denials;
         let scan_result = scan_result?;
         for unread in &scan_result.unread {
             warn!("{unread}");
@@ -271,11 +271,11 @@ impl LeaderAudit<'_> {
             let waits = nad.is_none() && audit.is_waiting(network);
             if waits {
                 let network = DeferredObject::in_memory(network.clone());
-                self.refusals.ask(cluster, vec![(&network, uid.clone())], &context).await;
+                self.dry_run_denials.ask(cluster, vec![(&network, uid.clone())], &context).await;
             } else if nad.is_some() {
-                self.refusals.forget(uid);
+                self.dry_run_denials.forget(uid);
             }
-            let denied = self.refusals.denial(uid).filter(|_| waits).map(str::to_owned);
+            let denied = self.dry_run_denials.denial(uid).filter(|_| waits).map(str::to_owned);
             let waiting = Waiting { networks: waited + 1, denied: denied.as_deref() };
             audit.network(network, slot, waiting, self).await;
             // A second waiting network means that the first is no longer the only one: audit it again.
@@ -287,7 +287,7 @@ impl LeaderAudit<'_> {
         }
         for uid in self.index.left(key) {
             self.reporter.forget(&uid);
-            self.refusals.forget(&uid);
+            self.dry_run_denials.forget(&uid);
         }
         Ok(())
     }

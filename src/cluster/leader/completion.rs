@@ -46,7 +46,7 @@ pub struct IncompleteObjects {
 impl IncompleteObjects {
     /// Records what the audit found about an object.
     pub(in crate::cluster) fn record(&self, object: &Object<'_>, verdict: &Verdict) {
-        let is_unsure = matches!(verdict.wanted, Some(MissingFact::Owner { .. } | MissingFact::LastNad { .. }))
+        let is_unsure = matches!(verdict.missing_fact, Some(MissingFact::Owner { .. } | MissingFact::LastNad { .. }))
             || verdict.findings.iter().any(|finding| finding.rule.id == NAME_MISSING);
         self.set(object, verdict.is_incomplete || is_unsure);
     }

@@ -61,7 +61,7 @@ impl EventRecorder {
             if self.recorded.contains_key(&name) {
                 continue;
             }
-            if !self.bucket.take(now) {
+            if !self.bucket.try_acquire(now) {
                 debug!(about.name, "rate limit for Events reached; recording the rest later");
                 break;
             }
@@ -136,7 +136,7 @@ impl TokenBucket {
         Self { left: BURST, filled: now }
     }
 
-    fn take(&mut self, now: Instant) -> bool {
+    fn try_acquire(&mut self, now: Instant) -> bool {
         while self.left < BURST && now.saturating_duration_since(self.filled) >= REFILL_INTERVAL {
             self.left += 1;
             self.filled += REFILL_INTERVAL;
@@ -237,7 +237,7 @@ mod tests {
         let mut bucket = TokenBucket::full(begin);
         let mut taken = |after: f64| {
             let now = begin + Duration::from_secs_f64(after);
-            std::iter::repeat_with(|| bucket.take(now)).take_while(|may| *may).count()
+            std::iter::repeat_with(|| bucket.try_acquire(now)).take_while(|may| *may).count()
         };
         for (after, want) in [(0.0, 25), (0.5, 0), (1.2, 1), (4.5, 3), (10_000.0, 25), (10_000.9, 0)] {
             assert_eq!(taken(after), want, "after {after} s");

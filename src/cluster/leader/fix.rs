@@ -29,7 +29,7 @@ pub enum FixResult {
     /// It is complete now.
     Completed,
     /// It was already complete, or was deleted.
-    Settled,
+    AlreadyComplete,
     /// It is left unchanged, and why.
     Left(&'static str),
     /// It could not be written, and why.
@@ -67,7 +67,7 @@ impl Cluster {
         let completing = CompletionContext { source: &source, cluster: self, policy };
         for _ in 0..2 {
             match completing.complete(&path, |stored| !stored.meta().deleting).await {
-                Ok(None) => return FixResult::Settled,
+                Ok(None) => return FixResult::AlreadyComplete,
                 Ok(Some(WriteResult::Stored(_))) => {
                     tokio::time::sleep(WRITE_INTERVAL).await;
                     return FixResult::Completed;

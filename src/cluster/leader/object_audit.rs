@@ -177,7 +177,7 @@ impl<L: AuditLookup> ObjectAudit<'_, L> {
             let of = NetworkContext {
                 nad: slot.nad.map_or(Lookup::Absent, Lookup::Found),
                 waiting: waiting.networks,
-                refused: waiting.denied,
+                denial: waiting.denied,
                 rewrites: sink.rewrites(object.kind(), &object.key()),
             };
             let about = (&object, network, &stored.object_meta);

@@ -289,4 +289,29 @@ mod tests {
         assert!(foreign.networks_here.is_empty() && foreign.offered.is_none() && foreign.unreachable.is_empty());
         assert_eq!(foreign.last_nad, Lookup::Unknown);
     }
+
+    #[test]
+    fn facts_read_for_a_review_are_added() {
+        let prefix = Prefix { value: "a.io".to_owned(), assumed: true };
+        let found = || Lookup::Found(network_fact("op"));
+        let owned = Facts::default().with_owner(found(), Some(prefix.clone()));
+        assert_eq!((&owned.named_owner, &owned.prefix, owned.knows_networks), (&found(), &Some(prefix.clone()), false));
+        let all = owned.clone().with_networks(vec![network_fact("op")], None);
+        assert_eq!((all.networks_here.len(), all.knows_networks, all.prefix.is_none()), (1, true, true));
+        assert_eq!(owned.clone().with_last_nad(Lookup::Absent).last_nad, Lookup::Absent);
+        let claimed = owned.clone().with_claimants(vec![network_fact("op")], Lookup::Absent);
+        assert_eq!((claimed.claimants.map(|all| all.len()), claimed.claimants_read), (Some(1), true));
+        assert_eq!(claimed.named_owner, Lookup::Absent);
+        let names = NameVisibility::Own(Vec::new());
+        assert_eq!(owned.with_names(names.clone()).names, names);
+    }
+
+    #[test]
+    fn without_a_source_nothing_is_known() {
+        let facts = gather(&network("op", "net", "before"), &());
+        assert_eq!((facts.target_namespace, facts.nad_here, facts.last_nad), Default::default());
+        assert_eq!((facts.offered, facts.unreachable.len(), facts.networks_here.len()), (None, 0, 0));
+        let facts = gather(&nad("SriovNetwork.sriovnetwork.openshift.io/op/net"), &());
+        assert_eq!((facts.named_owner, facts.claimants, facts.knows_networks), (Lookup::Unknown, None, false));
+    }
 }

@@ -93,8 +93,8 @@ pub(crate) fn check(question: &ResourceNameCheck<'_>, out: &mut Findings<'_>) {
         return;
     }
     let answer = question.answer(annotation.as_deref(), &devices);
-    if let Some(wanted) = question.wanted(answer.as_ref()) {
-        out.request(wanted);
+    if let Some(missing) = question.missing_fact(answer.as_ref()) {
+        out.request(missing);
     }
     let repaired = question.check_annotation(annotation.as_deref(), answer.as_ref(), &devices, out);
     if !repaired {
@@ -173,7 +173,7 @@ impl ResourceNameCheck<'_> {
     }
 
     /// The network that would override that value, if it has not been read yet.
-    fn wanted(&self, answer: Option<&ExpectedName<'_>>) -> Option<MissingFact> {
+    fn missing_fact(&self, answer: Option<&ExpectedName<'_>>) -> Option<MissingFact> {
         if answer.is_some_and(|answer| answer.source.is_network()) {
             return None;
         }

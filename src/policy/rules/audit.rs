@@ -148,7 +148,7 @@ type AbsenceReason<'a> = (String, &'a str, &'static str);
 /// Reports that the NAD does not exist, and why.
 fn nad_absent(network: &Network<'_>, facts: &Facts, stored: &StoredState, out: &mut Findings<'_>) {
     let target = network.target_namespace();
-    let (reason, details, help): AbsenceReason<'_> = match (&facts.target_namespace, &stored.refused, &stored.condition)
+    let (reason, details, help): AbsenceReason<'_> = match (&facts.target_namespace, &stored.denial, &stored.condition)
     {
         (Lookup::Absent, ..) => (
             format!("namespace `{target}` does not exist"),
@@ -160,11 +160,9 @@ fn nad_absent(network: &Network<'_>, facts: &Facts, stored: &StoredState, out: &
             "",
             "wait until it is deleted and create it again, or set another one",
         ),
-        (_, Some(refused), _) => (
-            "a dry run of it is denied".to_owned(),
-            refused.as_str(),
-            "fix what it is denied for, or whoever denies it",
-        ),
+        (_, Some(denial), _) => {
+            ("a dry run of it is denied".to_owned(), denial.as_str(), "fix what it is denied for, or whoever denies it")
+        }
         (_, _, Some(condition)) => {
             ("the operator reports an error".to_owned(), condition.as_str(), "fix what the operator reports")
         }

@@ -59,7 +59,7 @@ pub(super) const NOTHING_TO_RUN: &str = "there is no plugin to run; every pod th
 /// The rules that do not need the config.
 pub(crate) fn check_object(nad: &Nad<'_>, out: &mut Findings<'_>) {
     for wrong in &nad.misshapen {
-        let headline = format!("`{}` is {}, expected {}", dotted(&wrong.pointer), wrong.found, wrong.wanted);
+        let headline = format!("`{}` is {}, expected {}", dotted(&wrong.pointer), wrong.found, wrong.expected);
         let note = "the API server rejects the object";
         out.object(&SCHEMA, wrong.pointer.clone(), headline, note, wrong.help());
     }
@@ -315,5 +315,38 @@ mod tests {
         let object = Object::read(&json).unwrap().unwrap();
         let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
         assert!(verdict.denies(), "{:?}", verdict.findings);
+    }
+
+    /// Multus and libcni read a list in different ways; both must find its plugins, its version and its name.
+    #[test]
+    fn lists_are_judged_as_both_readers_see_them() {
+        let table: &[(&str, &[&str])] = &[
+            (r#"{"cniVersion":"1.0.0","plugins":[{"type":"macvlan"}]}"#, &[]),
+            (r#"{"cniVersion":"1.0.0","Plugins":[{"type":"macvlan"}]}"#, &["nad/no-plugin deny /Plugins"]),
+            (
+                // Go takes `ſ` for an `s`, and this key comes last when Multus sorts them.
+                r#"{"cniVersion":"1.0.0","plugins":[{"type":"macvlan"}],"pluginſ":[{"type":""}]}"#,
+                &["nad/no-plugin deny /pluginſ"],
+            ),
+            (r#"{"cniVersion":"1.0.0","type":"macvlan","name":null}"#, &["nad/network-name deny /name"]),
+            (r#"{"cniVersion":"1.0.0","type":"macvlan","name":""}"#, &[]),
+            (r#"{"cniVersion":"1.0.0","type":"macvlan","name":"-a"}"#, &["nad/network-name deny /name"]),
+            (r#"{"cniVersion":"1.0.0","type":"a/b"}"#, &["nad/plugin-type deny /type"]),
+            (r#"{"cniVersion":"1.0.0","type":5}"#, &["nad/plugin-type deny /type"]),
+            (
+                r#"{"cniVersion":"x","cniVersions":["1.0.0"],"plugins":[{"type":"macvlan"}]}"#,
+                &["nad/cni-version deny /cniVersion"],
+            ),
+            (
+                r#"{"cniVersions":["1.0.0","x"],"plugins":[{"type":"macvlan"}]}"#,
+                &["nad/cni-version deny /cniVersions/1"],
+            ),
+        ];
+        for (config, want) in table {
+            // The spelling of keys has a rule of its own.
+            let found: Vec<_> =
+                found(config).into_iter().filter(|found| !found.starts_with("nad/ambiguous-key")).collect();
+            assert_eq!(found, *want, "{config}");
+        }
     }
 }

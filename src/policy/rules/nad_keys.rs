@@ -206,9 +206,9 @@ fn field_type<'o>(misfit: &Misfit<'_>, reader: &str, out: &'o mut Findings<'_>) 
     let place = out.pointer(misfit.value.span);
     let key = place.rsplit('/').find(|token| token.parse::<usize>().is_err()).unwrap_or_default();
     let found = misfit.value.shown();
-    let headline = format!("`{key}` is {found}, expected {}", misfit.wanted);
+    let headline = format!("`{key}` is {found}, expected {}", misfit.expected);
     let note = format!("{reader} cannot decode it; every pod that uses this network fails to start");
-    out.config(&FIELD_TYPE, misfit.value.span, headline, note, format!("write {}", misfit.wanted))
+    out.config(&FIELD_TYPE, misfit.value.span, headline, note, format!("write {}", misfit.expected))
 }
 
 /// A known key in another case, or given twice.
@@ -228,5 +228,59 @@ fn ambiguous(taken: &DecodedField<'_, '_>, tables: &[&[Field]], out: &mut Findin
         let headline = format!("`{first}` is not spelled `{key}`");
         let note = "some readers treat it as the same key, others ignore it";
         out.config(&AMBIGUOUS_KEY, taken.first.key_span, headline, note, format!("write `{key}`"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MAX_UNKNOWN;
+    use crate::policy::rules::testing::found;
+
+    #[test]
+    fn keys_at_the_top_of_a_list_are_stricter() {
+        let list =
+            |members: &str| found(&format!(r#"{{"cniVersion":"1.0.0",{members},"plugins":[{{"type":"macvlan"}}]}}"#));
+        for good in [
+            r#""loadOnlyInlinedPlugins":true"#,
+            r#""loadOnlyInlinedPlugins":"True""#,
+            r#""loadOnlyInlinedPlugins":"FALSE""#,
+            r#""disableCheck":true"#,
+        ] {
+            assert_eq!(list(good), Vec::<String>::new(), "{good}");
+        }
+        for (bad, key) in [
+            (r#""disableCheck":null"#, "/disableCheck"),
+            (r#""disableGC":null"#, "/disableGC"),
+            (r#""loadOnlyInlinedPlugins":null"#, "/loadOnlyInlinedPlugins"),
+            (r#""loadOnlyInlinedPlugins":1"#, "/loadOnlyInlinedPlugins"),
+            (r#""loadOnlyInlinedPlugins":"yes""#, "/loadOnlyInlinedPlugins"),
+        ] {
+            assert_eq!(list(bad), [format!("nad/field-type deny {key}")], "{bad}");
+        }
+    }
+
+    /// Every spelling of `type` is decoded, also of one that does not count.
+    #[test]
+    fn every_type_of_a_section_is_a_string() {
+        let ipam = |ipam: &str| found(&format!(r#"{{"cniVersion":"1.0.0","type":"macvlan","master":"eth0",{ipam}}}"#));
+        assert_eq!(ipam(r#""ipam":{"type":"dhcp"}"#), Vec::<String>::new());
+        assert_eq!(ipam(r#""ipam":{"type":"a/b"}"#), ["nad/plugin-type deny /ipam/type"]);
+        assert_eq!(ipam(r#""ipam":{"type":7}"#), ["nad/plugin-type deny /ipam/type"]);
+        let two = ipam(r#""ipam":{"TYPE":7,"type":"dhcp"}"#);
+        assert!(two.contains(&"nad/plugin-type deny /ipam/TYPE".to_owned()), "{two:?}");
+        let both = ipam(r#""IPAM":{"type":"dhcp"},"ipam":{"type":"a/b"}"#);
+        assert!(both.iter().any(|found| found.starts_with("nad/plugin-type deny")), "{both:?}");
+    }
+
+    #[test]
+    fn only_so_many_unknown_keys_are_compared() {
+        let config = |count: usize| {
+            let keys: String = (0..count).map(|number| format!(r#","vlna{number}":1"#)).collect();
+            format!(r#"{{"cniVersion":"1.0.0","type":"sriov"{keys}}}"#)
+        };
+        let of = |count| found(&config(count)).iter().filter(|found| found.starts_with("nad/unknown-key")).count();
+        assert!(of(MAX_UNKNOWN) <= MAX_UNKNOWN);
+        assert_eq!(of(MAX_UNKNOWN + 1), of(MAX_UNKNOWN) + 1);
+        assert_eq!(of(MAX_UNKNOWN + 50), of(MAX_UNKNOWN) + 1);
     }
 }

@@ -115,7 +115,7 @@ pub(crate) fn check(
 fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
     for wrong in &network.misshapen {
         let path = wrong.pointer.trim_start_matches('/').replace('/', ".");
-        let headline = format!("`{path}` is {}, expected {}", wrong.found, wrong.wanted);
+        let headline = format!("`{path}` is {}, expected {}", wrong.found, wrong.expected);
         out.object(&SCHEMA, wrong.pointer.clone(), headline, REJECTED, wrong.help());
     }
     // Without a spec the CRD requires nothing in it; the rule on resourceName does.
@@ -126,14 +126,14 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
             continue;
         }
         let path = violation.path.trim_start_matches('/').replace('/', ".");
-        let wanted = violation.wanted;
+        let expected = violation.expected;
         let (pointer, headline, help) = if is_absent {
-            let help = format!("add `{path}`, {wanted}");
+            let help = format!("add `{path}`, {expected}");
             ("/spec".to_owned(), format!("`spec.{path}` is missing"), help)
         } else {
             let found = truncated(violation.found, 40);
-            let headline = format!("`spec.{path}` is {found}, expected {wanted}");
-            (format!("/spec{}", violation.path), headline, format!("write {wanted}"))
+            let headline = format!("`spec.{path}` is {found}, expected {expected}");
+            (format!("/spec{}", violation.path), headline, format!("write {expected}"))
         };
         out.object(&SCHEMA, pointer, headline, REJECTED, help);
     }

@@ -152,10 +152,10 @@ fn changes_others(network: &Network<'_>, rendered: &Rendered, field: &str) -> bo
         return true;
     }
     let own = |key: &str| key == field || key == "plugins";
-    levels(&without).flat_map(|object| object.members).filter(|member| !own(&member.key)).any(|said| {
+    levels(&without).flat_map(|object| object.members).filter(|member| !own(&member.key)).any(|own_member| {
         let members = levels(&with).flat_map(|object| object.members);
-        let mut becomes = members.filter(|member| same_key(&member.key, &said.key)).peekable();
-        becomes.peek().is_none() || becomes.any(|member| !is_same(&member.value, &said.value))
+        let mut becomes = members.filter(|member| same_key(&member.key, &own_member.key)).peekable();
+        becomes.peek().is_none() || becomes.any(|member| !is_same(&member.value, &own_member.value))
     })
 }
 
@@ -367,6 +367,25 @@ mod tests {
             let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
             let spec = json!({ field: deep });
             assert!(is_denied_as(&FRAGMENT, &spec), "{field}");
+        }
+    }
+
+    /// A key that the template sets as well is no injection if it has the same value.
+    #[test]
+    fn the_same_value_again_is_no_injection() {
+        let ipam = r#"{"type":"static","a":[1,null,true],"b":{"c":"d"}}"#;
+        let with = |again: &str| json!({ "ipam": ipam, "capabilities": format!(r#"{{}},"ipam":{again}"#) });
+        assert!(!is_denied_as(&RENDER_UNSAFE, &with(r#"{ "type": "static", "a": [1, null, true], "b": {"c": "d"} }"#)));
+        for other in [
+            r#"{"type":"static","a":[2,null,true],"b":{"c":"d"}}"#,
+            r#"{"type":"static","a":[1,0,true],"b":{"c":"d"}}"#,
+            r#"{"type":"static","a":[1,null,false],"b":{"c":"d"}}"#,
+            r#"{"type":"static","a":[1,null,true,1],"b":{"c":"d"}}"#,
+            r#"{"type":"static","a":[1,null,true],"b":{"c":"e"}}"#,
+            r#"{"type":"static","a":[1,null,true],"b":{"e":"d"}}"#,
+            r#"{"type":"static","a":[1,null,true],"b":{"c":"d","e":1}}"#,
+        ] {
+            assert!(is_denied_as(&RENDER_UNSAFE, &with(other)), "{other}");
         }
     }
 }

@@ -150,7 +150,7 @@ pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> 
     let (class, evidence) = classify(write, &new, &old, guarded.strict);
     let mut out = Findings::new(JudgedObject::Status, None, Ratchet::Off);
     rules::check(class, &evidence, &mut out);
-    let (mut findings, wanted, _) = out.into_parts();
+    let (mut findings, missing_fact, _) = out.into_parts();
     let scope = policy.scope(write.namespace);
     let written_by_operator = policy.is_operator(write.user, facts);
     for finding in &mut findings {
@@ -175,7 +175,8 @@ pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> 
     let mode = scope.mode();
     apply_audit_mode(mode, &mut findings);
     let (patch, would_patch) = (Patch::default(), Patch::default());
-    let verdict = Verdict { mode, findings, patch, would_patch, wanted, written_by_operator, is_incomplete: false };
+    let verdict =
+        Verdict { mode, findings, patch, would_patch, missing_fact, written_by_operator, is_incomplete: false };
     Some(StatusVerdict { verdict, class, writer: StatusWriter { manager: evidence.manager } })
 }
 
@@ -334,5 +335,25 @@ mod tests {
         assert_eq!(judged.class, Class::Takeover);
         let message = &judged.verdict.findings[0].message;
         assert!(message.len() < 500, "not every manager is named: {message}");
+    }
+
+    #[test]
+    fn every_class_has_a_name_of_its_own() {
+        let names = Class::ALL.map(Class::name);
+        assert_eq!(
+            names,
+            [
+                "stale",
+                "server_lag",
+                "unversioned",
+                "regressed",
+                "guarded",
+                "contradicted",
+                "unchanged",
+                "owned_apply",
+                "takeover",
+                "unproven"
+            ]
+        );
     }
 }

@@ -47,3 +47,22 @@ impl WriterKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kind_follows_from_the_name_of_the_manager() {
+        for (manager, want) in [
+            ("", "unknown"),
+            ("sriov-network-operator", "operator"),
+            ("sriov-network-config-daemon", "daemon"),
+            ("kubectl", "kubectl"),
+            ("kubectl-edit", "kubectl"),
+            ("helm", "other"),
+        ] {
+            assert_eq!(StatusWriter { manager: manager.to_owned() }.kind().name(), want, "{manager}");
+        }
+    }
+}

@@ -12,22 +12,22 @@ fn rotation() -> Rotation {
 }
 
 fn at(stored: &StoredCertificates, now: i64) -> CertificateState<'_> {
-    CertificateState { stored: Some(stored), held: None, registered: None, steady: LONG, now }
+    CertificateState { stored: Some(stored), served: None, registered: None, steady: LONG, now }
 }
 
 fn nothing(now: i64) -> CertificateState<'static> {
-    CertificateState { stored: None, held: None, registered: None, steady: LONG, now }
+    CertificateState { stored: None, served: None, registered: None, steady: LONG, now }
 }
 
 fn made(now: i64) -> StoredCertificates {
-    rotation().take(RotationStep::MakeAll, &nothing(now)).unwrap().unwrap()
+    rotation().execute(RotationStep::MakeAll, &nothing(now)).unwrap().unwrap()
 }
 
 /// Takes the next step, which must be `want`.
 fn next(state: &CertificateState<'_>, want: RotationStep) -> StoredCertificates {
     let (step, flaws) = rotation().decide(state);
     assert_eq!((step, flaws), (want, Vec::new()));
-    rotation().take(step, state).unwrap().unwrap()
+    rotation().execute(step, state).unwrap().unwrap()
 }
 
 fn step(state: &CertificateState<'_>) -> RotationStep {
@@ -78,7 +78,7 @@ fn a_leaf_is_renewed_by_the_same_ca_at_two_thirds_of_its_life() {
 fn ca_rotation_never_rejects_a_caller() {
     let first = made(NOW);
     let due = NOW + 365 * DAY / 3 * 2;
-    let leaf = rotation().take(RotationStep::RenewLeaf, &at(&first, due - DAY)).unwrap().unwrap();
+    let leaf = rotation().execute(RotationStep::RenewLeaf, &at(&first, due - DAY)).unwrap().unwrap();
     let joined = next(&at(&leaf, due), RotationStep::AddAuthority(Base::StoredCertificates));
     assert_eq!(size(&joined.bundle), 2);
     assert_eq!((&joined.chain, &joined.key), (&leaf.chain, &leaf.key));
@@ -118,13 +118,13 @@ fn broken_secrets_are_replaced_from_what_still_works() {
         change(&mut stored, other.clone());
         stored
     };
-    let (anew, held) = (RotationStep::MakeAll, RotationStep::AddAuthority(Base::Held));
+    let (anew, served) = (RotationStep::MakeAll, RotationStep::AddAuthority(Base::Served));
     // Without, and with, a replica that still has the valid one.
     for (what, stored, alone, beside) in [
-        ("no bundle", broken(|it, _| it.bundle.clear()), anew, held),
-        ("another bundle", broken(|it, other| it.bundle = other.bundle), anew, held),
-        ("half a bundle", broken(|it, _| it.bundle.truncate(200)), anew, held),
-        ("a leaf for a CA", broken(|it, _| it.bundle = it.chain.clone()), anew, held),
+        ("no bundle", broken(|it, _| it.bundle.clear()), anew, served),
+        ("another bundle", broken(|it, other| it.bundle = other.bundle), anew, served),
+        ("half a bundle", broken(|it, _| it.bundle.truncate(200)), anew, served),
+        ("a leaf for a CA", broken(|it, _| it.bundle = it.chain.clone()), anew, served),
         (
             "no CA key",
             broken(|it, _| it.ca_key.clear()),
@@ -153,7 +153,7 @@ fn broken_secrets_are_replaced_from_what_still_works() {
                 *it = StoredCertificates { bundle: "x".into(), ca_key: "y".into(), chain: "z".into(), key: "\0".into() }
             }),
             anew,
-            held,
+            served,
         ),
         (
             "another CA too",
@@ -163,13 +163,13 @@ fn broken_secrets_are_replaced_from_what_still_works() {
         ),
     ] {
         let alone_now = at(&stored, NOW);
-        let beside_now = CertificateState { held: Some(&good), registered: Some(&good.bundle), ..alone_now };
+        let beside_now = CertificateState { served: Some(&good), registered: Some(&good.bundle), ..alone_now };
         for (state, want) in [(alone_now, alone), (beside_now, beside)] {
             let (step, flaws) = rotation().decide(&state);
             assert_eq!(step, want, "{what}");
             assert_eq!(flaws.is_empty(), step == RotationStep::DropOld, "{what}: {flaws:?}");
             // After one step callers accept the stored certificates.
-            let fixed = rotation().take(step, &state).unwrap().unwrap();
+            let fixed = rotation().execute(step, &state).unwrap().unwrap();
             assert!(is_accepted(&fixed.bundle, &fixed, NOW), "{what}");
             assert_eq!(
                 rotation().decide(&CertificateState { stored: Some(&fixed), steady: Duration::ZERO, ..state }),
@@ -180,7 +180,7 @@ fn broken_secrets_are_replaced_from_what_still_works() {
         // Callers in the meantime get a certificate that they trust.
         let served = rotation().serve(&beside_now).unwrap();
         assert!(is_accepted(&good.bundle, served, NOW), "{what}");
-        let fixed = rotation().take(beside, &beside_now).unwrap().unwrap();
+        let fixed = rotation().execute(beside, &beside_now).unwrap().unwrap();
         let served = rotation().serve(&CertificateState { stored: Some(&fixed), ..beside_now }).unwrap();
         assert!(is_accepted(&good.bundle, served, NOW), "{what}: after it was fixed");
     }
@@ -189,8 +189,8 @@ fn broken_secrets_are_replaced_from_what_still_works() {
 #[test]
 fn deleted_secret_is_restored_with_a_new_ca() {
     let good = made(NOW);
-    let state = CertificateState { held: Some(&good), ..nothing(NOW) };
-    let back = next(&state, RotationStep::AddAuthority(Base::Held));
+    let state = CertificateState { served: Some(&good), ..nothing(NOW) };
+    let back = next(&state, RotationStep::AddAuthority(Base::Served));
     assert_eq!((size(&back.bundle), &back.chain), (2, &good.chain));
     assert_ne!(back.ca_key, good.ca_key);
     // An unusable certificate of a replica is not restored.
@@ -200,14 +200,14 @@ fn deleted_secret_is_restored_with_a_new_ca() {
 /// Another replica created a new CA without knowing the old one, while callers know only the CA of this replica.
 #[test]
 fn untrusted_ca_is_not_served_early() {
-    let (held, stored) = (made(NOW), made(NOW));
+    let (own, stored) = (made(NOW), made(NOW));
     let served =
-        |registered, held| rotation().serve(&CertificateState { held, registered, ..at(&stored, NOW) }).cloned();
-    assert!(served(Some(held.bundle.as_str()), Some(&held)) == Some(held.clone()));
-    assert!(served(Some(stored.bundle.as_str()), Some(&held)) == Some(stored.clone()));
-    assert!(served(None, Some(&held)) == Some(stored.clone()));
-    assert!(served(Some(held.bundle.as_str()), None) == Some(stored.clone()));
-    assert!(rotation().serve(&CertificateState { held: Some(&held), ..nothing(NOW) }) == Some(&held));
+        |registered, served| rotation().serve(&CertificateState { served, registered, ..at(&stored, NOW) }).cloned();
+    assert!(served(Some(own.bundle.as_str()), Some(&own)) == Some(own.clone()));
+    assert!(served(Some(stored.bundle.as_str()), Some(&own)) == Some(stored.clone()));
+    assert!(served(None, Some(&own)) == Some(stored.clone()));
+    assert!(served(Some(own.bundle.as_str()), None) == Some(stored.clone()));
+    assert!(rotation().serve(&CertificateState { served: Some(&own), ..nothing(NOW) }) == Some(&own));
     assert!(rotation().serve(&nothing(NOW)).is_none());
 }
 
@@ -225,11 +225,11 @@ fn expired_and_future_certificates_are_replaced() {
         let (step, flaws) = rotation().decide(&state);
         assert_eq!(step, want);
         assert!(!flaws.is_empty());
-        let fixed = rotation().take(step, &state).unwrap().unwrap();
+        let fixed = rotation().execute(step, &state).unwrap().unwrap();
         assert_eq!(rotation().decide(&at(&fixed, now)), (RotationStep::Keep, Vec::new()));
     }
     // A leaf expires with its CA at the latest.
-    let late = rotation().take(RotationStep::RenewLeaf, &at(&stored, NOW + 360 * DAY)).unwrap().unwrap();
+    let late = rotation().execute(RotationStep::RenewLeaf, &at(&stored, NOW + 360 * DAY)).unwrap().unwrap();
     assert!(CertificateChain::read(&late, &rotation().names, NOW + 365 * DAY).leaf.is_some());
     assert!(late.material(None).serve().unwrap().expires <= NOW + 365 * DAY);
 }
@@ -247,7 +247,7 @@ fn clock_skew_does_not_cause_a_write_loop() {
                 let state = CertificateState { stored: stored.as_ref(), ..nothing(now) };
                 let (step, flaws) = rotation().decide(&state);
                 assert_eq!(flaws, Vec::<&str>::new());
-                if let Some(next) = rotation().take(step, &state).unwrap() {
+                if let Some(next) = rotation().execute(step, &state).unwrap() {
                     steps.push(step);
                     stored = Some(next);
                 }
@@ -272,9 +272,9 @@ fn certificates_are_unique() {
 
 #[test]
 fn short_lifetimes_rotate_at_two_thirds() {
-    let [ca, leaf, settle] = [15, 12, 1].map(Duration::from_secs);
-    let short = Rotation::new("nadmit", "nadmit", Lifetimes { ca, leaf, settle });
-    let stored = short.take(RotationStep::MakeAll, &nothing(NOW)).unwrap().unwrap();
+    let [ca, leaf, propagation] = [15, 12, 1].map(Duration::from_secs);
+    let short = Rotation::new("nadmit", "nadmit", Lifetimes { ca, leaf, propagation });
+    let stored = short.execute(RotationStep::MakeAll, &nothing(NOW)).unwrap().unwrap();
     for (seconds, want) in [
         (0, RotationStep::Keep),
         (7, RotationStep::Keep),

@@ -2,8 +2,8 @@ use std::cell::Cell;
 
 use super::*;
 
-const SETTLE: Duration = Duration::from_secs(60);
-const SCHEDULE: Schedule = Schedule { lifetime: Duration::from_secs(90), settle: SETTLE };
+const PROPAGATION: Duration = Duration::from_secs(60);
+const SCHEDULE: Schedule = Schedule { lifetime: Duration::from_secs(90), propagation: PROPAGATION };
 
 fn token(number: u8) -> Token {
     Token::read(&format!("{number:02x}").repeat(BYTES)).unwrap()
@@ -37,40 +37,41 @@ fn shown(tokens: &Tokens) -> TokenRow {
 fn token_rotation_waits_for_all_replicas() {
     let none: Option<TokenRow> = None;
     for (kept, registered, steady, now, want) in [
-        ((1, None, None), Some(1), SETTLE, 59, none),
+        ((1, None, None), Some(1), PROPAGATION, 59, none),
         ((1, None, None), Some(1), Duration::ZERO, 60, Some((1, Some(100), None))),
-        ((1, Some(2), None), Some(1), SETTLE / 2, 60, none),
-        ((1, Some(2), None), Some(1), SETTLE, 60, Some((2, None, Some(1)))),
-        ((2, None, Some(1)), Some(1), SETTLE, 60, none),
-        ((2, None, Some(1)), None, SETTLE, 60, none),
-        ((2, None, Some(1)), Some(2), SETTLE / 2, 60, none),
-        ((2, None, Some(1)), Some(2), SETTLE, 60, Some((2, None, None))),
+        ((1, Some(2), None), Some(1), PROPAGATION / 2, 60, none),
+        ((1, Some(2), None), Some(1), PROPAGATION, 60, Some((2, None, Some(1)))),
+        ((2, None, Some(1)), Some(1), PROPAGATION, 60, none),
+        ((2, None, Some(1)), None, PROPAGATION, 60, none),
+        ((2, None, Some(1)), Some(2), PROPAGATION / 2, 60, none),
+        ((2, None, Some(1)), Some(2), PROPAGATION, 60, Some((2, None, None))),
     ] {
         let (current, next, previous) = kept;
-        let held = tokens(current, next, previous);
-        let (found, registered) = (found(&held), registered.map(token));
-        let state = TokenState { found: Some(&found), held: Some(&held), registered: registered.as_ref(), steady, now };
+        let known = tokens(current, next, previous);
+        let (found, registered) = (found(&known), registered.map(token));
+        let state =
+            TokenState { found: Some(&found), known: Some(&known), registered: registered.as_ref(), steady, now };
         assert_eq!(step(&state).as_ref().map(shown), want, "{kept:?} {registered:?} {steady:?} {now}");
     }
 }
 
 #[test]
 fn registered_token_survives_a_deleted_secret() {
-    let held = tokens(1, None, None);
+    let known = tokens(1, None, None);
     let registered = token(3);
-    for (held, registered, want) in [
+    for (known, registered, want) in [
         (None, None, (101, None, None)),
-        (Some(&held), None, (1, Some(100), None)),
+        (Some(&known), None, (1, Some(100), None)),
         // A replica that starts at that moment knows only the registered token.
         (None, Some(&registered), (3, Some(101), None)),
-        (Some(&held), Some(&registered), (3, Some(100), None)),
+        (Some(&known), Some(&registered), (3, Some(100), None)),
     ] {
-        let state = TokenState { found: None, held, registered, steady: SETTLE, now: 7 };
+        let state = TokenState { found: None, known, registered, steady: PROPAGATION, now: 7 };
         let made = step(&state).unwrap();
         assert_eq!((shown(&made), made.made), (want, 7));
         assert_eq!(
             made.audit,
-            held.map_or(token(100), |held| held.audit.clone()),
+            known.map_or(token(100), |known| known.audit.clone()),
             "the token for audit events is in a file of the administrator"
         );
     }
@@ -80,7 +81,7 @@ fn registered_token_survives_a_deleted_secret() {
 fn fills_in_missing_tokens_only() {
     let whole = found(&tokens(1, None, None));
     for broken in [StoredTokens { made: None, ..whole.clone() }, StoredTokens { audit: None, ..whole }] {
-        let state = TokenState { found: Some(&broken), held: None, registered: None, steady: SETTLE, now: 0 };
+        let state = TokenState { found: Some(&broken), known: None, registered: None, steady: PROPAGATION, now: 0 };
         let filled = step(&state).unwrap();
         assert_eq!((shown(&filled), filled.made), ((1, None, None), 0));
     }
