@@ -12,7 +12,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 STATIC = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(CARGO_HOME)=cargo
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help build image sbom test e2e readers lint deny doc bench fuzz mutants renderings generate
+.PHONY: help build image sbom test e2e readers agreement lint deny doc bench fuzz mutants renderings generate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,8 +35,11 @@ test: ## all tests; at its end it lists those that cannot run here, because Go, 
 e2e: ## the tests against a real API server and the real operator (K8S=1.34, TEST=secret:: for some; the first time builds them)
 	tests/cluster/run $(K8S) -- $(TEST)
 
-readers: ## compare nadmit's decoding of 100,000 generated configs with Go's decoder (NADMIT_SEED repeats a run)
-	tests/readers/run 100000
+readers: ## compare nadmit with the programs that read a config, on a few thousand generated ones (NADMIT_SEED repeats a run)
+	tests/readers/run
+
+agreement: ## the same on 100,000 configs and 22,000 networks; writes docs/agreement.md
+	NADMIT_AGREEMENT=docs/agreement.md tests/readers/run 100000 22000
 
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check

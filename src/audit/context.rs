@@ -206,17 +206,33 @@ mod tests {
         let here = context.renderers(facts.to_vec(), "victim", &policy);
         assert_eq!(here, facts[..1], "only the operator's own network counts for the victim's NAD");
         for (text, is_known) in [(&op, true), (&tenant, false)] {
-            let kept = StoredObject::of(text).unwrap();
-            let object = Object::read(&kept.text).unwrap().unwrap();
+            let stored = StoredObject::of(text).unwrap();
+            let object = Object::read(&stored.text).unwrap().unwrap();
             let Object::Network(network) = &object else { panic!("{text}") };
             let namespace = Lookup::Found(NamespaceState::Active);
-            assert_eq!(context.is_waiting(network, &kept.object_meta, &namespace, &policy), is_known, "{text}");
+            assert_eq!(context.is_waiting(network, &stored.object_meta, &namespace, &policy), is_known, "{text}");
             let of = NetworkContext { nad: Lookup::Absent, denial: Some("secret words"), ..NetworkContext::default() };
-            let verdict = context.network((&object, network, &kept.object_meta), of, &AbsentNad, &policy);
+            let verdict = context.network((&object, network, &stored.object_meta), of, &AbsentNad, &policy);
             let rules: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
             assert_eq!(rules.contains(&"audit/nad-absent"), is_known, "{rules:?}");
             assert_eq!(rules.contains(&"network/target-namespace"), !is_known, "{rules:?}");
             assert_eq!(format!("{verdict:?}").contains("secret words"), is_known);
+        }
+    }
+
+    /// An exception holds until its last day, also in an audit.
+    #[test]
+    fn exceptions_end_in_an_audit_too() {
+        let policy = "exceptions: [{rule: sriov/vlan, namespace: apps, name: net, reason: lab, expires: 2026-11-01}]";
+        let policy = Policy::parse(policy).unwrap();
+        let text = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"net","namespace":"apps",
+            "annotations":{"k8s.v1.cni.cncf.io/resourceName":"a.io/b"}},"spec":{"config":"{\"cniVersion\":\"1.0.0\",\"type\":\"sriov\",\"vlan\":5000}"}}"#;
+        let stored = StoredObject::of(text).unwrap();
+        let object = Object::read(&stored.text).unwrap().unwrap();
+        for (now, denies) in [("2026-11-01T23:00:00Z", false), ("2026-11-02T00:00:00Z", true)] {
+            let context = AuditContext { now: now.parse().unwrap(), ..AuditContext::default() };
+            let verdict = context.nad((&object, &stored.object_meta), &(), None, &policy);
+            assert_eq!(verdict.denies(), denies, "{now}: {:?}", verdict.findings);
         }
     }
 }

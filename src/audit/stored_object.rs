@@ -102,7 +102,7 @@ fn condition(status: &RawFields<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn kept(meta: &str, rest: &str) -> StoredObject {
+    fn stored(meta: &str, rest: &str) -> StoredObject {
         StoredObject::of(&format!(r#"{{"kind":"X","metadata":{{{meta}}}{rest}}}"#)).unwrap()
     }
 
@@ -136,27 +136,28 @@ mod tests {
             entry("sriov-network-operator", "9", r#","subresource":"status""#),
             entry("nadmit", "4", ""),
         ];
-        let kept = kept(
+        let stored_object = stored(
             &format!(
                 r#""uid":"u","creationTimestamp":"2026-11-01T00:00:00Z","managedFields":[{}],"name":"n""#,
                 fields.join(",")
             ),
             "",
         );
-        assert_eq!(kept.object_meta.written, at("2026-11-04T00:00:00Z"));
-        let writers: Vec<_> = kept.object_meta.writers.iter().map(|(manager, _)| &**manager).collect();
+        assert_eq!(stored_object.object_meta.written, at("2026-11-04T00:00:00Z"));
+        let writers: Vec<_> = stored_object.object_meta.writers.iter().map(|(manager, _)| &**manager).collect();
         assert_eq!(writers, ["kubectl-edit", "sriov-network-operator", "nadmit"]);
         assert_eq!(
-            &*kept.text,
+            &*stored_object.text,
             r#"{"kind":"X","metadata":{"uid":"u","creationTimestamp":"2026-11-01T00:00:00Z","managedFields":[],"name":"n"}}"#
         );
     }
 
     #[test]
     fn reads_finalizers_of_deleted_objects() {
-        let object_meta = kept(r#""deletionTimestamp":"2026-11-01T00:00:00Z","finalizers":["a","b"]"#, "").object_meta;
+        let object_meta =
+            stored(r#""deletionTimestamp":"2026-11-01T00:00:00Z","finalizers":["a","b"]"#, "").object_meta;
         assert_eq!((object_meta.deleted, object_meta.finalizers.len()), (at("2026-11-01T00:00:00Z"), 2));
-        let odd = kept(r#""deletionTimestamp":5,"finalizers":"a","managedFields":[5,{}]"#, "").object_meta;
+        let odd = stored(r#""deletionTimestamp":5,"finalizers":"a","managedFields":[5,{}]"#, "").object_meta;
         assert_eq!(odd, ObjectMeta::default());
         for none in ["", "5", "{}", r#"{"metadata":[]}"#] {
             assert!(StoredObject::of(none).is_none(), "{none}");
@@ -173,7 +174,7 @@ mod tests {
             (r#"{"type":"Other","status":"False","message":"x"}"#, None),
         ];
         for (condition, want) in table {
-            let object_meta = kept("", &format!(r#","status":{{"conditions":[{condition}]}}"#)).object_meta;
+            let object_meta = stored("", &format!(r#","status":{{"conditions":[{condition}]}}"#)).object_meta;
             assert_eq!(object_meta.condition.as_deref(), want, "{condition}");
         }
     }

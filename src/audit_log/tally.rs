@@ -17,7 +17,7 @@ pub const MAX_ROWS: usize = 4000;
 /// The name for everything beyond the limits.
 pub const OTHERS: &str = "(others)";
 /// How many users are named in a row.
-const MAX_USERS: usize = 3;
+pub(super) const MAX_USERS: usize = 3;
 /// The maximum length of a user agent or name.
 pub(super) const MAX_NAME: usize = 256;
 

@@ -356,3 +356,33 @@ fn running_report_covers_the_last_two_periods() {
         assert_eq!(report.writers.len(), MAX_AGENTS + 1);
     }
 }
+
+/// Only what an apply must state makes a patch with a field manager an apply.
+#[test]
+fn an_apply_names_kind_and_version() {
+    let way = |body: Value| {
+        let line = status("patch", "?fieldManager=m", 200, &body).to_string();
+        let event = AuditEvent::read(&line, &LogScope::default()).unwrap().unwrap();
+        ClassifiedWrite::of(&event).unwrap().way
+    };
+    assert_eq!(way(json!({"apiVersion": "v1", "kind": "K", "status": {}})), WriteMethod::Apply);
+    for half in [json!({"kind": "K", "status": {}}), json!({"apiVersion": "v1", "status": {}})] {
+        assert_eq!(way(half.clone()), WriteMethod::MergePatch, "{half}");
+    }
+}
+
+#[test]
+fn only_so_many_users_of_a_writer_are_named() {
+    use crate::audit_log::tally::MAX_USERS;
+    for (count, has_more) in [(MAX_USERS, false), (MAX_USERS + 1, true)] {
+        let write = |number: usize| {
+            let event = status("patch", "", 200, &json!({"status": {}}));
+            with(event, "/user/username", json!(format!("user-{number}")))
+        };
+        // The first one writes twice.
+        let events: Vec<_> = (0..count).chain([0]).map(write).collect();
+        let report = Report::of(&scanned(&events), Vec::new(), 1000);
+        let writer = &report.writers[0];
+        assert_eq!((writer.users.len(), writer.has_more_users), (MAX_USERS, has_more), "{count}");
+    }
+}

@@ -17,9 +17,10 @@ pub struct Field {
     pub shape: KeyShape,
     /// What its value must be, unless it is null.
     pub holds: Type,
-    /// Whether `nad/field-type` says nothing about a value of another type: another rule reports it, or only some releases of
-    /// the reader decode it.
+    /// Whether `nad/field-type` says nothing about a value of another type, because another rule reports it.
     pub is_quiet: bool,
+    /// Whether only some releases of the reader decode it: a value of another type is then no reason to deny.
+    pub is_recent: bool,
 }
 
 /// What a Go field can hold. The kinds differ in what null does to them, and in whether a second value is merged into the
@@ -61,13 +62,18 @@ pub const STRINGS: Type = Type::List(&Type::Str);
 
 /// Shorthand for the tables.
 pub const fn field(key: &'static str, holds: Type) -> Field {
-    Field { key, shape: KeyShape::of(key), holds, is_quiet: false }
+    Field { key, shape: KeyShape::of(key), holds, is_quiet: false, is_recent: false }
 }
 
 impl Field {
     /// The same, where `nad/field-type` says nothing about a value of another type.
     pub const fn quiet(self) -> Self {
-        Self { key: self.key, shape: self.shape, is_quiet: true, holds: self.holds }
+        Self { is_quiet: true, ..self }
+    }
+
+    /// The same, decoded only by some releases.
+    pub const fn recent(self) -> Self {
+        Self { is_recent: true, ..self }
     }
 }
 
@@ -145,7 +151,7 @@ impl Type {
     }
 }
 
-/// The first value that does not fit its field, ignoring quiet fields.
+/// The first value that does not fit its field, ignoring quiet fields and those of some releases only.
 pub fn first_misfit<'d>(tables: &[&[Field]], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
     check_members(tables, members, reading, false)
 }
@@ -163,7 +169,7 @@ fn check_members<'d>(
 ) -> Option<Misfit<'d>> {
     first_decoded(members, reading, |member| {
         let field = find(tables, member)?.field;
-        if all || !field.is_quiet { field.holds.check(&member.value, reading, all) } else { None }
+        if all || !(field.is_quiet || field.is_recent) { field.holds.check(&member.value, reading, all) } else { None }
     })
 }
 

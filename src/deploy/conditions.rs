@@ -8,6 +8,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::policy::Policy;
+use crate::policy::rules::ovn;
 use crate::resources::{LAST_NAMESPACE, LONGEST_OWNER, MAX_OWNERS, NAD_GROUP, NADS, READ_ANNOTATIONS};
 
 /// The CEL cost limit is 1,000,000; matching a pattern costs 1/40 of the product of both lengths. Half of that is enough for
@@ -84,6 +85,11 @@ pub(super) fn no_device(policy: &Policy) -> Value {
     json!({ "name": "no-device", "expression": format!("!({})", has_device(policy)) })
 }
 
+/// NADs of OVN-Kubernetes.
+pub(super) fn ovn() -> Value {
+    json!({ "name": "ovn", "expression": has_plugin(&[ovn::PLUGIN]) })
+}
+
 /// Networks whose `last-network-namespace` differs from their target.
 pub(super) fn wedged() -> Value {
     json!({ "name": "wedged", "expression": is_wedged() })
@@ -111,10 +117,14 @@ fn sets_last_namespace() -> String {
     )
 }
 
-/// Whether the config has a member `type` with such a plugin, in any spelling that JSON and Go allow. It searches the whole text;
-/// false positives only mean that nadmit is asked unnecessarily.
+/// Whether the config has a device plugin.
 pub(super) fn has_device(policy: &Policy) -> String {
-    let kinds: Vec<&str> = policy.device_kinds().collect();
+    has_plugin(&policy.device_kinds().collect::<Vec<_>>())
+}
+
+/// Whether the config has a member `type` with one of these plugins, in any spelling that JSON and Go allow. It searches the whole
+/// text; false positives only mean that nadmit is asked unnecessarily.
+fn has_plugin(kinds: &[&str]) -> String {
     let names: Vec<String> = kinds.iter().map(|kind| spelled(kind, false)).collect();
     let space = r"[ \t\r\n]*";
     let pattern = format!(r#""{}"{space}:{space}"(?:{})""#, spelled("type", true), names.join("|"));

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::conditions::{
-    changes, changes_or_wedged, device, may_patch, no_device, not_deleting_status, not_deletion_progress, wedged,
+    changes, changes_or_wedged, device, may_patch, no_device, not_deleting_status, not_deletion_progress, ovn, wedged,
 };
 use super::{EXCLUDED_NAMESPACE, EXEMPT, NAME, ServiceRef, cluster_metadata, labels, set};
 use crate::policy::{FailurePolicy, Policy};
@@ -114,6 +114,7 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
         Phase::Mutating => {
             let mut entries = vec![
                 entry("nads", nads(), policy.failure_of_repairs(), json!([not_deletion_progress(), device(policy)])),
+                entry("ovn-nads", nads(), FailurePolicy::Ignore, json!([not_deletion_progress(), ovn()])),
                 entry(
                     "networks",
                     networks(),

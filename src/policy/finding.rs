@@ -231,6 +231,13 @@ impl<'d> Findings<'d> {
         self.document.map(|document| document.pointer_to(span)).unwrap_or_default()
     }
 
+    /// Whether that rule found something at exactly this place of the config.
+    pub(crate) fn has_at(&self, rule: &'static Rule, span: Span) -> bool {
+        let all = self.list.iter().chain(self.latest.as_ref().map(|(finding, _)| finding));
+        let mut places = all.filter(|finding| finding.rule == rule).filter_map(|finding| finding.config.as_ref());
+        places.any(|place| place.span == span.range())
+    }
+
     /// Whether that rule found something at a pointer, above it or below it.
     pub(crate) fn covers(&self, rule: &'static Rule, pointer: &str) -> bool {
         let is_below = |below: &str, above: &str| {

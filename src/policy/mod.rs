@@ -43,3 +43,13 @@ pub use status::{
     judge_status,
 };
 pub use stored::{AuditPolicy, OperatorHealth, Reports, Rewrites, StoredState};
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! For the tests of other modules.
+
+    /// A repair.
+    pub(crate) fn some_repair() -> super::finding::Repair {
+        super::finding::Repair::RemoveAnnotation("a")
+    }
+}

@@ -198,4 +198,14 @@ mod tests {
             assert_eq!(network.value_at(pointer), want, "{pointer}");
         }
     }
+
+    #[test]
+    fn value_of_a_nad_is_its_config_or_an_annotation() {
+        let json = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"n",
+            "annotations":{"a/b":"c"}},"spec":{"config":"{}"}}"#;
+        let Ok(Some(Object::Nad(nad))) = Object::read(json) else { panic!("a NAD") };
+        for (pointer, want) in [("/spec/config", "{}"), ("/metadata/annotations/a~1b", "\"c\""), ("/spec/x", "")] {
+            assert_eq!(nad.value_at(pointer), want, "{pointer}");
+        }
+    }
 }

@@ -180,4 +180,22 @@ mod tests {
             assert_eq!(paths, want, "{spec:?}");
         }
     }
+
+    #[test]
+    fn expected_values_are_described() {
+        let expected = |kind, spec: &str| {
+            let spec = RawFields::parse(spec).unwrap();
+            violations(kind, &spec).into_iter().map(|violation| violation.expected).collect::<Vec<_>>()
+        };
+        for (spec, want) in [
+            (r#"{"resourceName":"x","vlan":4095}"#, "a whole number from 0 to 4094"),
+            (r#"{"resourceName":"x","minTxRate":-1}"#, "a whole number, not negative"),
+            (r#"{"resourceName":"x","trust":"yes"}"#, "one of on, off"),
+            (r#"{"resourceName":"x","trust":true}"#, "one of on, off, in quotes"),
+            (r#"{"resourceName":"x","ipam":{}}"#, "a string"),
+        ] {
+            assert_eq!(expected(NetworkKind::Sriov, spec), [want], "{spec}");
+        }
+        assert_eq!(expected(NetworkKind::Ovs, r#"{"resourceName":"x","mtu":"5"}"#), ["a whole number"]);
+    }
 }

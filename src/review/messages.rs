@@ -217,4 +217,22 @@ mod tests {
             "2 problems:\n- spec.config: it is bad (nad/config-not-json). Help: fix it\n- spec: so is this (nad/config-not-json). Help: fix it"
         );
     }
+
+    /// The label before the help says what became of it.
+    #[test]
+    fn cause_says_what_became_of_the_repair() {
+        let of = |action, would, repairs| {
+            let finding = testing::finding("nad/resource-name-missing", action, "m");
+            cause(&Finding { would, repairs, ..finding })
+        };
+        let repair = || vec![crate::policy::testing::some_repair()];
+        for (text, label) in [
+            (of(Action::Patch, None, repair()), "Repaired: fix it"),
+            (of(Action::Warn, Some(Action::Patch), repair()), "The repair: fix it"),
+            (of(Action::Deny, None, repair()), "This repair was not applied: fix it"),
+            (of(Action::Deny, None, Vec::new()), "Help: fix it"),
+        ] {
+            assert!(text.ends_with(label), "{text}");
+        }
+    }
 }

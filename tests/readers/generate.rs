@@ -79,17 +79,18 @@ impl Generator {
         ((mixed ^ (mixed >> 31)) % limit as u64) as usize
     }
 
-    fn one_in(&mut self, many: usize) -> bool {
+    pub fn one_in(&mut self, many: usize) -> bool {
         self.below(many) == 0
     }
 
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    pub fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len())]
     }
 
     /// A config for that reader.
     pub fn config(&mut self, reader: &Reader) -> String {
-        self.faults = if self.one_in(2) { None } else { Some(2 + self.below(12)) };
+        let most = 2 + self.below(12);
+        self.set_faults(most);
         let Type::Object(fields) = &reader.holds else { panic!("a reader holds a struct") };
         // A number outside the range of floats is rejected in a copy, and where it is decoded.
         if self.faults.is_some() && reader.reading == Reading::Copy && self.one_in(50) {
@@ -98,7 +99,12 @@ impl Generator {
         self.members(fields, 0)
     }
 
-    fn is_fault(&mut self) -> bool {
+    /// Begins a config: half of them have no fault, the others one in so many.
+    pub fn set_faults(&mut self, many: usize) {
+        self.faults = if self.one_in(2) { None } else { Some(many) };
+    }
+
+    pub fn is_fault(&mut self) -> bool {
         self.faults.is_some_and(|many| self.one_in(many))
     }
 
@@ -133,7 +139,7 @@ impl Generator {
     }
 
     /// A key in one of its possible spellings.
-    fn spelling(&mut self, key: &str) -> String {
+    pub fn spelling(&mut self, key: &str) -> String {
         let way = self.below(10);
         let spelled = key.chars().enumerate().map(|(index, letter)| match way {
             0..4 => letter,

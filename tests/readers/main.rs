@@ -10,8 +10,11 @@
 )]
 #![allow(unreachable_pub, missing_docs, reason = "this is a test binary")]
 
+mod agreement;
 mod decoder;
 mod generate;
+mod networks;
+mod oracle;
 mod readers;
 
 use decoder::{Decoded, Decoder};
@@ -87,11 +90,11 @@ fn nadmit_and_go_decode_alike() {
     assert!(answers.len() < 1000 || (answers.len() / 4..answers.len() * 19 / 20).contains(&decoded), "{decoded}");
 }
 
-fn variable(name: &str) -> Option<u64> {
+pub fn variable(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok().filter(|text| !text.is_empty())?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
-fn fresh_seed() -> u64 {
+pub fn fresh_seed() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |now| now.as_micros() as u64)
 }

@@ -82,7 +82,7 @@ impl Reader {
             panic!("{config} is not an object");
         };
         if let Some(misfit) = first_error(&[fields], members, self.reading) {
-            return Decoded::Error(format!("{:?} should be {}", misfit.value.kind, misfit.wanted));
+            return Decoded::Error(format!("{:?} should be {}", misfit.value.kind, misfit.expected));
         }
         let folded = show(&self.holds, Some(&fold::object(&[fields], &document.root, self.reading)));
         if !fold::repeats(&document.root) {

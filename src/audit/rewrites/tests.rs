@@ -340,3 +340,26 @@ proptest! {
         }
     }
 }
+
+/// A field counts as flipping if it returned to its last but one value in about half of its changes.
+#[test]
+fn a_field_flips_if_about_half_of_its_changes_return() {
+    let mut seen = [false; 2];
+    for onwards in 0..8 {
+        let values = [1, 2, 1, 2, 1, 2].into_iter().chain(3..3 + onwards);
+        let mut watched = RewriteTracker::new(WINDOW);
+        for (number, vlan) in values.enumerate() {
+            let mine = json!({"f:spec": {"f:config": {}}});
+            let text = nad(number + 1, None, vlan, &[("operator", "2026-11-01T08:00:00Z", mine)]);
+            record(&mut watched, &net(), &text, seconds(1.0));
+        }
+        let rewrites = watched.rewrites(NAD, &net(), seconds(2.0)).unwrap();
+        let times = watched.timeline(NAD, &net()).filter(|write| !write.fields.is_empty()).count();
+        let back = watched.timeline(NAD, &net()).filter(|write| !write.flipped.is_empty()).count();
+        // Of an odd number of changes, the smaller half is enough.
+        let is_half = back >= times / 2;
+        assert_eq!(!rewrites.fields.is_empty(), is_half, "{back} of {times} changes: {rewrites:?}");
+        seen[usize::from(is_half)] = true;
+    }
+    assert_eq!(seen, [true, true]);
+}

@@ -41,8 +41,8 @@ pub(super) const VRF: &[Field] = &[field("vrfname", Type::Str), field("table", U
 pub(super) const SBR: &[Field] = &[
     field("table", INT_POINTER),
     // Older releases decode neither.
-    field("gateways", STRINGS).quiet(),
-    field("addSourceHints", Type::Bool).quiet(),
+    field("gateways", STRINGS).recent(),
+    field("addSourceHints", Type::Bool).recent(),
 ];
 
 pub(super) const RDMA: &[Field] =
@@ -92,7 +92,7 @@ pub(super) const MULTUS: &[Field] = &[
     field("systemNamespaces", STRINGS),
     field("multusNamespace", Type::Str),
     // Only some releases decode these, or only the program that passes the config on to a daemon.
-    field("auxiliaryCNIChainName", Type::Str).quiet(),
-    field("retryDeleteOnError", Type::Bool).quiet(),
-    field("daemonSocketDir", Type::Str).quiet(),
+    field("auxiliaryCNIChainName", Type::Str).recent(),
+    field("retryDeleteOnError", Type::Bool).recent(),
+    field("daemonSocketDir", Type::Str).recent(),
 ];

@@ -91,8 +91,38 @@ pub(super) const OVS: &[Field] = &[
     field("link_state_check_interval", INT),
     DEVICE,
     // Older releases decode neither.
-    field("runtimeConfig", Type::Pointer(&Type::Object(&[field("CNIDeviceInfoFile", Type::Str)]))).quiet(),
-    field("args", Type::Pointer(&Type::Object(&[field("cni", Type::Map(&Type::Any))]))).quiet(),
+    field("runtimeConfig", Type::Pointer(&Type::Object(&[field("CNIDeviceInfoFile", Type::Str)]))).recent(),
+    field("args", Type::Pointer(&Type::Object(&[field("cni", Type::Map(&Type::Any))]))).recent(),
+];
+
+/// OVN-Kubernetes. Its controllers decode the text of the NAD, its plugin a copy.
+pub(super) const OVN: &[Field] = &[
+    field("role", Type::Str),
+    field("topology", Type::Str),
+    field("netAttachDefName", Type::Str),
+    field("mtu", INT),
+    field("subnets", Type::Str),
+    field("excludeSubnets", Type::Str),
+    field("joinSubnet", Type::Str),
+    field("vlanID", INT),
+    field("allowPersistentIPs", Type::Bool),
+    field("physicalNetworkName", Type::Str),
+    DEVICE,
+    field("logFile", Type::Str),
+    field("logLevel", Type::Str),
+    field("logfile-maxsize", INT),
+    field("logfile-maxbackups", INT),
+    field("logfile-maxage", INT),
+    field("runtimeConfig", Type::Object(&[field("CNIDeviceInfoFile", Type::Str)])),
+    // Older releases decode none of these.
+    field("reservedSubnets", Type::Str).recent(),
+    field("infrastructureSubnets", Type::Str).recent(),
+    field("transitSubnet", Type::Str).recent(),
+    field("defaultGatewayIPs", Type::Str).recent(),
+    field("transport", Type::Str).recent(),
+    field("outboundSNAT", Type::Str).recent(),
+    field("evpn", Type::Any),
+    field("uplink", Type::Str).recent(),
 ];
 
 pub(super) const BRIDGE: &[Field] = &[
@@ -156,7 +186,7 @@ pub(super) const BOND: &[Field] = &[
     field("links", Type::List(&Type::Map(&Type::Any))),
     field("mtu", INT),
     // Only recent releases decode these.
-    field("allSlavesActive", INT_POINTER).quiet(),
-    field("tlbDynamicLb", INT_POINTER).quiet(),
-    field("xmitHashPolicy", STR_POINTER).quiet(),
+    field("allSlavesActive", INT_POINTER).recent(),
+    field("tlbDynamicLb", INT_POINTER).recent(),
+    field("xmitHashPolicy", STR_POINTER).recent(),
 ];

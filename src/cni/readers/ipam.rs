@@ -41,6 +41,29 @@ pub(super) const HOST_LOCAL: &[Field] = &[
     field("resolvConf", Type::Str),
 ];
 
+/// What host-local decodes beside its section.
+pub(super) const BESIDE_HOST_LOCAL: &[Field] = &[
+    field(
+        "runtimeConfig",
+        Type::Object(&[
+            field("ipRanges", Type::List(&Type::List(&Type::Object(RANGE)))),
+            field("ips", Type::List(&Type::Pointer(&Type::Text))),
+        ]),
+    ),
+    field("args", Type::Pointer(&Type::Object(&[field("cni", Type::Pointer(&Type::Object(HOST_LOCAL_ARGS)))]))),
+];
+
+const HOST_LOCAL_ARGS: &[Field] = &[field("ips", Type::List(&Type::Pointer(&Type::Text)))];
+
+/// What static decodes beside its section.
+pub(super) const BESIDE_STATIC: &[Field] = &[
+    field("runtimeConfig", Type::Object(&[field("ips", STRINGS)])),
+    field(
+        "args",
+        Type::Pointer(&Type::Object(&[field("cni", Type::Pointer(&Type::Object(&[field("ips", STRINGS)])))])),
+    ),
+];
+
 pub(super) const STATIC: &[Field] = &[
     field("type", Type::Str).quiet(),
     field("name", Type::Str),

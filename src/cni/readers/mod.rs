@@ -5,8 +5,8 @@ mod devices;
 mod ipam;
 
 use chained::{BANDWIDTH, FIREWALL, MULTUS, PORTMAP, RDMA, SBR, TUNING, VRF};
-use devices::{BOND, BRIDGE, HOST_DEVICE, IB_SRIOV, IPVLAN, MACVLAN, OVS, SRIOV, VLAN};
-use ipam::{DHCP, HOST_LOCAL, STATIC, WHEREABOUTS};
+use devices::{BOND, BRIDGE, HOST_DEVICE, IB_SRIOV, IPVLAN, MACVLAN, OVN, OVS, SRIOV, VLAN};
+use ipam::{BESIDE_HOST_LOCAL, BESIDE_STATIC, DHCP, HOST_LOCAL, STATIC, WHEREABOUTS};
 
 use super::same_key;
 use super::schema::{Field, INT, STRINGS, Type, field};
@@ -75,6 +75,7 @@ pub const KNOWN: &[(&str, &[Field])] = &[
     ("sriov", SRIOV),
     ("ib-sriov", IB_SRIOV),
     ("ovs", OVS),
+    ("ovn-k8s-cni-overlay", OVN),
     ("tuning", TUNING),
     ("bandwidth", BANDWIDTH),
     ("vrf", VRF),
@@ -100,6 +101,15 @@ pub fn plugin(kind: &str) -> Option<&'static [Field]> {
 /// The keys of an IPAM section; `None` for IPAM plugins we know nothing of.
 pub fn ipam(kind: &str) -> Option<&'static [Field]> {
     IPAM.iter().find(|(name, ..)| *name == kind).map(|(_, table, _)| *table)
+}
+
+/// What an IPAM plugin decodes of the config around its section.
+pub fn beside_ipam(kind: &str) -> &'static [Field] {
+    match kind {
+        "host-local" => BESIDE_HOST_LOCAL,
+        "static" => BESIDE_STATIC,
+        _ => &[],
+    }
 }
 
 /// Whether some IPAM plugin knows that key.

@@ -44,7 +44,7 @@ impl JudgedManifest {
             text: &self.text,
             line: 1,
             api_version: "k8s.cni.cncf.io/v1",
-            kind: "NetworkAttachmentDefinition",
+            kind: text_at("/kind"),
             namespace: text_at("/metadata/namespace"),
             name: text_at("/metadata/name"),
             json: &self.json,
@@ -71,6 +71,14 @@ fn value_is_underlined_in_the_file() {
     let config = "|\n    {\n      \"cniVersion\": \"1.0.0\",\n      \"type\": \"sriov\",\n      \"name\": \"é\", \"vlan\": 5000,\n      \
                   \"spoofchk\": \"of\"\n    }";
     insta::assert_snapshot!(shown(&nad(config), ""));
+}
+
+/// A value of the object itself is underlined like one inside the config.
+#[test]
+fn value_of_a_network_is_underlined() {
+    let network = "apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetwork\nmetadata:\n  name: net\n  namespace: sriov-network-operator\n\
+                   spec:\n  resourceName: cx7\n  vlan: 5000\n  trust: maybe\n";
+    insta::assert_snapshot!(shown(network, ""));
 }
 
 #[test]

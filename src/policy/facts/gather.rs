@@ -295,7 +295,7 @@ mod tests {
         let prefix = Prefix { value: "a.io".to_owned(), assumed: true };
         let found = || Lookup::Found(network_fact("op"));
         let owned = Facts::default().with_owner(found(), Some(prefix.clone()));
-        assert_eq!((&owned.named_owner, &owned.prefix, owned.knows_networks), (&found(), &Some(prefix.clone()), false));
+        assert_eq!((&owned.named_owner, &owned.prefix, owned.knows_networks), (&found(), &Some(prefix), false));
         let all = owned.clone().with_networks(vec![network_fact("op")], None);
         assert_eq!((all.networks_here.len(), all.knows_networks, all.prefix.is_none()), (1, true, true));
         assert_eq!(owned.clone().with_last_nad(Lookup::Absent).last_nad, Lookup::Absent);

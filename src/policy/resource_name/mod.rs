@@ -350,3 +350,6 @@ impl ResourceNameCheck<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

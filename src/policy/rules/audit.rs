@@ -148,23 +148,24 @@ type AbsenceReason<'a> = (String, &'a str, &'static str);
 /// Reports that the NAD does not exist, and why.
 fn nad_absent(network: &Network<'_>, facts: &Facts, stored: &StoredState, out: &mut Findings<'_>) {
     let target = network.target_namespace();
-    let (reason, details, help): AbsenceReason<'_> = match (&facts.target_namespace, &stored.denial, &stored.condition)
-    {
-        (Lookup::Absent, ..) => (
+    // What the operator itself says comes first.
+    let condition = stored.condition.as_deref().unwrap_or_default();
+    let (reason, details, help): AbsenceReason<'_> = match (&facts.target_namespace, &stored.denial) {
+        (Lookup::Absent, _) => (
             format!("namespace `{target}` does not exist"),
-            "",
+            condition,
             "create the namespace, or set another one in networkNamespace",
         ),
-        (Lookup::Found(NamespaceState::Terminating), ..) => (
+        (Lookup::Found(NamespaceState::Terminating), _) => (
             format!("namespace `{target}` is being deleted"),
-            "",
+            condition,
             "wait until it is deleted and create it again, or set another one",
         ),
-        (_, Some(denial), _) => {
-            ("a dry run of it is denied".to_owned(), denial.as_str(), "fix what it is denied for, or whoever denies it")
+        _ if !condition.is_empty() => {
+            ("the operator reports an error".to_owned(), condition, "fix what the operator reports")
         }
-        (_, _, Some(condition)) => {
-            ("the operator reports an error".to_owned(), condition.as_str(), "fix what the operator reports")
+        (_, Some(denial)) => {
+            ("a dry run of it is denied".to_owned(), denial.as_str(), "fix what it is denied for, or whoever denies it")
         }
         _ if drift::expected(network, facts).is_none() => {
             ("the operator cannot render the network's spec".to_owned(), "", "fix the other findings of this network")

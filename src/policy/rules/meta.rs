@@ -5,6 +5,7 @@ use std::cell::LazyCell;
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::meta_tuning;
+use super::nad_config::CNI_VERSION;
 use crate::cni::{Config, Plugin};
 use crate::json::{Span, Value};
 
@@ -26,6 +27,18 @@ rule! { SBR = "meta/sbr", Deny;
 "Routing by source needs the addresses of the interface, and the plugin fails the pod where the earlier result has none (\"No IP \
 addresses supplied\")." }
 
+rule! { FIREWALL_VERSION = "plugin/firewall-version", Deny;
+"a `firewall` plugin with an unsupported CNI version";
+"The plugin supports CNI 0.4.0 and later; an absent `cniVersion` means 0.1.0." }
+
+rule! { FIREWALL_POLICY = "plugin/firewall-policy", Warn;
+"an `ingressPolicy` of `firewall` other than open, same-bridge or isolated";
+"The plugin rejects a policy that it does not know (\"unknown ingress policy\"). Releases before 1.1 ignore the key." }
+
+rule! { PORTMAP = "plugin/portmap", Deny;
+"options that the `portmap` plugin rejects";
+"`markMasqBit` is a number from 0 to 31, and excludes `externalSetMarkChain`. The backend is iptables or nftables; older releases ignore the key, so another one is only a warning." }
+
 const FAILS: &str = "every pod that uses this network fails to start";
 const REJECTED: &str = "the plugin rejects the config; every pod that uses this network fails to start";
 
@@ -36,17 +49,36 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     // The device plugin whose interface is handed on, as long as nothing in between can have added another.
     let mut device = None;
     for (index, plugin) in config.plugins.iter().enumerate() {
+        no_address(plugin, &version, out);
         match plugin.kind {
             "vrf" => vrf(plugin, &version, out),
             "bandwidth" => bandwidth(plugin, device, &version, out),
             "tuning" => meta_tuning::check(plugin, out),
             "sbr" => sbr(plugin, device, out),
+            "firewall" => firewall(plugin, &version, out),
+            "portmap" => portmap(plugin, out),
             _ => {}
         }
         if index == 0 && matches!(plugin.kind, "sriov" | "ib-sriov") {
             device = Some(plugin);
         } else if !is_meta(plugin.kind) {
             device = None;
+        }
+    }
+}
+
+/// Old versions of the result cannot express an interface without an address.
+fn no_address(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
+    let is_measured = matches!(plugin.kind, "bridge" | "macvlan" | "ipvlan" | "vlan" | "host-device");
+    if plugin.ipam().is_some() || !(is_measured || matches!(plugin.kind, "sriov" | "ib-sriov" | "ovs")) {
+        return;
+    }
+    if let Some((version, span)) = version.if_one_of(&["", "0.1.0", "0.2.0"], plugin) {
+        let headline = format!("CNI version {version} has no result for `{}` without `ipam`", plugin.kind);
+        let note = "the plugin fails after it made the interface (\"no valid IP addresses\"), and no pod that uses this network starts";
+        let finding = out.config(&CNI_VERSION, span, headline, note, "set `cniVersion` to 0.3.0 or later");
+        if !is_measured {
+            finding.at_most_warn();
         }
     }
 }
@@ -188,125 +220,38 @@ fn sbr(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, out: &mut Findings<'_>)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::policy::rules::testing::found;
-
-    /// Findings for a chain of these plugins, with a CNI version that all of them support.
-    fn chain(plugins: &str) -> Vec<String> {
-        found(&format!(r#"{{"cniVersion":"1.0.0","name":"net","plugins":[{plugins}]}}"#))
+fn firewall(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
+    if let Some((version, span)) = version.if_one_of(&["", "0.1.0", "0.2.0", "0.3.0", "0.3.1"], plugin) {
+        let headline = format!("`firewall` does not support CNI version {version}");
+        let help = "set the `cniVersion` of the list to 0.4.0 or later";
+        out.config(&FIREWALL_VERSION, span, headline, FAILS, help);
     }
-
-    /// If each plugin were compared with all others, this would take minutes.
-    #[test]
-    fn long_chains_are_judged_in_one_pass() {
-        let many = |plugin: &str, count: usize| vec![plugin; count].join(",");
-        let keys: String = (0..20_000).map(|number| format!(r#""k{number}":0,"#)).collect();
-        for plugin in
-            [r#"{"type":"vrf"}"#, r#"{"type":"sbr"}"#, r#"{"type":"bandwidth","ingressRate":1,"ingressBurst":1}"#]
-        {
-            let plugins = many(plugin, 10_000);
-            for versions in
-                [r#""cniVersion":"0.2.0""#.to_owned(), format!(r#""cniVersions":[{}]"#, many(r#""1.0.0""#, 10_000))]
-            {
-                let config = format!(r#"{{{keys}{versions},"name":"net","plugins":[{{"type":"sriov"}},{plugins}]}}"#);
-                assert!(found(&config).len() < 100, "{plugin}");
-            }
-        }
-    }
-
-    #[test]
-    fn order() {
-        for kind in ["tuning", "sbr", "bandwidth", "rdma", "portmap", "firewall"] {
-            let alone = format!(r#"{{"cniVersion":"1.0.0","type":"{kind}"}}"#);
-            assert_eq!(found(&alone), ["meta/chain-order deny /type"], "{kind}");
-            let plugin = format!(r#"{{"type":"{kind}"}}"#);
-            assert_eq!(chain(&plugin), ["meta/chain-order deny /plugins/0/type"], "{kind}");
-            assert_eq!(chain(&format!(r#"{{"type":"macvlan"}},{plugin}"#)), Vec::<String>::new(), "{kind}");
-            let swapped = format!(r#"{plugin},{{"type":"sriov"}}"#);
-            assert_eq!(chain(&swapped), ["meta/chain-order deny /plugins/0/type"], "{kind}");
-        }
-        assert_eq!(chain(r#"{"type":"tuning","prevResult":{"cniVersion":"1.0.0"}}"#), Vec::<String>::new());
-        assert_eq!(chain(r#"{},{"type":"tuning"}"#), ["nad/no-plugin deny /plugins/0"]);
-    }
-
-    #[test]
-    fn vrf() {
-        for (members, want) in [
-            (r#","vrfname":"blue""#, &[] as &[&str]),
-            (r#","vrfname":"123456789012345""#, &[]),
-            ("", &["meta/vrf deny /plugins/1/type"]),
-            (r#","vrfname":null"#, &["meta/vrf deny /plugins/1/type"]),
-            (r#","vrfname":"""#, &["meta/vrf deny /plugins/1/vrfname"]),
-            (r#","vrfname":"1234567890123456""#, &["meta/vrf deny /plugins/1/vrfname"]),
-            (r#","vrfname":"a/b""#, &["meta/vrf deny /plugins/1/vrfname"]),
-            (r#","vrfname":"a b""#, &["meta/vrf deny /plugins/1/vrfname"]),
-            (r#","vrfname":5"#, &["nad/field-type deny /plugins/1/vrfname"]),
-        ] {
-            assert_eq!(chain(&format!(r#"{{"type":"sriov"}},{{"type":"vrf"{members}}}"#)), want, "{members}");
-        }
-    }
-
-    #[test]
-    fn versions() {
-        for (version, vrf, bandwidth) in [
-            ("", true, true),
-            (r#""cniVersion":"","#, true, true),
-            (r#""cniVersion":"0.2.0","#, true, true),
-            (r#""cniVersion":"0.3.0","#, true, false),
-            (r#""cniVersion":"0.3.1","#, false, false),
-            (r#""cniVersion":"0.2.0","cniVersions":["0.2.0","1.0.0"],"#, false, false),
-        ] {
-            for (plugin, rule, is_denied) in [
-                (r#"{"type":"vrf","vrfname":"blue"}"#, "meta/vrf", vrf),
-                (r#"{"type":"bandwidth"}"#, "meta/bandwidth", bandwidth),
-            ] {
-                let config = format!(r#"{{{version}"plugins":[{{"type":"sriov"}},{plugin}]}}"#);
-                let place = if version.is_empty() { "/plugins/1/type" } else { "/cniVersion" };
-                let want: Vec<_> = is_denied.then(|| format!("{rule} deny {place}")).into_iter().collect();
-                assert_eq!(found(&config), want, "{config}");
-            }
-        }
-    }
-
-    #[test]
-    fn bandwidth() {
-        for (device, members, want) in [
-            ("bridge", r#""ingressRate":1000,"ingressBurst":1000"#, &[] as &[&str]),
-            ("bridge", r#""ingressRate":0,"ingressBurst":0"#, &[]),
-            ("bridge", r#""ingressRate":1000"#, &["meta/bandwidth deny /plugins/1/ingressRate"]),
-            ("bridge", r#""egressBurst":1000"#, &["meta/bandwidth deny /plugins/1/egressBurst"]),
-            ("bridge", r#""egressRate":0,"egressBurst":1000"#, &["meta/bandwidth deny /plugins/1/egressBurst"]),
-            ("bridge", r#""egressRate":1,"egressBurst":34359738359"#, &[]),
-            ("bridge", r#""egressRate":1,"egressBurst":34359738360"#, &["meta/bandwidth deny /plugins/1/egressBurst"]),
-            ("bridge", r#""egressRate":"1","egressBurst":5"#, &["nad/field-type deny /plugins/1/egressRate"]),
-            ("sriov", r#""ingressRate":0,"ingressBurst":0"#, &[]),
-            ("sriov", r#""ingressRate":1000,"ingressBurst":1000"#, &["meta/bandwidth deny /plugins/1/type"]),
-            ("ib-sriov", r#""egressRate":1000,"egressBurst":1000"#, &["meta/bandwidth deny /plugins/1/type"]),
-        ] {
-            let got = chain(&format!(r#"{{"type":"{device}"}},{{"type":"bandwidth",{members}}}"#));
-            assert_eq!(got, want, "{device} {members}");
-        }
-        let limits = r#"{"type":"bandwidth","egressRate":1000,"egressBurst":1000}"#;
-        assert_eq!(
-            chain(&format!(r#"{{"type":"sriov"}},{{"type":"tuning"}},{limits}"#)),
-            ["meta/bandwidth deny /plugins/2/type"]
-        );
-        assert_eq!(chain(&format!(r#"{{"type":"sriov"}},{{"type":"other"}},{limits}"#)), Vec::<String>::new());
-    }
-
-    #[test]
-    fn sbr() {
-        for (device, want) in [
-            (r#""type":"sriov""#, true),
-            (r#""type":"sriov","ipam":{}"#, true),
-            (r#""type":"sriov","ipam":null"#, true),
-            (r#""type":"ib-sriov","ipam":{"type":""}"#, true),
-            (r#""type":"sriov","ipam":{"type":"dhcp"}"#, false),
-            (r#""type":"macvlan""#, false),
-        ] {
-            let want: Vec<_> = want.then(|| "meta/sbr deny /plugins/1/type".to_owned()).into_iter().collect();
-            assert_eq!(chain(&format!(r#"{{{device}}},{{"type":"sbr"}}"#)), want, "{device}");
-        }
+    let Some(value) = plugin.object.value_of("ingressPolicy") else { return };
+    let known = ["", "open", "same-bridge", "isolated"];
+    if let Some(policy) = value.as_str().filter(|policy| !known.contains(policy)) {
+        let headline = format!("`ingressPolicy` is {policy:?}, which `firewall` does not know");
+        out.config(&FIREWALL_POLICY, value.span, headline, REJECTED, "write open, same-bridge or isolated");
     }
 }
+
+fn portmap(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let (bit, chain) = (plugin.object.value_of("markMasqBit"), plugin.object.value_of("externalSetMarkChain"));
+    if let Some(bit) = bit {
+        if let Some(number) = bit.as_int().filter(|number| !(0..=31).contains(number)) {
+            let headline = format!("`markMasqBit` is {number}, expected 0 to 31");
+            out.config(&PORTMAP, bit.span, headline, REJECTED, "write the number of a bit, from 0 to 31");
+        }
+        if let Some(chain) = chain {
+            let headline = "`externalSetMarkChain` and `markMasqBit` are both set";
+            out.config(&PORTMAP, chain.span, headline, REJECTED, "keep one of the two");
+        }
+    }
+    let Some(backend) = plugin.object.value_of("backend") else { return };
+    if let Some(name) = backend.as_str().filter(|name| !matches!(*name, "iptables" | "nftables")) {
+        let headline = format!("`backend` is {name:?}, which `portmap` does not know");
+        out.config(&PORTMAP, backend.span, headline, REJECTED, "write iptables or nftables").at_most_warn();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,9 @@ pub(crate) mod nad_config;
 pub(crate) mod nad_device;
 pub(crate) mod nad_keys;
 pub(crate) mod network;
+pub(crate) mod ovn;
 pub(crate) mod ovs;
+pub(crate) mod plugin;
 pub(crate) mod rendering;
 pub(crate) mod sriov;
 pub(crate) mod sriov_vlan;
@@ -74,6 +76,20 @@ pub static RULES: &[&Rule] = &[
     &ovs::OFPORT,
     &ovs::BRIDGE,
     &ovs::VLAN_IGNORED,
+    &ovn::NAD_NAME,
+    &ovn::CONFIG,
+    &plugin::MACVLAN_MODE,
+    &plugin::IPVLAN_MODE,
+    &plugin::MAC,
+    &plugin::MTU,
+    &plugin::BRIDGE_VLAN,
+    &plugin::BRIDGE_OPTIONS,
+    &plugin::VLAN_MASTER,
+    &plugin::VLAN_ID,
+    &plugin::HOST_DEVICE,
+    &meta::FIREWALL_VERSION,
+    &meta::FIREWALL_POLICY,
+    &meta::PORTMAP,
     &meta::CHAIN_ORDER,
     &meta::VRF,
     &meta::BANDWIDTH,
@@ -183,6 +199,7 @@ fn run_nad(
             None => nad_config::not_an_object(&document.root, &mut out),
             Some(config) => {
                 check_config(nad, &config, &mut out);
+                plugin::check_host_devices(nad, &config, scope, &mut out);
                 resource_name::check(&ResourceNameCheck { nad, config: &config, facts, scope, operator }, &mut out);
             }
         },
@@ -204,6 +221,7 @@ fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
         }
     }
     multus::check(config, out);
+    ovn::check(nad, config, out);
 }
 
 fn check_chain(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
@@ -223,7 +241,7 @@ fn check_plugin(nad: &Nad<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         }
         "ib-sriov" => ib_sriov::check(plugin, out),
         "ovs" => ovs::check(nad, plugin, out),
-        _ => {}
+        _ => plugin::check(plugin, out),
     }
     host_file::check(plugin, out);
 }

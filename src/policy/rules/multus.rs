@@ -74,7 +74,7 @@ mod tests {
                 ] as &[_],
             ),
             (
-                format!(r#""delegates":[{{"name":"n","plugins":[{{{sriov},"vlan":5000}}]}}]"#),
+                format!(r#""delegates":[{{"name":"n","cniVersion":"1.0.0","plugins":[{{{sriov},"vlan":5000}}]}}]"#),
                 &[
                     "nad/static-device-id warn /delegates/0/plugins/0/deviceID",
                     "sriov/vlan deny /delegates/0/plugins/0/vlan",
@@ -85,7 +85,7 @@ mod tests {
                 &["nad/config-too-large deny /delegates/0/delegates/0"],
             ),
             (
-                r#""delegates":[{"name":"n","type":"sriov"}]"#.to_owned(),
+                r#""delegates":[{"name":"n","cniVersion":"1.0.0","type":"sriov"}]"#.to_owned(),
                 &["nad/resource-name-missing deny /delegates/0/type"],
             ),
             (r#""delegates":[{"name":"n","type":"a/b"}]"#.to_owned(), &["nad/plugin-type deny /delegates/0/type"]),

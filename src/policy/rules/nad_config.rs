@@ -31,8 +31,8 @@ rule! { PLUGINS_IGNORED = "nad/plugins-ignored", Warn;
 "A top-level `type` makes it a single config: Multus runs that one plugin and ignores the list." }
 
 rule! { CNI_VERSION = "nad/cni-version", Deny;
-"a `cniVersion` that no CNI library knows";
-"Every plugin compares the version with those it supports and rejects an unknown one (\"incompatible CNI versions\"). In a list only the list's own version counts: libcni overwrites that of each plugin." }
+"a `cniVersion` that no CNI library knows, or that is too old for the plugin";
+"Every plugin compares the version with those it supports and rejects an unknown one (\"incompatible CNI versions\"). In a list only the list's own version counts: libcni overwrites that of each plugin. Before 0.3.0, and without any version, the result of a plugin holds only addresses: bridge, macvlan, ipvlan, vlan and host-device fail without `ipam` (\"no valid IP addresses\"). For sriov, ib-sriov and ovs this was not measured, and is a warning." }
 
 rule! { NETWORK_NAME = "nad/network-name", Deny;
 "a config `name` that the CNI library rejects";
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_config_has_a_limited_number_of_values() {
-        let config = |values: usize| format!(r#"{{"type":"macvlan","x":{}}}"#, list(values - 2));
+        let config = |values: usize| format!(r#"{{"cniVersion":"1.0.0","type":"macvlan","x":{}}}"#, list(values - 3));
         assert_eq!(found(&config(MAX_VALUES)), Vec::<String>::new());
         assert_eq!(found(&config(MAX_VALUES + 1)), ["nad/config-too-large deny "]);
     }

@@ -5,7 +5,7 @@ use super::super::finding::{Finding, Findings};
 use super::super::rule::rule;
 use super::super::similar::closest;
 use super::nad_config::plugin_type;
-use crate::cni::schema::{DecodedField, Decoding, Field, Misfit, Reading, decoded};
+use crate::cni::schema::{DecodedField, Decoding, Field, Misfit, Reading, decoded, first_misfit};
 use crate::cni::{CniObject, Config, Plugin, fold, readers, same_key};
 use crate::json::{Kind, Member};
 
@@ -68,6 +68,11 @@ fn ipam_section(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         let unknown = unknown.iter().copied().filter(|member| !readers::is_ipam_key(&member.key));
         unknown_keys(unknown, kind, || own.iter().map(|field| field.key), out);
     }
+    // An IPAM plugin gets the whole config, and some decode more of it than their section.
+    let misfit = first_misfit(&[readers::beside_ipam(kind)], plugin.written.members, Reading::Copy);
+    if let Some(misfit) = misfit.filter(|misfit| !out.has_at(&FIELD_TYPE, misfit.value.span)) {
+        field_type(&misfit, kind, out).ceiling = ceiling;
+    }
 }
 
 /// Checks one part of the config: types, and keys in two spellings. The first table is that of its own reader, which reads a
@@ -116,6 +121,10 @@ fn types(
                 }
             }
             _ if taken.field.is_quiet => {}
+            _ if taken.field.is_recent => {
+                let reader = format!("a recent release of {reader}");
+                field_type(&misfit, &reader, out).at_most_warn();
+            }
             _ => field_type(&misfit, reader, out).ceiling = ceiling,
         }
     }

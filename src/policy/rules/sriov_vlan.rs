@@ -128,26 +128,29 @@ mod tests {
     #[test]
     fn reports_each_mistake_once_at_its_key() {
         for (config, want) in [
-            (r#"{"type":"sriov","vlan":4095}"#, &["sriov/vlan deny /vlan"] as &[_]),
-            (r#"{"type":"sriov","vlan":4095.0}"#, &["sriov/vlan deny /vlan"]),
-            (r#"{"type":"sriov","vlan":-1,"vlanQoS":9}"#, &["sriov/vlan deny /vlan", "sriov/vlan-qos deny /vlanQoS"]),
-            (r#"{"type":"sriov","vlan":null,"vlanQoS":0}"#, &["sriov/vlan-qos deny /vlanQoS"]),
-            (r#"{"type":"sriov","vlan":null,"vlanQoS":null,"vlanProto":null}"#, &[]),
-            (r#"{"type":"sriov","vlan":0,"vlanQoS":0,"vlanProto":"802.1Q"}"#, &[]),
-            (r#"{"type":"sriov","vlanProto":"nonsense"}"#, &["sriov/vlan-proto deny /vlanProto"]),
-            // Another rule reports a type that cannot be decoded; nothing is reported here.
-            (r#"{"type":"sriov","vlan":"100","vlanQoS":3}"#, &["nad/field-type deny /vlan"]),
+            (r#"{"cniVersion":"1.0.0","type":"sriov","vlan":4095}"#, &["sriov/vlan deny /vlan"] as &[_]),
+            (r#"{"cniVersion":"1.0.0","type":"sriov","vlan":4095.0}"#, &["sriov/vlan deny /vlan"]),
             (
-                r#"{"type":"sriov","vlan":"100","vlanQoS":8}"#,
+                r#"{"cniVersion":"1.0.0","type":"sriov","vlan":-1,"vlanQoS":9}"#,
+                &["sriov/vlan deny /vlan", "sriov/vlan-qos deny /vlanQoS"],
+            ),
+            (r#"{"cniVersion":"1.0.0","type":"sriov","vlan":null,"vlanQoS":0}"#, &["sriov/vlan-qos deny /vlanQoS"]),
+            (r#"{"cniVersion":"1.0.0","type":"sriov","vlan":null,"vlanQoS":null,"vlanProto":null}"#, &[]),
+            (r#"{"cniVersion":"1.0.0","type":"sriov","vlan":0,"vlanQoS":0,"vlanProto":"802.1Q"}"#, &[]),
+            (r#"{"cniVersion":"1.0.0","type":"sriov","vlanProto":"nonsense"}"#, &["sriov/vlan-proto deny /vlanProto"]),
+            // Another rule reports a type that cannot be decoded; nothing is reported here.
+            (r#"{"cniVersion":"1.0.0","type":"sriov","vlan":"100","vlanQoS":3}"#, &["nad/field-type deny /vlan"]),
+            (
+                r#"{"cniVersion":"1.0.0","type":"sriov","vlan":"100","vlanQoS":8}"#,
                 &["nad/field-type deny /vlan", "sriov/vlan-qos deny /vlanQoS"],
             ),
             // The plugin reads the key that sorts last.
-            (r#"{"type":"sriov","VLAN":9999,"vlan":5}"#, &["nad/ambiguous-key warn /vlan"]),
+            (r#"{"cniVersion":"1.0.0","type":"sriov","VLAN":9999,"vlan":5}"#, &["nad/ambiguous-key warn /vlan"]),
             (
                 r#"{"cniVersion":"1.0.0","plugins":[{"type":"tuning2"},{"type":"sriov","vlan":5000}]}"#,
                 &["sriov/vlan deny /plugins/1/vlan"],
             ),
-            (r#"{"type":"bridge","vlan":5000}"#, &[]),
+            (r#"{"type":"ptp","vlan":5000}"#, &[]),
         ] {
             assert_eq!(found(config), want, "{config}");
         }

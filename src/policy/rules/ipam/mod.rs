@@ -6,6 +6,7 @@
 mod address;
 mod dhcp;
 mod dialect;
+mod gateways;
 mod host_local;
 mod routes;
 mod static_address;
@@ -43,6 +44,7 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
             "whereabouts" => whereabouts::check(&ipam, out),
             _ => continue,
         };
+        gateways::check(&ipam, out);
         dialect::check(&ipam, source, out);
     }
 }

@@ -1,0 +1,270 @@
+//! Networks of OVN-Kubernetes. Its controllers read the config from the NAD itself, not as Multus passes it on, and create no
+//! network from one that they reject.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use super::super::finding::{Findings, Repair};
+use super::super::rule::rule;
+use crate::cni::{Config, Plugin, edit};
+use crate::json::{Span, Value};
+use crate::resources::Nad;
+
+rule! { NAD_NAME = "ovn/nad-name", Patch + repairs;
+"a `netAttachDefName` that is not the namespace and name of the NAD";
+"OVN-Kubernetes compares `netAttachDefName` with the NAD it is written in, and rejects the NAD if they differ (\"net-attach-def name is inconsistent with config\"). nadmit writes the right one." }
+
+rule! { CONFIG = "ovn/config", Deny;
+"a config that OVN-Kubernetes rejects";
+"The controllers accept the topologies layer2, layer3 and localnet, a name other than `default` and `ovn-kubernetes`, and no `ipam` and no second plugin: addresses come from `subnets`. A primary network of layer2 needs `subnets`; layer3 has no persistent addresses; localnet has no role but secondary, and no `joinSubnet`. A key that only newer releases check is a warning." }
+
+/// The plugin of OVN-Kubernetes.
+pub(crate) const PLUGIN: &str = "ovn-k8s-cni-overlay";
+
+const REJECTED: &str = "OVN-Kubernetes rejects the NAD and creates no network; every pod that uses it fails to start";
+
+/// The rules on a NAD whose first plugin is that of OVN-Kubernetes.
+pub(crate) fn check(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
+    let Some(plugin) = config.plugins.first().filter(|plugin| plugin.kind == PLUGIN) else { return };
+    if let (true, Some(second)) = (config.is_list, config.plugins.get(1)) {
+        let headline = format!("`{}` follows `{PLUGIN}` in the list", second.kind);
+        out.config(&CONFIG, second.type_member.value.span, headline, REJECTED, "keep only the first plugin");
+    }
+    if let Some((_, kind)) = plugin.ipam() {
+        let span = plugin.object.value_of("ipam").map_or(plugin.type_member.value.span, |ipam| ipam.span);
+        let headline = format!("`ipam` of type {kind:?} is not supported");
+        out.config(&CONFIG, span, headline, REJECTED, "remove `ipam`, and write `subnets` for addresses");
+    }
+    // Without a topology, the NAD is about the cluster's own network.
+    let Some((topology, place)) = text(plugin, "topology") else { return };
+    if !["layer2", "layer3", "localnet"].contains(&topology) {
+        let headline = format!("`topology` is {topology:?}, which OVN-Kubernetes does not know");
+        out.config(&CONFIG, place, headline, REJECTED, "write layer2, layer3 or localnet");
+        return;
+    }
+    name(config, plugin, out);
+    nad_name(nad, config, plugin, out);
+    role(plugin, topology, out);
+    keys(plugin, topology, out);
+    subnets(plugin, topology, out);
+}
+
+/// A text that is not empty, and where it is written.
+fn text<'d>(plugin: &Plugin<'d>, key: &str) -> Option<(&'d str, Span)> {
+    let value: &'d Value<'d> = plugin.object.value_of(key)?;
+    Some((value.as_str().filter(|text| !text.is_empty())?, value.span))
+}
+
+fn name(config: &Config<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let value = config.root.value_of("name");
+    let span = value.map_or(plugin.type_member.value.span, |value| value.span);
+    let headline = match value.map(Value::as_str) {
+        None | Some(Some("")) => "the network has no `name`".to_owned(),
+        Some(Some(name @ ("default" | "ovn-kubernetes"))) => format!("`name` is {name:?}, which is reserved"),
+        Some(_) => return,
+    };
+    out.config(&CONFIG, span, headline, REJECTED, "set `name` to the name of the network");
+}
+
+fn nad_name(nad: &Nad<'_>, config: &Config<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let (namespace, name) = (nad.meta.namespace.as_ref(), nad.meta.name.as_ref());
+    let value = plugin.object.value_of("netAttachDefName");
+    // A value of another type has a rule of its own.
+    let Some(found) = value.map_or(Some(""), Value::as_str) else { return };
+    let is_right = match (namespace, name) {
+        // The API server generates the name.
+        (_, "") => true,
+        // A manifest may leave the namespace to whoever applies it.
+        ("", name) => found.split_once('/').is_some_and(|(_, found)| found == name),
+        (namespace, name) => found.split_once('/') == Some((namespace, name)),
+    };
+    if is_right {
+        return;
+    }
+    let wanted = format!("{}/{name}", if namespace.is_empty() { "<namespace>" } else { namespace });
+    let headline = match found {
+        "" => format!("`netAttachDefName` is missing, expected {wanted:?}"),
+        found => format!("`netAttachDefName` is {found:?}, expected {wanted:?}"),
+    };
+    let span = value.map_or(plugin.type_member.value.span, |value| value.span);
+    let finding = out.config(&NAD_NAME, span, headline, REJECTED, format!("it becomes {wanted}"));
+    if !namespace.is_empty() {
+        let key = "netAttachDefName";
+        let edit = edit::set_string(config.document, plugin.written, key, &wanted, plugin.type_member);
+        finding.with_repairs(edit.map(Repair::Config));
+    }
+}
+
+fn role(plugin: &Plugin<'_>, topology: &str, out: &mut Findings<'_>) {
+    let Some((role, span)) = text(plugin, "role") else { return };
+    let headline = match (role, topology) {
+        ("secondary", _) => return,
+        (_, "localnet") => format!("`role` is {role:?}, but localnet is always secondary"),
+        ("primary", "layer2") if text(plugin, "subnets").is_none() => {
+            "a primary network of layer2 has no `subnets`".to_owned()
+        }
+        ("primary", _) => return,
+        _ => format!("`role` is {role:?}, expected primary or secondary"),
+    };
+    let help = match topology {
+        "localnet" => "remove `role`",
+        _ if role == "primary" => "add `subnets`",
+        _ => "write primary or secondary",
+    };
+    out.config(&CONFIG, span, headline, REJECTED, help);
+}
+
+/// Keys that a topology does not take.
+fn keys(plugin: &Plugin<'_>, topology: &str, out: &mut Findings<'_>) {
+    let mut refuse = |key: &str, span, is_new: bool| {
+        let headline = format!("`{key}` is not supported in the topology {topology}");
+        let finding = out.config(&CONFIG, span, headline, REJECTED, format!("remove `{key}`"));
+        if is_new {
+            finding.at_most_warn();
+        }
+    };
+    if topology == "layer3" && plugin.object.is_true("allowPersistentIPs") {
+        let span =
+            plugin.object.value_of("allowPersistentIPs").map_or(plugin.type_member.value.span, |value| value.span);
+        refuse("allowPersistentIPs", span, false);
+    }
+    if let (true, Some((_, span))) = (topology == "localnet", text(plugin, "joinSubnet")) {
+        refuse("joinSubnet", span, false);
+    }
+    if topology != "layer2" {
+        // Older releases ignore these.
+        for key in ["reservedSubnets", "infrastructureSubnets", "defaultGatewayIPs"] {
+            if let Some((_, span)) = text(plugin, key) {
+                refuse(key, span, true);
+            }
+        }
+    }
+}
+
+/// Each subnet is a network, in layer3 with the length of the part that a node gets.
+fn subnets(plugin: &Plugin<'_>, topology: &str, out: &mut Findings<'_>) {
+    for key in ["subnets", "excludeSubnets"] {
+        let Some((list, span)) = text(plugin, key).filter(|(list, _)| !list.trim().is_empty()) else { continue };
+        let has_host_length = key == "subnets" && topology == "layer3";
+        // Layer3 networks exclude nothing, and the key is not read.
+        if key == "excludeSubnets" && topology == "layer3" {
+            continue;
+        }
+        if let Some(wrong) = list.split(',').map(str::trim).find(|subnet| !is_subnet(subnet, has_host_length)) {
+            let headline = format!("`{key}` has {wrong:?}, which is not a subnet");
+            let help = match has_host_length {
+                true => "write subnets as in 10.128.0.0/16/24, separated by commas",
+                false => "write subnets as in 10.100.0.0/24, separated by commas",
+            };
+            out.config(&CONFIG, span, headline, REJECTED, help);
+        }
+    }
+}
+
+fn is_subnet(text: &str, has_host_length: bool) -> bool {
+    let mut parts = text.split('/');
+    let (Some(address), Some(length)) = (parts.next(), parts.next()) else { return false };
+    let Ok(address) = IpAddr::from_str(address) else { return false };
+    let bits = if address.is_ipv4() { 32 } else { 128 };
+    let Some(length) = number(length).filter(|length| *length <= bits) else { return false };
+    let (host, rest) = (parts.next(), parts.next());
+    if rest.is_some() || (host.is_some() && !has_host_length) {
+        return false;
+    }
+    if !has_host_length {
+        return true;
+    }
+    let Some(host) = host.map_or(Some(if address.is_ipv4() { 24 } else { 64 }), number) else { return false };
+    host > length && if address.is_ipv4() { host <= 32 } else { host == 64 }
+}
+
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::rules::testing::found_without_device;
+
+    fn of(members: &str) -> Vec<String> {
+        found_without_device(&format!(
+            r#"{{"cniVersion":"1.0.0","name":"blue","type":"{PLUGIN}","netAttachDefName":"apps/net",{members}}}"#
+        ))
+    }
+
+    #[test]
+    fn configs_that_the_controllers_reject() {
+        let table: &[(&str, &[&str])] = &[
+            (r#""topology":"layer2""#, &[]),
+            (r#""topology":"layer2","subnets":"10.100.0.0/24, fd00::/64","role":"primary""#, &[]),
+            (r#""topology":"layer3","subnets":"10.128.0.0/16/24""#, &[]),
+            (r#""topology":"layer3","subnets":"10.128.0.0/16""#, &[]),
+            (r#""topology":"localnet","vlanID":10,"allowPersistentIPs":true,"role":"secondary""#, &[]),
+            (r#""topology":"Layer2""#, &["ovn/config deny /topology"]),
+            (r#""topology":"layer2","role":"primary""#, &["ovn/config deny /role"]),
+            (r#""topology":"layer2","role":"other""#, &["ovn/config deny /role"]),
+            (r#""topology":"localnet","role":"primary""#, &["ovn/config deny /role"]),
+            (r#""topology":"localnet","joinSubnet":"100.65.0.0/16""#, &["ovn/config deny /joinSubnet"]),
+            (r#""topology":"layer3","allowPersistentIPs":true"#, &["ovn/config deny /allowPersistentIPs"]),
+            (r#""topology":"layer3","reservedSubnets":"10.0.0.0/24""#, &["ovn/config warn /reservedSubnets"]),
+            (r#""topology":"layer2","subnets":"10.100.0.0""#, &["ovn/config deny /subnets"]),
+            (r#""topology":"layer2","subnets":"10.100.0.0/16/24""#, &["ovn/config deny /subnets"]),
+            (r#""topology":"layer2","excludeSubnets":"x""#, &["ovn/config deny /excludeSubnets"]),
+            (r#""topology":"layer2","ipam":{"type":"dhcp"}"#, &["ovn/config deny /ipam"]),
+            (r#""topology":"layer2","ipam":{}"#, &[]),
+            (r#""role":"anything""#, &[]),
+        ];
+        for (members, want) in table {
+            assert_eq!(of(members), *want, "{members}");
+        }
+    }
+
+    #[test]
+    fn name_and_chain() {
+        let list = |name: &str, second: &str| {
+            found_without_device(&format!(
+                r#"{{"cniVersion":"1.0.0",{name}"plugins":[{{"type":"{PLUGIN}","topology":"layer2","netAttachDefName":"apps/net"}}{second}]}}"#
+            ))
+        };
+        assert_eq!(list(r#""name":"blue","#, ""), Vec::<String>::new());
+        assert_eq!(list("", ""), ["ovn/config deny /plugins/0/type"]);
+        for reserved in ["default", "ovn-kubernetes"] {
+            assert_eq!(list(&format!(r#""name":"{reserved}","#), ""), ["ovn/config deny /name"]);
+        }
+        assert_eq!(list(r#""name":"blue","#, r#",{"type":"tuning"}"#), ["ovn/config deny /plugins/1/type"]);
+    }
+
+    #[test]
+    fn name_of_the_nad_is_repaired() {
+        let of = |members: &str| {
+            found_without_device(&format!(
+                r#"{{"cniVersion":"1.0.0","name":"blue","type":"{PLUGIN}","topology":"layer2"{members}}}"#
+            ))
+        };
+        assert_eq!(of(""), ["ovn/nad-name patch /type"]);
+        assert_eq!(of(r#","netAttachDefName":"other/net""#), ["ovn/nad-name patch /netAttachDefName"]);
+        assert_eq!(of(r#","netAttachDefName":"apps/net""#), Vec::<String>::new());
+    }
+
+    #[test]
+    fn subnets_as_the_controllers_read_them() {
+        for (text, layer2, layer3) in [
+            ("10.0.0.0/16", true, true),
+            ("10.0.0.0/24", true, false),
+            ("10.0.0.0/16/24", false, true),
+            ("10.0.0.0/16/16", false, false),
+            ("10.0.0.0/16/33", false, false),
+            ("fd00::/48/64", false, true),
+            ("fd00::/48/65", false, false),
+            ("fd00::/64", true, false),
+            ("10.0.0.0/33", false, false),
+            ("10.0.0.0/+8", false, false),
+            ("10.0.0.0", false, false),
+            ("10.0.0.0/8/16/24", false, false),
+            ("010.0.0.0/8", false, false),
+        ] {
+            assert_eq!((is_subnet(text, false), is_subnet(text, true)), (layer2, layer3), "{text}");
+        }
+    }
+}

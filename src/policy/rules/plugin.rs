@@ -1,0 +1,295 @@
+//! What the plugins of the CNI project reject: bridge, macvlan, ipvlan, vlan and host-device.
+
+use super::super::finding::Findings;
+use super::super::rule::rule;
+use super::super::scope::NamespaceScope;
+use crate::cni::mac::Mac;
+use crate::cni::{CniObject, Config, Plugin};
+use crate::json::Value;
+use crate::resources::{Nad, RESOURCE_NAME};
+
+rule! { MACVLAN_MODE = "plugin/macvlan-mode", Deny;
+"a `mode` of macvlan other than bridge, private, vepa or passthru";
+"The plugin creates no interface in a mode that it does not know (\"unknown macvlan mode\"). Without `mode`, or with an empty one, it uses bridge." }
+
+rule! { IPVLAN_MODE = "plugin/ipvlan-mode", Deny;
+"a `mode` of ipvlan other than l2, l3 or l3s";
+"The plugin creates no interface in a mode that it does not know (\"unknown ipvlan mode\"). Without `mode`, or with an empty one, it uses l2." }
+
+rule! { MAC = "plugin/mac", Deny;
+"a `mac` of macvlan that is no hardware address";
+"The plugin parses it before it creates the interface (\"invalid args for MAC addr\"). A pod can replace it where the NAD has the capability `mac`, and then this is only a warning." }
+
+rule! { MTU = "plugin/mtu", Deny;
+"an `mtu` that macvlan, vlan or bridge cannot set";
+"macvlan and vlan accept 0, which means the MTU of the master, up to the MTU of the master. A bridge has at least 68, or 0 for the default of the kernel (\"invalid argument\")." }
+
+rule! { BRIDGE_VLAN = "plugin/bridge-vlan", Deny;
+"a `vlan` or `vlanTrunk` that the bridge plugin rejects";
+"A VLAN id is a number from 0 to 4094, and in `vlanTrunk` from 1. An entry of `vlanTrunk` has an `id`, or both `minID` and `maxID`, the smaller one first. The plugin panics on a null entry." }
+
+rule! { BRIDGE_OPTIONS = "plugin/bridge-options", Deny;
+"options of the bridge plugin that exclude each other";
+"`hairpinMode` and `promiscMode` cannot both be set, and an interface that is disabled by `disableContainerInterface` can have no `ipam`. The plugin rejects both." }
+
+rule! { VLAN_MASTER = "plugin/vlan-master", Deny;
+"a vlan plugin without a `master`";
+"The plugin creates a VLAN interface on the interface that `master` names, and has no default for it (\"\\\"master\\\" field is required\")." }
+
+rule! { VLAN_ID = "plugin/vlan-id", Deny;
+"a `vlanId` that the vlan plugin rejects";
+"The plugin accepts 0 to 4094." }
+
+rule! { HOST_DEVICE = "plugin/host-device", Deny;
+"a host-device plugin that names no device";
+"The plugin moves an interface that `device`, `hwaddr`, `kernelpath` or `pciBusID` names, or the device that the pod was given: Multus writes its address into the config where the NAD has a resourceName annotation, and a pod can name one where the NAD has the capability `deviceID`. Without any of them the plugin fails the pod (\"specify either ...\")." }
+
+const REJECTED: &str = "the plugin rejects the config; every pod that uses this network fails to start";
+/// The smallest MTU of a bridge, by the kernel.
+const MIN_BRIDGE_MTU: i64 = 68;
+/// The largest VLAN id.
+const LARGEST: i64 = 4094;
+
+/// The rules on one of these plugins.
+pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    match plugin.kind {
+        "macvlan" => {
+            mode(plugin, &MACVLAN_MODE, &["bridge", "private", "vepa", "passthru"], out);
+            mac(plugin, out);
+            mtu(plugin, out);
+        }
+        "ipvlan" => mode(plugin, &IPVLAN_MODE, &["l2", "l3", "l3s"], out),
+        "vlan" => {
+            vlan(plugin, out);
+            mtu(plugin, out);
+        }
+        "bridge" => {
+            bridge(plugin, out);
+            mtu(plugin, out);
+        }
+        _ => {}
+    }
+}
+
+fn mode(plugin: &Plugin<'_>, rule: &'static super::Rule, known: &[&str], out: &mut Findings<'_>) {
+    let Some(value) = plugin.object.value_of("mode") else { return };
+    if let Some(mode) = value.as_str().filter(|mode| !mode.is_empty() && !known.contains(mode)) {
+        let headline = format!("`mode` is {mode:?}, which {} does not know", plugin.kind);
+        out.config(rule, value.span, headline, REJECTED, format!("write one of {}", known.join(", ")));
+    }
+}
+
+fn mac(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let Some(value) = plugin.object.value_of("mac") else { return };
+    // A value in the runtime configuration is used instead.
+    let replaced = plugin.object.object_of("runtimeConfig").and_then(|runtime| runtime.str_of("mac"));
+    let written = value.as_str().filter(|_| replaced.is_none_or(str::is_empty));
+    if let Some(text) = written.filter(|text| !text.is_empty() && Mac::parse(text).is_none()) {
+        let headline = format!("`mac` is {text:?}, which is not a hardware address");
+        let finding = out.config(&MAC, value.span, headline, REJECTED, "write six pairs of digits: 02:00:00:00:00:01");
+        if can_be_given(plugin, "mac") {
+            finding.at_most_warn();
+        }
+    }
+}
+
+fn mtu(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let Some(value) = plugin.object.value_of("mtu") else { return };
+    let Some(mtu) = value.as_int() else { return };
+    let (is_wrong, expected) = match plugin.kind {
+        // The plugin passes on only what is positive.
+        "bridge" => ((1..MIN_BRIDGE_MTU).contains(&mtu), MIN_BRIDGE_MTU),
+        _ => (mtu < 0, 0),
+    };
+    if is_wrong {
+        let headline = format!("`mtu` is {mtu}, expected a number from {expected}");
+        out.config(&MTU, value.span, headline, REJECTED, "write the MTU, or remove it to use the default");
+    }
+}
+
+fn vlan(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let master = plugin.object.value_of("master");
+    if master.is_none_or(|master| master.as_str() == Some("")) {
+        let span = master.map_or(plugin.type_member.value.span, |master| master.span);
+        let help = "set `master` to the name of the host's interface";
+        out.config(&VLAN_MASTER, span, "`vlan` has no `master`", REJECTED, help);
+    }
+    if let Some(value) = plugin.object.value_of("vlanId") {
+        vlan_id(value, "vlanId", &VLAN_ID, out);
+    }
+}
+
+fn vlan_id(value: &Value<'_>, key: &str, rule: &'static super::Rule, out: &mut Findings<'_>) {
+    if let Some(id) = value.as_int().filter(|id| !(0..=LARGEST).contains(id)) {
+        let headline = format!("`{key}` is {id}, expected 0 to {LARGEST}");
+        out.config(rule, value.span, headline, REJECTED, "write a VLAN id from 1 to 4094, or 0 for none");
+    }
+}
+
+fn bridge(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    if let Some(value) = plugin.object.value_of("vlan") {
+        vlan_id(value, "vlan", &BRIDGE_VLAN, out);
+    }
+    for entry in plugin.object.list_of("vlanTrunk") {
+        if let Some(problem) = trunk_problem(entry) {
+            let headline = format!("an entry of `vlanTrunk` {problem}");
+            let help = "give each entry an `id`, or a `minID` and a `maxID`, from 1 to 4094";
+            out.config(&BRIDGE_VLAN, entry.span, headline, REJECTED, help);
+        }
+    }
+    let is_set = |key: &str| plugin.object.is_true(key);
+    let span = |key: &str| plugin.object.value_of(key).map_or(plugin.type_member.value.span, |value| value.span);
+    if is_set("hairpinMode") && is_set("promiscMode") {
+        let headline = "`hairpinMode` and `promiscMode` are both set";
+        out.config(&BRIDGE_OPTIONS, span("promiscMode"), headline, REJECTED, "keep one of the two");
+    }
+    if is_set("disableContainerInterface") && plugin.ipam().is_some() {
+        let headline = "`disableContainerInterface` is set, but `ipam` needs the interface";
+        let help = "remove one of the two";
+        out.config(&BRIDGE_OPTIONS, span("disableContainerInterface"), headline, REJECTED, help);
+    }
+}
+
+/// What is wrong with an entry of `vlanTrunk`; values of the wrong type have a rule of their own.
+fn trunk_problem(entry: &Value<'_>) -> Option<String> {
+    if entry.is_null() {
+        return Some("is null".to_owned());
+    }
+    let entry = CniObject::of(entry)?;
+    let outside = |key: &str| {
+        let id = entry.int_of(key).filter(|id| !(1..=LARGEST).contains(id))?;
+        Some(format!("has `{key}` {id}, expected 1 to {LARGEST}"))
+    };
+    let (min, max) = (entry.value_of("minID"), entry.value_of("maxID"));
+    match (min.map(Value::as_int), max.map(Value::as_int)) {
+        (Some(Some(min)), Some(Some(max))) => outside("minID")
+            .or_else(|| outside("maxID"))
+            .or_else(|| (max < min).then(|| format!("has `minID` {min} above `maxID` {max}"))),
+        (Some(_), None) => Some("has `minID` without `maxID`".to_owned()),
+        (None, Some(_)) => Some("has `maxID` without `minID`".to_owned()),
+        _ => None,
+    }
+    .or_else(|| outside("id"))
+}
+
+/// The device of each host-device plugin. Where the policy calls it a device plugin, `nad/resource-name-missing` reports it.
+pub(crate) fn check_host_devices(
+    nad: &Nad<'_>,
+    config: &Config<'_>,
+    scope: &NamespaceScope<'_>,
+    out: &mut Findings<'_>,
+) {
+    if nad.meta.annotation(RESOURCE_NAME).is_some() || scope.policy.device_kinds().any(|kind| kind == "host-device") {
+        return;
+    }
+    let plugins = std::iter::once(config).chain(&config.others).flat_map(|config| &config.plugins);
+    plugins.filter(|plugin| plugin.kind == "host-device").for_each(|plugin| host_device(plugin, out));
+}
+
+fn host_device(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let names = |object: CniObject<'_>, key: &str| object.value_of(key).is_some_and(|value| value.as_str() != Some(""));
+    let is_named = ["device", "hwaddr", "kernelpath", "pciBusID"].iter().any(|key| names(plugin.object, key))
+        || plugin.object.object_of("runtimeConfig").is_some_and(|runtime| names(runtime, "deviceID"));
+    if is_named || can_be_given(plugin, "deviceID") {
+        return;
+    }
+    let help =
+        "set `device`, `hwaddr`, `kernelpath` or `pciBusID`, or add the annotation k8s.v1.cni.cncf.io/resourceName";
+    out.config(&HOST_DEVICE, plugin.type_member.value.span, "`host-device` names no device", REJECTED, help);
+}
+
+/// Whether a pod can pass this value to the plugin.
+fn can_be_given(plugin: &Plugin<'_>, capability: &str) -> bool {
+    plugin.object.object_of("capabilities").is_some_and(|capabilities| capabilities.is_true(capability))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::rules::testing::{found, found_without_device};
+
+    fn of(plugin: &str) -> Vec<String> {
+        found_without_device(&format!(r#"{{"cniVersion":"1.0.0","name":"net",{plugin}}}"#))
+    }
+
+    #[test]
+    fn values_that_the_plugins_reject() {
+        let table: &[(&str, &[&str])] = &[
+            (r#""type":"macvlan","mode":"""#, &[]),
+            (r#""type":"macvlan","mode":"passthru""#, &[]),
+            (r#""type":"macvlan","mode":"l2""#, &["plugin/macvlan-mode deny /mode"]),
+            (r#""type":"macvlan","mode":"Bridge""#, &["plugin/macvlan-mode deny /mode"]),
+            (r#""type":"ipvlan","mode":"l3s""#, &[]),
+            (r#""type":"ipvlan","mode":"bridge""#, &["plugin/ipvlan-mode deny /mode"]),
+            (r#""type":"macvlan","mac":"02:00:00:00:00:01""#, &[]),
+            (r#""type":"macvlan","mac":"02:00""#, &["plugin/mac deny /mac"]),
+            (r#""type":"macvlan","mac":"02:00","capabilities":{"mac":true}"#, &["plugin/mac warn /mac"]),
+            (r#""type":"macvlan","mac":"02:00","runtimeConfig":{"mac":"02:00:00:00:00:01"}"#, &[]),
+            (r#""type":"macvlan","mtu":-1"#, &["plugin/mtu deny /mtu"]),
+            (r#""type":"macvlan","mtu":0"#, &[]),
+            (r#""type":"ipvlan","mtu":-1"#, &[]),
+            (r#""type":"vlan","master":"eth0","vlanId":4094"#, &[]),
+            (r#""type":"vlan","master":"eth0","vlanId":4095"#, &["plugin/vlan-id deny /vlanId"]),
+            (r#""type":"vlan","master":"eth0","vlanId":-1"#, &["plugin/vlan-id deny /vlanId"]),
+            (r#""type":"vlan","master":"""#, &["plugin/vlan-master deny /master"]),
+            (r#""type":"vlan","vlanId":5"#, &["plugin/vlan-master deny /type"]),
+            (r#""type":"vlan","master":"eth0","mtu":-5"#, &["plugin/mtu deny /mtu"]),
+        ];
+        for (plugin, want) in table {
+            assert_eq!(of(plugin), *want, "{plugin}");
+        }
+    }
+
+    #[test]
+    fn vlans_of_a_bridge() {
+        let bridge = |members: &str| of(&format!(r#""type":"bridge",{members}"#));
+        for good in [
+            r#""vlan":4094"#,
+            r#""vlanTrunk":[{"id":1},{"minID":1,"maxID":4094},{}]"#,
+            r#""vlanTrunk":[{"minID":7,"maxID":7,"id":9}]"#,
+            r#""hairpinMode":true,"promiscMode":false"#,
+            r#""disableContainerInterface":true,"ipam":{}"#,
+            r#""mtu":68"#,
+            r#""mtu":0"#,
+            r#""mtu":-1"#,
+        ] {
+            assert_eq!(bridge(good), Vec::<String>::new(), "{good}");
+        }
+        for bad in [
+            r#""vlanTrunk":[null]"#,
+            r#""vlanTrunk":[{"minID":1}]"#,
+            r#""vlanTrunk":[{"maxID":1}]"#,
+            r#""vlanTrunk":[{"minID":5,"maxID":4}]"#,
+            r#""vlanTrunk":[{"minID":0,"maxID":4}]"#,
+            r#""vlanTrunk":[{"minID":1,"maxID":4095}]"#,
+            r#""vlanTrunk":[{"id":0}]"#,
+            r#""vlanTrunk":[{"minID":1,"maxID":2,"id":4095}]"#,
+        ] {
+            assert_eq!(bridge(bad), ["plugin/bridge-vlan deny /vlanTrunk/0"], "{bad}");
+        }
+        assert_eq!(bridge(r#""mtu":67"#), ["plugin/mtu deny /mtu"]);
+        assert_eq!(bridge(r#""vlan":4095"#), ["plugin/bridge-vlan deny /vlan"]);
+        assert_eq!(bridge(r#""vlan":-1"#), ["plugin/bridge-vlan deny /vlan"]);
+        let both = r#""hairpinMode":true,"promiscMode":true"#;
+        assert_eq!(bridge(both), ["plugin/bridge-options deny /promiscMode"]);
+        let disabled = r#""disableContainerInterface":true,"ipam":{"type":"dhcp"}"#;
+        assert_eq!(bridge(disabled), ["plugin/bridge-options deny /disableContainerInterface"]);
+    }
+
+    #[test]
+    fn host_device_needs_a_device() {
+        let missing = ["plugin/host-device deny /type"];
+        assert_eq!(of(r#""type":"host-device""#), missing);
+        assert_eq!(of(r#""type":"host-device","device":"""#), missing);
+        assert_eq!(of(r#""type":"host-device","capabilities":{"deviceID":false}"#), missing);
+        for named in [
+            r#""device":"eth1""#,
+            r#""hwaddr":"02:00:00:00:00:01""#,
+            r#""kernelpath":"/sys/devices/x""#,
+            r#""capabilities":{"deviceID":true}"#,
+        ] {
+            assert_eq!(of(&format!(r#""type":"host-device",{named}"#)), Vec::<String>::new(), "{named}");
+        }
+        let annotated = found(r#"{"cniVersion":"1.0.0","name":"net","type":"host-device"}"#);
+        assert_eq!(annotated, Vec::<String>::new());
+    }
+}

@@ -1,0 +1,67 @@
+//! The real readers: Multus, libcni, the plugins of the CNI project and whereabouts, run by a Go program.
+
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// What became of a pod that uses the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It got its interface.
+    Accepted,
+    /// A program accepted its part, and then something was missing on this machine; the rest of the config was not read.
+    Unfinished,
+    /// It did not start.
+    Refused(String),
+}
+
+/// The running program.
+pub struct Oracle {
+    child: Child,
+}
+
+impl Oracle {
+    fn start() -> Self {
+        let programs = std::env::var("NADMIT_ORACLE").expect("NADMIT_ORACLE is not set: use tests/readers/run");
+        let mut command = Command::new(format!("{programs}/oracle"));
+        let child = command.arg(&programs).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        Self { child: child.unwrap_or_else(|error| panic!("{programs}/oracle: {error}")) }
+    }
+
+    /// Asks two programs at once about each config, whether a pod could use it; the answers come in the same order.
+    pub fn ask_all(questions: &[(String, bool)]) -> Vec<Answer> {
+        let (one, other) = questions.split_at(questions.len() / 2);
+        std::thread::scope(|scope| {
+            let later = scope.spawn(|| Self::start().ask(other));
+            let mut answers = Self::start().ask(one);
+            answers.extend(later.join().unwrap());
+            answers
+        })
+    }
+
+    fn ask(mut self, questions: &[(String, bool)]) -> Vec<Answer> {
+        let mut input = BufWriter::new(self.child.stdin.take().unwrap());
+        let output = BufReader::new(self.child.stdout.take().unwrap());
+        let answers = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for (config, device) in questions {
+                    writeln!(input, "{}", json!({"config": config, "device": device})).unwrap();
+                }
+            });
+            output.lines().map(|line| answer(&line.unwrap())).collect::<Vec<_>>()
+        });
+        let status = self.child.wait().unwrap();
+        assert!(status.success() && answers.len() == questions.len(), "the oracle ended early: {status}");
+        answers
+    }
+}
+
+fn answer(line: &str) -> Answer {
+    let answer: Value = serde_json::from_str(line).unwrap();
+    match (answer["error"].as_str(), answer["missing"].is_null()) {
+        (Some(error), _) => Answer::Refused(error.to_owned()),
+        (None, true) => Answer::Accepted,
+        (None, false) => Answer::Unfinished,
+    }
+}

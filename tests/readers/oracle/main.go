@@ -1,0 +1,178 @@
+// The real readers of a NAD's config: Multus, libcni, the plugins of the CNI project and whereabouts.
+//
+// Each line of the standard input is a question: {"config": "...", "device": true}. The answer is a line as well: {"error": "..."} if
+// a pod with this network would not start, {} if it would. The config goes the way of a real pod: Multus reads it from a NAD, libcni calls
+// the plugins, and those are the real programs, which run in network namespaces of their own.
+//
+// Programs that need hardware or a cluster are played: see plays.go.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/containernetworking/cni/libcni"
+	"github.com/containernetworking/cni/pkg/invoke"
+	"github.com/containernetworking/cni/pkg/version"
+	nads "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	"github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/utils"
+	"gopkg.in/k8snetworkplumbingwg/multus-cni.v4/pkg/multus"
+	multustypes "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The device that the pod was given.
+const device = "0000:01:00.1"
+
+type question struct {
+	Config string `json:"config"`
+	// Whether the NAD has a resourceName annotation, and the pod a device.
+	Device bool `json:"device"`
+}
+
+type answer struct {
+	Error string `json:"error,omitempty"`
+	// What this machine lacks: the config was accepted, and then the kernel or a program was missing.
+	Missing string `json:"missing,omitempty"`
+}
+
+// Errors of a machine on which some features are missing.
+var missing = []string{
+	"operation not supported", "executable file not found", "protocol not available", "no such file or directory",
+	"failed to find host device", "Link not found",
+}
+
+func main() {
+	if play(filepath.Base(os.Args[0])) {
+		return
+	}
+	if len(os.Args) != 2 {
+		fail("usage: oracle DIRECTORY-OF-PLUGINS")
+	}
+	inNamespace()
+	target, err := prepare()
+	if err != nil {
+		fail("prepare the network namespaces: %v", err)
+	}
+	scratch, err := os.MkdirTemp("", "nadmit-oracle-")
+	if err != nil {
+		fail("%v", err)
+	}
+	defer os.RemoveAll(scratch)
+	// What an administrator of whereabouts writes on each node.
+	installed := filepath.Join(scratch, "whereabouts.conf")
+	if err := os.WriteFile(installed, []byte(`{"datastore":"kubernetes","kubernetes":{"kubeconfig":"/none"}}`), 0o600); err != nil {
+		fail("%v", err)
+	}
+	os.Setenv(whereaboutsConf, installed)
+	pod := &podNetwork{plugins: os.Args[1], scratch: scratch, target: target}
+	output := bufio.NewWriter(os.Stdout)
+	input := bufio.NewReaderSize(os.Stdin, 1<<20)
+	for {
+		line, err := input.ReadBytes('\n')
+		if len(line) == 0 && err != nil {
+			break
+		}
+		var asked question
+		if err := json.Unmarshal(line, &asked); err != nil {
+			fail("question: %v", err)
+		}
+		reply, err := json.Marshal(pod.attach(asked))
+		if err != nil {
+			fail("answer: %v", err)
+		}
+		output.Write(append(reply, '\n'))
+		if input.Buffered() == 0 {
+			output.Flush()
+		}
+	}
+	output.Flush()
+}
+
+func fail(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "oracle: "+format+"\n", args...)
+	os.Exit(1)
+}
+
+// podNetwork attaches one pod to a network after the other.
+type podNetwork struct {
+	plugins, scratch, target string
+	number                   int
+}
+
+func (p *podNetwork) attach(asked question) (reply answer) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			reply.Error = fmt.Sprintf("panic: %v", problem)
+		}
+	}()
+	p.number++
+	nad := &nads.NetworkAttachmentDefinition{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "net"},
+		Spec:       nads.NetworkAttachmentDefinitionSpec{Config: asked.Config},
+	}
+	given := ""
+	if asked.Device {
+		given = device
+	}
+	config, err := utils.GetCNIConfig(nad, p.scratch)
+	if err != nil {
+		return answer{Error: "multus: " + err.Error()}
+	}
+	selection := &multustypes.NetworkSelectionElement{Namespace: "apps", Name: "net"}
+	delegate, err := multustypes.LoadDelegateNetConf(config, selection, given, "a.io/b")
+	if err != nil {
+		return answer{Error: "multus: " + err.Error()}
+	}
+	runtime := &libcni.RuntimeConf{
+		ContainerID: fmt.Sprintf("c%d", p.number),
+		NetNS:       p.target,
+		IfName:      "net1",
+		Args: [][2]string{
+			{"IgnoreUnknown", "true"}, {"K8S_POD_NAMESPACE", "apps"}, {"K8S_POD_NAME", "pod"},
+			{"K8S_POD_INFRA_CONTAINER_ID", "c"}, {"K8S_POD_UID", "u"},
+		},
+	}
+	conf := &multustypes.NetConf{BinDir: p.plugins, CNIDir: p.scratch}
+	run := &programs{real: &invoke.DefaultExec{RawExec: &invoke.RawExec{}}}
+	if _, err := multus.DelegateAdd(run, nil, nil, delegate, runtime, conf); err != nil {
+		reply.Error = err.Error()
+	}
+	for _, feature := range missing {
+		if strings.Contains(reply.Error, feature) {
+			reply = answer{Missing: reply.Error}
+		}
+	}
+	// Whatever is wrong now was wrong before, or comes of what this machine lacks.
+	_ = multus.DelegateDel(run, nil, delegate, runtime, conf)
+	clean(p.target)
+	return reply
+}
+
+// programs runs what libcni calls.
+type programs struct {
+	real invoke.Exec
+	version.PluginDecoder
+}
+
+func (p *programs) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
+	if !isReal(filepath.Base(path)) {
+		return played(stdin)
+	}
+	return p.real.ExecPlugin(ctx, path, stdin, environ)
+}
+
+func (p *programs) FindInPath(name string, paths []string) (string, error) {
+	if filepath.Base(name) != name {
+		return "", fmt.Errorf("invalid plugin name: %s", name)
+	}
+	if !isReal(name) {
+		return filepath.Join("/played", name), nil
+	}
+	return p.real.FindInPath(name, paths)
+}
