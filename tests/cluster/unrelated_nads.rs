@@ -9,7 +9,7 @@ use crate::objects::{TestNetworkKind, annotated, nad, nad_at, nads, network};
 use crate::operator::OperatorTemplate;
 use crate::processes::wait;
 
-/// Configs as users write them, with their white space and order.
+/// Configs as users write them, with their white space and order. NAME is the name of the NAD.
 const OTHERS: [(&str, &str); 4] = [
     (
         "macvlan",
@@ -18,7 +18,7 @@ const OTHERS: [(&str, &str); 4] = [
     ("bridge", r#"{"name":"b","cniVersion":"1.0.0","plugins":[{"type":"bridge","bridge":"br0"},{"type":"tuning"}]}"#),
     (
         "ovn",
-        r#"{"cniVersion":"1.0.0","name":"l2","type":"ovn-k8s-cni-overlay","topology":"layer2","netAttachDefName":"apps/ovn"}"#,
+        r#"{"cniVersion":"1.0.0","name":"l2","type":"ovn-k8s-cni-overlay","topology":"layer2","netAttachDefName":"apps/NAME"}"#,
     ),
     ("none", ""),
 ];
@@ -41,7 +41,7 @@ fn unrelated_nads_are_unaffected_while_nadmit_is_down() {
         }
         for (name, config) in OTHERS {
             let name = format!("{name}-{state}");
-            let sent = nad(&name, config);
+            let sent = nad(&name, &config.replace("NAME", &name));
             assert_eq!(bare(&cluster.jane.create(&nads("apps"), &sent)), sent, "{state}");
             let changed =
                 cluster.jane.patch(&nad_at("apps", &name), &json!({ "metadata": { "labels": { "a": "b" } } }));
@@ -50,6 +50,22 @@ fn unrelated_nads_are_unaffected_while_nadmit_is_down() {
             cluster.jane.wait_deleted(&nad_at("apps", &name));
         }
     }
+}
+
+/// The name of the NAD in a config of OVN-Kubernetes is repaired; nothing depends on nadmit for it.
+#[test]
+fn name_in_an_ovn_config_is_repaired() {
+    let mut cluster = TestCluster::start();
+    cluster.deploy();
+    let (_, config) = OTHERS.into_iter().find(|(name, _)| *name == "ovn").unwrap();
+    let created = cluster.jane.create(&nads("default"), &nad("net", config));
+    assert_eq!(created["spec"]["config"], config.replace("apps/NAME", "default/net"));
+    // What another topology does not take is denied.
+    let error = cluster.jane.try_create(&nads("default"), &nad("bad", &config.replace("layer2", "layer9")));
+    assert!(error.unwrap_err().message.contains("ovn/config"));
+    cluster.kill_nadmit();
+    let stored = cluster.jane.create(&nads("default"), &nad("late", config));
+    assert_eq!(stored["spec"]["config"], config);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::super::finding::Findings;
 use super::super::rule::rule;
+use super::plugin::SMALLEST_MTU;
 use super::sriov;
 use crate::cni::{CniObject, Plugin};
 use crate::json::Span;
@@ -34,11 +35,15 @@ pub(super) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     }
     if argument("mtu").is_none()
         && let Some(value) = plugin.object.value_of("mtu")
-        && let Some(mtu) = value.as_int().filter(|mtu| *mtu < 0)
+        && let Some(mtu) = value.as_int().filter(|mtu| *mtu != 0 && *mtu < SMALLEST_MTU)
     {
-        let headline = format!("`mtu` is {mtu}, expected a positive number");
+        let headline = format!("`mtu` is {mtu}, expected a number from {SMALLEST_MTU}");
         let note = "the kernel rejects it; every pod that uses this network fails to start";
-        out.config(&TUNING, value.span, headline, note, "write the MTU in bytes");
+        let finding = out.config(&TUNING, value.span, headline, note, "write the MTU in bytes");
+        // Interfaces of other kinds than Ethernet may have a smaller one.
+        if mtu > 0 {
+            finding.at_most_warn();
+        }
     }
 }
 

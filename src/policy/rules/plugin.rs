@@ -22,7 +22,7 @@ rule! { MAC = "plugin/mac", Deny;
 
 rule! { MTU = "plugin/mtu", Deny;
 "an `mtu` that macvlan, vlan or bridge cannot set";
-"macvlan and vlan accept 0, which means the MTU of the master, up to the MTU of the master. A bridge has at least 68, or 0 for the default of the kernel (\"invalid argument\")." }
+"macvlan and vlan accept 0, which means the MTU of the master, up to the MTU of the master. The kernel accepts no less than 68 for macvlan and bridge (\"invalid argument\")." }
 
 rule! { BRIDGE_VLAN = "plugin/bridge-vlan", Deny;
 "a `vlan` or `vlanTrunk` that the bridge plugin rejects";
@@ -45,8 +45,8 @@ rule! { HOST_DEVICE = "plugin/host-device", Deny;
 "The plugin moves an interface that `device`, `hwaddr`, `kernelpath` or `pciBusID` names, or the device that the pod was given: Multus writes its address into the config where the NAD has a resourceName annotation, and a pod can name one where the NAD has the capability `deviceID`. Without any of them the plugin fails the pod (\"specify either ...\")." }
 
 const REJECTED: &str = "the plugin rejects the config; every pod that uses this network fails to start";
-/// The smallest MTU of a bridge, by the kernel.
-const MIN_BRIDGE_MTU: i64 = 68;
+/// The smallest MTU of an Ethernet interface, by the kernel.
+pub(super) const SMALLEST_MTU: i64 = 68;
 /// The largest VLAN id.
 const LARGEST: i64 = 4094;
 
@@ -98,7 +98,8 @@ fn mtu(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let Some(mtu) = value.as_int() else { return };
     let (is_wrong, expected) = match plugin.kind {
         // The plugin passes on only what is positive.
-        "bridge" => ((1..MIN_BRIDGE_MTU).contains(&mtu), MIN_BRIDGE_MTU),
+        "bridge" => ((1..SMALLEST_MTU).contains(&mtu), SMALLEST_MTU),
+        "macvlan" => (mtu != 0 && mtu < SMALLEST_MTU, SMALLEST_MTU),
         _ => (mtu < 0, 0),
     };
     if is_wrong {
@@ -225,6 +226,8 @@ mod tests {
             (r#""type":"macvlan","mac":"02:00","capabilities":{"mac":true}"#, &["plugin/mac warn /mac"]),
             (r#""type":"macvlan","mac":"02:00","runtimeConfig":{"mac":"02:00:00:00:00:01"}"#, &[]),
             (r#""type":"macvlan","mtu":-1"#, &["plugin/mtu deny /mtu"]),
+            (r#""type":"macvlan","mtu":67"#, &["plugin/mtu deny /mtu"]),
+            (r#""type":"macvlan","mtu":68"#, &[]),
             (r#""type":"macvlan","mtu":0"#, &[]),
             (r#""type":"ipvlan","mtu":-1"#, &[]),
             (r#""type":"vlan","master":"eth0","vlanId":4094"#, &[]),

@@ -44,7 +44,7 @@ type answer struct {
 // Errors of a machine on which some features are missing.
 var missing = []string{
 	"operation not supported", "executable file not found", "protocol not available", "no such file or directory",
-	"failed to find host device", "Link not found",
+	"failed to find host device", "Link not found", "no default route interface found",
 }
 
 func main() {

@@ -11,13 +11,19 @@ use super::routes::ROUTE;
 use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
+/// How many routes, and how many subnets, are compared with each other.
+const MAX_COMPARED: usize = 64;
+
 /// Reports routes of host-local and static whose gateway is in none of the subnets.
 pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
     let routes = ipam.object.list_of("routes");
-    if routes.is_empty() || ipam.may_be_supplied {
+    if routes.is_empty() || routes.len() > MAX_COMPARED || ipam.may_be_supplied {
         return;
     }
     let sources = sources(ipam);
+    if sources.len() > MAX_COMPARED {
+        return;
+    }
     let nets: Option<Vec<IpNet>> = sources.iter().map(|source| source.net).collect();
     // What cannot be read has a rule of its own.
     let Some(nets) = nets.filter(|nets| !nets.is_empty()) else { return };
@@ -120,5 +126,17 @@ mod tests {
         for (ipam, want) in table {
             assert_eq!(of(ipam), *want, "{ipam}");
         }
+    }
+
+    /// If all routes were compared with each other, this would take minutes.
+    #[test]
+    fn many_routes_are_not_compared_with_each_other() {
+        let routes = |count: usize| vec![r#"{"dst":"10.9.0.0/24","gw":"10.8.0.1"}"#; count].join(",");
+        let of = |routes: &str| {
+            let ipam = format!(r#""type":"host-local","subnet":"10.0.0.0/24","routes":[{routes}]"#);
+            found(&format!(r#"{{"cniVersion":"1.0.0","type":"macvlan","ipam":{{{ipam}}}}}"#)).len()
+        };
+        assert!(of(&routes(super::MAX_COMPARED)) > 0);
+        assert_eq!(of(&routes(20_000)), 0);
     }
 }
