@@ -62,7 +62,7 @@ const PLUGINS: &[(&str, &[Key])] = &[
 ];
 
 /// The keys of a plugin that does not run.
-const PLAYED: &[Key] = &[
+const SIMULATED: &[Key] = &[
     ("capabilities", &["{}", r#"{"mac":true}"#], &[r#"{"mac":1}"#, "[]"]),
     ("dns", &[r#"{"nameservers":["10.0.0.1"]}"#], &[r#"{"search":"x"}"#]),
     ("prevResult", &["{}"], &["[]"]),
@@ -161,7 +161,7 @@ const IPAM: &[(&str, &[Key])] = &[
     ),
 ];
 
-/// What is generated: whole networks whose plugins run, or ones whose plugin is played, for the readers within the program.
+/// What is generated: whole networks whose plugins run, or ones whose plugin is simulated, for the readers within the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Executed,
@@ -185,7 +185,7 @@ impl Generator {
         let (kind, keys) = match scope {
             Scope::Executed => PLUGINS[self.below(PLUGINS.len())],
             // One that is known to call its IPAM plugin.
-            Scope::InProcess => ("sriov", PLAYED),
+            Scope::InProcess => ("sriov", SIMULATED),
         };
         if scope == Scope::Executed {
             readers.push(kind);

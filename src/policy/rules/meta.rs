@@ -4,10 +4,10 @@ use std::cell::LazyCell;
 
 use super::super::finding::Findings;
 use super::super::rule::rule;
+use super::called_version::{self, Version};
 use super::meta_tuning;
-use super::nad_config::CNI_VERSION;
 use crate::cni::{Config, Plugin};
-use crate::json::{Span, Value};
+use crate::json::Value;
 
 rule! { CHAIN_ORDER = "meta/chain-order", Deny;
 "a plugin that needs the result of an earlier one, first in the chain or alone";
@@ -33,7 +33,7 @@ rule! { FIREWALL_VERSION = "plugin/firewall-version", Deny;
 
 rule! { FIREWALL_POLICY = "plugin/firewall-policy", Warn;
 "an `ingressPolicy` of `firewall` other than open, same-bridge or isolated";
-"The plugin rejects a policy that it does not know (\"unknown ingress policy\"). Releases before 1.1 ignore the key." }
+"The plugin rejects a policy that it does not know (\"unknown ingress policy\"). Release 1.0 ignores the key." }
 
 rule! { PORTMAP = "plugin/portmap", Deny;
 "options that the `portmap` plugin rejects";
@@ -49,7 +49,7 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     // The device plugin whose interface is handed on, as long as nothing in between can have added another.
     let mut device = None;
     for (index, plugin) in config.plugins.iter().enumerate() {
-        no_address(plugin, &version, out);
+        called_version::check(plugin, &version, out);
         match plugin.kind {
             "vrf" => vrf(plugin, &version, out),
             "bandwidth" => bandwidth(plugin, device, &version, out),
@@ -63,22 +63,6 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
             device = Some(plugin);
         } else if !is_meta(plugin.kind) {
             device = None;
-        }
-    }
-}
-
-/// Old versions of the result cannot express an interface without an address.
-fn no_address(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
-    let is_measured = matches!(plugin.kind, "bridge" | "macvlan" | "ipvlan" | "vlan" | "host-device");
-    if plugin.ipam().is_some() || !(is_measured || matches!(plugin.kind, "sriov" | "ib-sriov" | "ovs")) {
-        return;
-    }
-    if let Some((version, span)) = version.if_one_of(&["", "0.1.0", "0.2.0"], plugin) {
-        let headline = format!("CNI version {version} has no result for `{}` without `ipam`", plugin.kind);
-        let note = "the plugin fails after it made the interface (\"no valid IP addresses\"), and no pod that uses this network starts";
-        let finding = out.config(&CNI_VERSION, span, headline, note, "set `cniVersion` to 0.3.0 or later");
-        if !is_measured {
-            finding.at_most_warn();
         }
     }
 }
@@ -136,36 +120,6 @@ fn vrf(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
 fn is_interface_name(name: &str) -> bool {
     let good = |character: char| !matches!(character, '/' | ':') && !character.is_ascii_whitespace();
     (1..=15).contains(&name.len()) && !matches!(name, "." | "..") && name.chars().all(good)
-}
-
-/// The CNI version that the plugins of a config are called with. It is looked up once: a config may have tens of thousands of plugins.
-struct Version<'d> {
-    /// `None` where something else than `cniVersion` can decide it.
-    value: Option<&'d str>,
-    /// Where it is written.
-    span: Option<Span>,
-    is_list: bool,
-}
-
-impl<'d> Version<'d> {
-    fn of(config: &Config<'d>) -> Self {
-        let written = config.root.value_of("cniVersion");
-        // libcni chooses among these where a list has them.
-        let chooses = config.is_list && !config.root.list_of("cniVersions").is_empty();
-        let is_readable = written.is_none_or(|value| value.as_str().is_some());
-        let value = (!chooses && is_readable).then(|| config.cni_version());
-        Self { value, span: written.map(|value| value.span), is_list: config.is_list }
-    }
-
-    /// The version that this plugin is called with and where it is written, if it is one of those given.
-    fn if_one_of(&self, versions: &[&str], plugin: &Plugin<'_>) -> Option<(&'d str, Span)> {
-        // A key that sorts after the one libcni writes is the one the plugin reads.
-        let overrides = |key: &str| key > "cniVersion";
-        let own = self.is_list && plugin.written.get("cniVersion").is_some_and(|member| overrides(&member.key));
-        let version = self.value.filter(|version| !own && versions.contains(version))?;
-        let span = self.span.unwrap_or(plugin.type_member.value.span);
-        Some((if version.is_empty() { "0.1.0" } else { version }, span))
-    }
 }
 
 fn bandwidth(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, version: &Version<'_>, out: &mut Findings<'_>) {

@@ -37,7 +37,7 @@ pub(super) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         && let Some(value) = plugin.object.value_of("mtu")
         && let Some(mtu) = value.as_int().filter(|mtu| *mtu != 0 && *mtu < SMALLEST_MTU)
     {
-        let headline = format!("`mtu` is {mtu}, expected a number from {SMALLEST_MTU}");
+        let headline = format!("`mtu` is {mtu}, expected at least {SMALLEST_MTU}");
         let note = "the kernel rejects it; every pod that uses this network fails to start";
         let finding = out.config(&TUNING, value.span, headline, note, "write the MTU in bytes");
         // Interfaces of other kinds than Ethernet may have a smaller one.

@@ -1,6 +1,7 @@
 //! All the rules, and the order in which they run.
 
 pub(crate) mod audit;
+mod called_version;
 pub(crate) mod cluster;
 pub(crate) mod dra;
 pub(crate) mod drift;

@@ -87,8 +87,12 @@ fn nad_name(nad: &Nad<'_>, config: &Config<'_>, plugin: &Plugin<'_>, out: &mut F
         found => format!("`netAttachDefName` is {found:?}, expected {wanted:?}"),
     };
     let span = value.map_or(plugin.type_member.value.span, |value| value.span);
-    let finding = out.config(&NAD_NAME, span, headline, REJECTED, format!("it becomes {wanted}"));
-    if !namespace.is_empty() {
+    if namespace.is_empty() {
+        // At admission the namespace is known, and the name is repaired.
+        let help = format!("write {wanted}, with the namespace that the NAD is applied to");
+        out.config(&NAD_NAME, span, headline, REJECTED, help).at_most_warn();
+    } else {
+        let finding = out.config(&NAD_NAME, span, headline, REJECTED, format!("it becomes {wanted}"));
         let key = "netAttachDefName";
         let edit = edit::set_string(config.document, plugin.written, key, &wanted, plugin.type_member);
         finding.with_repairs(edit.map(Repair::Config));
@@ -114,9 +118,9 @@ fn role(plugin: &Plugin<'_>, topology: &str, out: &mut Findings<'_>) {
     out.config(&CONFIG, span, headline, REJECTED, help);
 }
 
-/// Keys that a topology does not take.
+/// Keys that a topology does not support.
 fn keys(plugin: &Plugin<'_>, topology: &str, out: &mut Findings<'_>) {
-    let mut refuse = |key: &str, span, is_new: bool| {
+    let mut reject = |key: &str, span, is_new: bool| {
         let headline = format!("`{key}` is not supported in the topology {topology}");
         let finding = out.config(&CONFIG, span, headline, REJECTED, format!("remove `{key}`"));
         if is_new {
@@ -126,16 +130,16 @@ fn keys(plugin: &Plugin<'_>, topology: &str, out: &mut Findings<'_>) {
     if topology == "layer3" && plugin.object.is_true("allowPersistentIPs") {
         let span =
             plugin.object.value_of("allowPersistentIPs").map_or(plugin.type_member.value.span, |value| value.span);
-        refuse("allowPersistentIPs", span, false);
+        reject("allowPersistentIPs", span, false);
     }
     if let (true, Some((_, span))) = (topology == "localnet", text(plugin, "joinSubnet")) {
-        refuse("joinSubnet", span, false);
+        reject("joinSubnet", span, false);
     }
     if topology != "layer2" {
         // Older releases ignore these.
         for key in ["reservedSubnets", "infrastructureSubnets", "defaultGatewayIPs"] {
             if let Some((_, span)) = text(plugin, key) {
-                refuse(key, span, true);
+                reject(key, span, true);
             }
         }
     }
@@ -186,6 +190,8 @@ fn number(text: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::policy::rules::testing::found_without_device;
+    use crate::policy::{Action, Facts, Policy, Subject, judge};
+    use crate::resources::Object;
 
     fn of(members: &str) -> Vec<String> {
         found_without_device(&format!(
@@ -245,6 +251,25 @@ mod tests {
         assert_eq!(of(""), ["ovn/nad-name patch /type"]);
         assert_eq!(of(r#","netAttachDefName":"other/net""#), ["ovn/nad-name patch /netAttachDefName"]);
         assert_eq!(of(r#","netAttachDefName":"apps/net""#), Vec::<String>::new());
+    }
+
+    /// In a manifest without a namespace only the name can be compared, and nothing is denied that admission repairs.
+    #[test]
+    fn without_a_namespace_the_name_is_only_a_warning() {
+        for (written, want) in [("", Some(Action::Warn)), ("x/other", Some(Action::Warn)), ("x/net", None)] {
+            let config = serde_json::json!({
+                "cniVersion": "1.0.0", "name": "blue", "type": PLUGIN, "topology": "layer2", "netAttachDefName": written,
+            });
+            let json = serde_json::json!({
+                "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+                "metadata": {"name": "net"}, "spec": {"config": config.to_string()},
+            })
+            .to_string();
+            let object = Object::read(&json).unwrap().unwrap();
+            let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
+            let found = verdict.findings.iter().find(|finding| finding.rule == &NAD_NAME);
+            assert_eq!(found.map(|finding| finding.action), want, "{written:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::super::scope::NamespaceScope;
-use crate::cni::mac::Mac;
+use super::sriov;
 use crate::cni::{CniObject, Config, Plugin};
 use crate::json::Value;
 use crate::resources::{Nad, RESOURCE_NAME};
@@ -17,20 +17,20 @@ rule! { IPVLAN_MODE = "plugin/ipvlan-mode", Deny;
 "The plugin creates no interface in a mode that it does not know (\"unknown ipvlan mode\"). Without `mode`, or with an empty one, it uses l2." }
 
 rule! { MAC = "plugin/mac", Deny;
-"a `mac` of macvlan that is no hardware address";
-"The plugin parses it before it creates the interface (\"invalid args for MAC addr\"). A pod can replace it where the NAD has the capability `mac`, and then this is only a warning." }
+"a `mac` of macvlan that is not a MAC address";
+"The plugin parses it before it creates the interface (\"invalid args for MAC addr\"). A pod can replace it where the NAD has the capability `mac`, and then this is only a warning, as it is for an address that drivers reject: of a group, all zeros, or not of six bytes." }
 
 rule! { MTU = "plugin/mtu", Deny;
 "an `mtu` that macvlan, vlan or bridge cannot set";
-"macvlan and vlan accept 0, which means the MTU of the master, up to the MTU of the master. The kernel accepts no less than 68 for macvlan and bridge (\"invalid argument\")." }
+"For macvlan and vlan, 0 means the MTU of the master, which is also the largest that they accept. The kernel accepts no less than 68 for macvlan and bridge (\"invalid argument\")." }
 
 rule! { BRIDGE_VLAN = "plugin/bridge-vlan", Deny;
 "a `vlan` or `vlanTrunk` that the bridge plugin rejects";
-"A VLAN id is a number from 0 to 4094, and in `vlanTrunk` from 1. An entry of `vlanTrunk` has an `id`, or both `minID` and `maxID`, the smaller one first. The plugin panics on a null entry." }
+"A VLAN id is a number from 0 to 4094, and in `vlanTrunk` from 1. An entry of `vlanTrunk` has an `id`, or both `minID` and `maxID`, the smaller one first. The plugin panics on a null entry. Releases before 1.4 ignore `vlanTrunk`: then the trunk is not set up." }
 
 rule! { BRIDGE_OPTIONS = "plugin/bridge-options", Deny;
 "options of the bridge plugin that exclude each other";
-"`hairpinMode` and `promiscMode` cannot both be set, and an interface that is disabled by `disableContainerInterface` can have no `ipam`. The plugin rejects both." }
+"`hairpinMode` and `promiscMode` cannot both be set, and an interface that is disabled by `disableContainerInterface` can have no `ipam`. The plugin rejects both; older releases ignore `disableContainerInterface`, so this one is a warning." }
 
 rule! { VLAN_MASTER = "plugin/vlan-master", Deny;
 "a vlan plugin without a `master`";
@@ -55,7 +55,9 @@ pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     match plugin.kind {
         "macvlan" => {
             mode(plugin, &MACVLAN_MODE, &["bridge", "private", "vepa", "passthru"], out);
-            mac(plugin, out);
+            if let Some(value) = sriov::configured_mac(plugin) {
+                sriov::mac(plugin, value, &MAC, "macvlan", out);
+            }
             mtu(plugin, out);
         }
         "ipvlan" => mode(plugin, &IPVLAN_MODE, &["l2", "l3", "l3s"], out),
@@ -79,20 +81,6 @@ fn mode(plugin: &Plugin<'_>, rule: &'static super::Rule, known: &[&str], out: &m
     }
 }
 
-fn mac(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
-    let Some(value) = plugin.object.value_of("mac") else { return };
-    // A value in the runtime configuration is used instead.
-    let replaced = plugin.object.object_of("runtimeConfig").and_then(|runtime| runtime.str_of("mac"));
-    let written = value.as_str().filter(|_| replaced.is_none_or(str::is_empty));
-    if let Some(text) = written.filter(|text| !text.is_empty() && Mac::parse(text).is_none()) {
-        let headline = format!("`mac` is {text:?}, which is not a hardware address");
-        let finding = out.config(&MAC, value.span, headline, REJECTED, "write six pairs of digits: 02:00:00:00:00:01");
-        if can_be_given(plugin, "mac") {
-            finding.at_most_warn();
-        }
-    }
-}
-
 fn mtu(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let Some(value) = plugin.object.value_of("mtu") else { return };
     let Some(mtu) = value.as_int() else { return };
@@ -103,7 +91,7 @@ fn mtu(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         _ => (mtu < 0, 0),
     };
     if is_wrong {
-        let headline = format!("`mtu` is {mtu}, expected a number from {expected}");
+        let headline = format!("`mtu` is {mtu}, expected at least {expected}");
         out.config(&MTU, value.span, headline, REJECTED, "write the MTU, or remove it to use the default");
     }
 }
@@ -147,7 +135,7 @@ fn bridge(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     if is_set("disableContainerInterface") && plugin.ipam().is_some() {
         let headline = "`disableContainerInterface` is set, but `ipam` needs the interface";
         let help = "remove one of the two";
-        out.config(&BRIDGE_OPTIONS, span("disableContainerInterface"), headline, REJECTED, help);
+        out.config(&BRIDGE_OPTIONS, span("disableContainerInterface"), headline, REJECTED, help).at_most_warn();
     }
 }
 
@@ -191,17 +179,12 @@ fn host_device(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let names = |object: CniObject<'_>, key: &str| object.value_of(key).is_some_and(|value| value.as_str() != Some(""));
     let is_named = ["device", "hwaddr", "kernelpath", "pciBusID"].iter().any(|key| names(plugin.object, key))
         || plugin.object.object_of("runtimeConfig").is_some_and(|runtime| names(runtime, "deviceID"));
-    if is_named || can_be_given(plugin, "deviceID") {
+    if is_named || sriov::from_pod(plugin, "deviceID") {
         return;
     }
     let help =
         "set `device`, `hwaddr`, `kernelpath` or `pciBusID`, or add the annotation k8s.v1.cni.cncf.io/resourceName";
     out.config(&HOST_DEVICE, plugin.type_member.value.span, "`host-device` names no device", REJECTED, help);
-}
-
-/// Whether a pod can pass this value to the plugin.
-fn can_be_given(plugin: &Plugin<'_>, capability: &str) -> bool {
-    plugin.object.object_of("capabilities").is_some_and(|capabilities| capabilities.is_true(capability))
 }
 
 #[cfg(test)]
@@ -225,6 +208,7 @@ mod tests {
             (r#""type":"macvlan","mac":"02:00""#, &["plugin/mac deny /mac"]),
             (r#""type":"macvlan","mac":"02:00","capabilities":{"mac":true}"#, &["plugin/mac warn /mac"]),
             (r#""type":"macvlan","mac":"02:00","runtimeConfig":{"mac":"02:00:00:00:00:01"}"#, &[]),
+            (r#""type":"macvlan","mac":"03:00:00:00:00:01""#, &["plugin/mac warn /mac"]),
             (r#""type":"macvlan","mtu":-1"#, &["plugin/mtu deny /mtu"]),
             (r#""type":"macvlan","mtu":67"#, &["plugin/mtu deny /mtu"]),
             (r#""type":"macvlan","mtu":68"#, &[]),
@@ -275,7 +259,7 @@ mod tests {
         let both = r#""hairpinMode":true,"promiscMode":true"#;
         assert_eq!(bridge(both), ["plugin/bridge-options deny /promiscMode"]);
         let disabled = r#""disableContainerInterface":true,"ipam":{"type":"dhcp"}"#;
-        assert_eq!(bridge(disabled), ["plugin/bridge-options deny /disableContainerInterface"]);
+        assert_eq!(bridge(disabled), ["plugin/bridge-options warn /disableContainerInterface"]);
     }
 
     #[test]
@@ -284,6 +268,7 @@ mod tests {
         assert_eq!(of(r#""type":"host-device""#), missing);
         assert_eq!(of(r#""type":"host-device","device":"""#), missing);
         assert_eq!(of(r#""type":"host-device","capabilities":{"deviceID":false}"#), missing);
+        assert_eq!(of(r#""type":"host-device","capabilities":{"DEVICEID":true}"#), missing);
         for named in [
             r#""device":"eth1""#,
             r#""hwaddr":"02:00:00:00:00:01""#,

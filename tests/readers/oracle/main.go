@@ -4,7 +4,7 @@
 // a pod with this network would not start, {} if it would. The config goes the way of a real pod: Multus reads it from a NAD, libcni calls
 // the plugins, and those are the real programs, which run in network namespaces of their own.
 //
-// Programs that need hardware or a cluster are played: see plays.go.
+// Programs that need hardware or a cluster are simulated: see simulated.go.
 package main
 
 import (
@@ -48,7 +48,7 @@ var missing = []string{
 }
 
 func main() {
-	if play(filepath.Base(os.Args[0])) {
+	if simulate(filepath.Base(os.Args[0])) {
 		return
 	}
 	if len(os.Args) != 2 {
@@ -162,7 +162,7 @@ type programs struct {
 
 func (p *programs) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
 	if !isReal(filepath.Base(path)) {
-		return played(stdin)
+		return simulated(stdin)
 	}
 	return p.real.ExecPlugin(ctx, path, stdin, environ)
 }
@@ -172,7 +172,7 @@ func (p *programs) FindInPath(name string, paths []string) (string, error) {
 		return "", fmt.Errorf("invalid plugin name: %s", name)
 	}
 	if !isReal(name) {
-		return filepath.Join("/played", name), nil
+		return filepath.Join("/simulated", name), nil
 	}
 	return p.real.FindInPath(name, paths)
 }

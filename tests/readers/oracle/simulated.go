@@ -27,9 +27,9 @@ func isReal(name string) bool { return realPlugins[name] }
 // The environment variable with the path of the node's whereabouts configuration.
 const whereaboutsConf = "NADMIT_WHEREABOUTS_CONF"
 
-// play is called with the name that the program was started by, and is true if that is an IPAM plugin which needs a cluster: its
+// simulate is called with the name that the program was started by, and is true if that is an IPAM plugin which needs a cluster: its
 // own code reads the config and chooses the first address.
-func play(name string) bool {
+func simulate(name string) bool {
 	if name != "whereabouts" {
 		return false
 	}
@@ -51,11 +51,11 @@ func refuse(problem error) {
 	os.Exit(1)
 }
 
-// played is the result of a plugin that does not run: it decodes what libcni hands to it, and calls its IPAM plugin.
-func played(stdin []byte) ([]byte, error) {
+// simulated is the result of a plugin that does not run: it decodes what libcni hands to it, and calls its IPAM plugin.
+func simulated(stdin []byte) ([]byte, error) {
 	var conf types.NetConf
 	if err := json.Unmarshal(stdin, &conf); err != nil {
-		return nil, fmt.Errorf("played: %w", err)
+		return nil, fmt.Errorf("simulated plugin: %w", err)
 	}
 	var reply []byte
 	var err error
