@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use nadmit::output::reference;
+use nadmit::output::{reference, release_table};
 use nadmit::policy::Policy;
 
 fn root() -> &'static Path {
@@ -25,6 +25,11 @@ fn is_current(file: &str, want: &str) {
 #[test]
 fn the_rule_reference_is_current() {
     is_current("docs/rules.md", &reference::markdown());
+}
+
+#[test]
+fn the_releases_are_current() {
+    is_current("docs/releases.md", &release_table::markdown());
 }
 
 #[test]

@@ -181,6 +181,26 @@ mod tests {
         }
     }
 
+    /// An operator that wrote another NAD since this object was written is at work.
+    #[test]
+    fn operator_is_active_if_it_wrote_since() {
+        let at = |hour: u8| -> Timestamp { format!("2026-11-01T{hour:02}:00:00Z").parse().unwrap() };
+        let nad = ObjectMeta {
+            writers: [("sriov-network-operator".into(), at(5))].into_iter().collect(),
+            ..ObjectMeta::default()
+        };
+        let mut context = AuditContext::default();
+        context.writers.record_nad(&nad);
+        assert_eq!(context.operator(Some(at(4))), OperatorHealth::Unknown);
+        context.is_operator_running = Some(false);
+        assert_eq!(context.operator(Some(at(4))), OperatorHealth::NotRunning);
+        context.is_operator_running = Some(true);
+        assert_eq!(context.operator(Some(at(4))), OperatorHealth::Active);
+        assert_eq!(context.operator(Some(at(5))), OperatorHealth::Stalled, "in the same second");
+        assert_eq!(context.operator(Some(at(6))), OperatorHealth::Stalled);
+        assert_eq!(context.operator(None), OperatorHealth::Active);
+    }
+
     /// A tenant's network that targets a victim's namespace: no dry run, and nothing about that namespace is reported.
     #[test]
     fn hides_everything_about_a_foreign_target() {

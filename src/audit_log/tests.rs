@@ -109,6 +109,21 @@ fn classifies_what_a_write_proves() {
             operations(json!({"op": "test", "path": "/status/a", "value": 1})),
             (JsonPatch, Values, Taken),
         ),
+        // What a copied version was compared with is unknown.
+        (
+            "patch",
+            "",
+            200,
+            operations(json!({"op": "copy", "path": "/metadata/resourceVersion", "from": "/status/seen"})),
+            (JsonPatch, Values, Taken),
+        ),
+        (
+            "patch",
+            "",
+            200,
+            operations(json!({"op": "move", "path": "/status/a", "from": "/status/b"})),
+            (JsonPatch, Nothing, Taken),
+        ),
         (
             "patch",
             "",

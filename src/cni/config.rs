@@ -41,11 +41,6 @@ impl<'d> Plugin<'d> {
         Some(Self { object: written, written, type_member, kind, kind_in_text: None, ipam: ipam_of(written) })
     }
 
-    /// Whether either reader sees this plugin type.
-    pub fn is(&self, kind: &str) -> bool {
-        self.kind == kind || self.kind_in_text == Some(kind)
-    }
-
     /// The IPAM section, if there is one with a type.
     pub fn ipam(&self) -> Option<(CniObject<'d>, &'d str)> {
         self.ipam

@@ -257,6 +257,22 @@ mod tests {
         }
     }
 
+    /// A network address decodes itself, so that null replaces it; an address is set back by null.
+    #[test]
+    fn null_is_decoded_by_types_that_decode_themselves() {
+        for (text, want) in [
+            (r#"{"ipam":{"type":"host-local","SUBNET":"10.0.0.0/24","subnet":null}}"#, Some("null")),
+            (r#"{"ipam":{"type":"host-local","SUBNET":null,"subnet":"10.0.0.0/24"}}"#, Some("\"10.0.0.0/24\"")),
+            (r#"{"ipam":{"type":"host-local","GATEWAY":"10.0.0.1","gateway":null}}"#, None),
+        ] {
+            let document = Document::parse(text).unwrap();
+            let members = document.root.members().unwrap();
+            let folded = field("ipam", super::super::readers::ipam_type("host-local"), members, Reading::Copy).unwrap();
+            let found = folded.members().unwrap().iter().find(|member| member.key != "type");
+            assert_eq!(found.map(|member| text.get(member.value.span.range()).unwrap()), want, "{text}");
+        }
+    }
+
     #[test]
     fn repeated_keys_are_found_in_any_spelling() {
         for (text, want) in [

@@ -15,6 +15,7 @@ pub mod edit;
 pub mod fold;
 pub mod mac;
 pub mod readers;
+pub mod releases;
 pub mod schema;
 
 use std::collections::BTreeMap;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::releases::{ReleaseNumbers, UNRELEASED};
 use super::{CniObject, same_key};
 use crate::json::{KeyShape, Kind, Member, Value, integer_of_float};
 
@@ -19,8 +20,8 @@ pub struct Field {
     pub holds: Type,
     /// Whether `nad/field-type` says nothing about a value of another type, because another rule reports it.
     pub is_quiet: bool,
-    /// Whether only some releases of the reader decode it: a value of another type is then no reason to deny.
-    pub is_recent: bool,
+    /// The first release of the reader that decodes it, if it was not decoded from the start.
+    pub since: Option<ReleaseNumbers>,
 }
 
 /// What a Go field can hold. The kinds differ in what null does to them, and in whether a second value is merged into the
@@ -62,7 +63,7 @@ pub const STRINGS: Type = Type::List(&Type::Str);
 
 /// Shorthand for the tables.
 pub const fn field(key: &'static str, holds: Type) -> Field {
-    Field { key, shape: KeyShape::of(key), holds, is_quiet: false, is_recent: false }
+    Field { key, shape: KeyShape::of(key), holds, is_quiet: false, since: None }
 }
 
 impl Field {
@@ -71,9 +72,14 @@ impl Field {
         Self { is_quiet: true, ..self }
     }
 
-    /// The same, decoded only by some releases.
-    pub const fn recent(self) -> Self {
-        Self { is_recent: true, ..self }
+    /// The same, decoded from that release of the reader on.
+    pub const fn since(self, major: u16, minor: u16, patch: u16) -> Self {
+        Self { since: Some([major, minor, patch]), ..self }
+    }
+
+    /// The same, decoded by no release yet.
+    pub const fn unreleased(self) -> Self {
+        Self { since: Some(UNRELEASED), ..self }
     }
 }
 
@@ -151,7 +157,7 @@ impl Type {
     }
 }
 
-/// The first value that does not fit its field, ignoring quiet fields and those of some releases only.
+/// The first value that does not fit its field, ignoring quiet fields.
 pub fn first_misfit<'d>(tables: &[&[Field]], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
     check_members(tables, members, reading, false)
 }
@@ -169,7 +175,7 @@ fn check_members<'d>(
 ) -> Option<Misfit<'d>> {
     first_decoded(members, reading, |member| {
         let field = find(tables, member)?.field;
-        if all || !(field.is_quiet || field.is_recent) { field.holds.check(&member.value, reading, all) } else { None }
+        if all || !field.is_quiet { field.holds.check(&member.value, reading, all) } else { None }
     })
 }
 

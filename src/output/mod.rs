@@ -12,6 +12,7 @@ mod json;
 mod junit;
 mod location;
 pub mod reference;
+pub mod release_table;
 pub mod report;
 mod sarif;
 mod table;

@@ -10,6 +10,7 @@ use super::failure::FailurePolicies;
 use super::scope::NamespaceScope;
 use super::status::GuardedStatus;
 use super::{Action, AuditPolicy, DraMode, Rule, rules};
+use crate::cni::releases::Versions;
 use crate::yaml::Documents;
 
 /// Whether findings have consequences.
@@ -106,6 +107,9 @@ pub struct Policy {
     /// How the SR-IOV DRA driver is configured; if not set, it is read from the driver's DaemonSet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dra_mode: Option<DraMode>,
+    /// The oldest release in use of each program that reads a config, in quotes: `{sriov-cni: "2.10"}`. What a release rejects is
+    /// denied then also if older ones accept it, and what it ignores is not judged.
+    pub versions: Versions,
     /// CNI plugins, besides sriov and ib-sriov, that need a device of their own.
     pub device_plugins: Vec<String>,
     /// What the API server does with a write while nadmit is unavailable, by webhook.

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::conditional::ConditionalValues;
 use super::finding_text::FindingText;
 use super::ratchet::{FindingLocation, JudgedObject, Ratchet};
 use super::{Action, Facts, MissingFact, Reference, Rule};
 use crate::cni::edit::Edit;
+use crate::cni::releases::{Since, Versions};
 use crate::json::{Document, Span, line_column};
 use crate::resources::Nad;
 
@@ -153,6 +155,10 @@ impl Finding {
 #[derive(Debug)]
 pub(crate) struct Findings<'d> {
     judged: JudgedObject<'d>,
+    /// The releases in use.
+    pub(crate) versions: &'d Versions,
+    /// The values of the config that not every release reads.
+    conditional: ConditionalValues,
     document: Option<&'d Document<'d>>,
     ratchet: Ratchet,
     list: Vec<Finding>,
@@ -170,8 +176,29 @@ fn decision_class(finding: &Finding) -> (Action, bool, bool) {
 
 impl<'d> Findings<'d> {
     /// Creates a collector for an object with that config, if it could be parsed.
-    pub(crate) fn new(judged: JudgedObject<'d>, document: Option<&'d Document<'d>>, ratchet: Ratchet) -> Self {
-        Self { judged, document, ratchet, list: Vec::new(), latest: None, missing: None, missing_at_final: None }
+    pub(crate) fn new(
+        judged: JudgedObject<'d>,
+        document: Option<&'d Document<'d>>,
+        ratchet: Ratchet,
+        versions: &'d Versions,
+    ) -> Self {
+        Self {
+            judged,
+            versions,
+            conditional: ConditionalValues::default(),
+            document,
+            ratchet,
+            list: Vec::new(),
+            latest: None,
+            missing: None,
+            missing_at_final: None,
+        }
+    }
+
+    /// Notes that a value is read only by some releases, and perhaps not by those in use: what is wrong with it is a warning then, or
+    /// nothing.
+    pub(crate) fn add_conditional(&mut self, value: Span, since: Since, is_read: Option<bool>) {
+        self.conditional.add(value, since, is_read);
     }
 
     /// The findings of `check` in the NAD rendered from this object; the ratchet of the stored object applies there too.
@@ -181,7 +208,8 @@ impl<'d> Findings<'d> {
         document: Option<&Document<'_>>,
         check: impl FnOnce(&mut Findings<'_>),
     ) -> Vec<Finding> {
-        let mut inner = Findings::new(JudgedObject::Nad(nad), document, std::mem::take(&mut self.ratchet));
+        let mut inner =
+            Findings::new(JudgedObject::Nad(nad), document, std::mem::take(&mut self.ratchet), self.versions);
         check(&mut inner);
         let (found, _, ratchet) = inner.into_parts();
         self.ratchet = ratchet;
@@ -233,9 +261,10 @@ impl<'d> Findings<'d> {
 
     /// Whether that rule found something at exactly this place of the config.
     pub(crate) fn has_at(&self, rule: &'static Rule, span: Span) -> bool {
-        let all = self.list.iter().chain(self.latest.as_ref().map(|(finding, _)| finding));
-        let mut places = all.filter(|finding| finding.rule == rule).filter_map(|finding| finding.config.as_ref());
-        places.any(|place| place.span == span.range())
+        let is_latest = |(finding, place): &(Finding, Option<Span>)| finding.rule == rule && *place == Some(span);
+        let found = self.list.iter().filter(|finding| finding.rule == rule);
+        let mut places = found.filter_map(|finding| finding.config.as_ref());
+        self.latest.as_ref().is_some_and(is_latest) || places.any(|place| place.span == span.range())
     }
 
     /// Whether that rule found something at a pointer, above it or below it.
@@ -301,6 +330,14 @@ impl<'d> Findings<'d> {
     /// Stores the latest finding: its rule is done with it.
     fn flush_latest(&mut self) {
         let Some((mut finding, span)) = self.latest.take() else { return };
+        match span.and_then(|span| self.conditional.around(span)) {
+            Some(value) if value.is_ignored => return,
+            Some(value) => {
+                finding.at_most_warn();
+                finding.note = format!("{} ({})", finding.note, value.since);
+            }
+            None => {}
+        }
         if finding.ceiling == Action::Deny {
             let about = FindingLocation { judged: self.judged, document: self.document, span };
             finding.is_excused = self.ratchet.excuses(&finding, &about);

@@ -3,6 +3,7 @@
 //! A rule is a small function in its family's file under `rules/`; one table lists them all. The rest of this module turns their findings into a verdict: actions, exemptions, ratcheting, repairs.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod conditional;
 mod facts;
 mod failure;
 mod file;

@@ -103,10 +103,25 @@ fn doctor_reports_each_broken_link() {
         assert!(found.step("pods")["says"].as_str().unwrap().contains("has 4 of `openshift.io/cx7`"), "{}", found.text);
     }
 
+    // The images of DaemonSets show which releases read the NADs.
+    let pod = json!({ "initContainers": [{ "name": "sriov-cni", "image": "ghcr.io/k8snetworkplumbingwg/sriov-cni:v2.8.1" }],
+        "containers": [{ "name": "daemon", "image": "daemon:v1.6.0" }] });
+    let daemon_set = json!({ "metadata": { "name": "config-daemon" }, "spec": {
+        "selector": { "matchLabels": { "app": "config-daemon" } },
+        "template": { "metadata": { "labels": { "app": "config-daemon" } }, "spec": pod } } });
+    cluster.admin.create(&format!("/apis/apps/v1/namespaces/{OPERATOR}/daemonsets"), &daemon_set);
+    let found = doctor(&cluster, "admin", &["net"]);
+    assert_eq!((found.code, found.others(), found.states().len()), (0, vec![], 9), "{}", found.text);
+    assert_eq!(found.step("releases")["says"], "sriov-cni 2.8.1, by images of DaemonSets");
+    let help = found.step("releases")["help"].as_str().unwrap();
+    assert!(help.ends_with("`versions: {sriov-cni: \"2.8\"}`"), "{help}");
+
     // A user with fewer permissions gets the missing ones, and the visible links are ok.
     let found = doctor(&cluster, "jane", &["net"]);
     assert_eq!(found.code, 0, "{}", found.text);
-    assert_eq!(found.others(), [("namespace", "unknown"), ("operator", "unknown"), ("pods", "unknown")]);
+    let unread = ["namespace", "operator", "pods", "releases"].map(|link| (link, "unknown"));
+    assert_eq!(found.others(), unread, "{}", found.text);
+    assert_eq!(found.step("releases")["says"], "unknown: missing permission: list daemonsets");
     assert_eq!(found.step("pods")["says"], "unknown: missing permission: list nodes");
     let found = doctor(&cluster, "putter", &[&whole]);
     assert!(

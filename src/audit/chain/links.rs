@@ -1,6 +1,6 @@
 //! Each link of the chain.
 
-use super::{ChainContext, ChainStep, ClusterNode, Link, LinkHealth, Read, is_breaking};
+use super::{ChainContext, ChainStep, ClusterNode, Link, LinkHealth, Read, is_breaking, releases};
 use crate::policy::{Finding, NamespaceState};
 use crate::resources::{Nad, Object, RESOURCE_NAME};
 
@@ -9,16 +9,9 @@ const MAX_NAMES: usize = 3;
 
 /// All of them.
 pub(super) fn steps(context: &ChainContext<'_>) -> Vec<ChainStep> {
-    let mut steps = vec![
-        network(context),
-        rendering(context),
-        namespace(context),
-        operator(context),
-        nad(context),
-        resource_name(context),
-        node_policy(context),
-        pods(context),
-    ];
+    let mut steps = vec![network(context), rendering(context), namespace(context), operator(context), nad(context)];
+    steps.extend(releases::step(&context.snapshot.programs, context.versions));
+    steps.extend([resource_name(context), node_policy(context), pods(context)]);
     let of_network = context.of_network.iter().map(|finding| (link_of(finding.rule.id), finding));
     let of_nad = context.of_nad.iter().map(|finding| {
         let is_name = finding.rule.id.starts_with("nad/resource-name");
@@ -51,16 +44,16 @@ pub(super) fn link_of(rule: &str) -> Link {
 }
 
 impl ChainStep {
-    fn new(link: Link, state: LinkHealth, says: impl Into<String>) -> Self {
+    pub(super) fn new(link: Link, state: LinkHealth, says: impl Into<String>) -> Self {
         Self { link, state, says: says.into(), help: None, findings: Vec::new() }
     }
 
-    fn help(self, help: impl Into<String>) -> Self {
+    pub(super) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 
     /// What could not be read.
-    fn unread(link: Link, missing: &str) -> Self {
+    pub(super) fn unread(link: Link, missing: &str) -> Self {
         Self::new(link, LinkHealth::Unknown, format!("unknown: {missing}"))
     }
 

@@ -8,17 +8,20 @@
 //! by time (a NAD that is missing or stale) is judged by the audit's own rules, so that both say the same.
 
 mod links;
+mod releases;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
 use super::context::{AuditContext, NetworkContext};
 use super::stored_object::{ObjectMeta, StoredObject};
+use crate::cni::releases::Versions;
 use crate::policy::rules::audit::NAD_DRIFT;
 use crate::policy::{Action, Finding, Lookup, NetworkFact, Policy, Verdict, served_resource};
 use crate::resources::{Network, NetworkId, Object, Rendered, render};
 use jiff::Timestamp;
 
+pub use releases::InstalledProgram;
 use snapshot::OnlyNetwork;
 pub use snapshot::{ClusterNode, NetworkSnapshot, NodePolicy, NodeState, OperatorDeployment, Read};
 
@@ -60,6 +63,8 @@ pub enum Link {
     Operator,
     /// The NAD.
     Nad,
+    /// The releases of the programs that read the NAD.
+    Releases,
     /// The resourceName in the NAD.
     ResourceName,
     /// The node policies.
@@ -77,6 +82,7 @@ impl Link {
             Self::Namespace => "namespace",
             Self::Operator => "operator",
             Self::Nad => "NAD",
+            Self::Releases => "releases",
             Self::ResourceName => "resourceName",
             Self::NodePolicy => "node policy",
             Self::Pods => "pods",
@@ -168,6 +174,8 @@ struct ChainContext<'s> {
     resource: Option<String>,
     /// The extended resource of the network that a DeviceClass serves.
     served: Option<String>,
+    /// The releases that the policy names.
+    versions: &'s Versions,
 }
 
 impl<'s> ChainContext<'s> {
@@ -175,7 +183,7 @@ impl<'s> ChainContext<'s> {
         network: Network<'s>,
         meta: &ObjectMeta,
         snapshot: &'s NetworkSnapshot,
-        policy: &Policy,
+        policy: &'s Policy,
         now: Timestamp,
     ) -> Self {
         let known = policy.resource_name.prefix.clone().or_else(|| snapshot.prefix.as_ref().map(|p| p.value.clone()));
@@ -222,7 +230,8 @@ impl<'s> ChainContext<'s> {
             _ => Vec::new(),
         };
         let condition = meta.condition.clone();
-        Self { network, snapshot, rendered, of_network, of_nad, is_fresh, drift, condition, resource, served }
+        let versions = &policy.versions;
+        Self { network, snapshot, rendered, of_network, of_nad, is_fresh, drift, condition, resource, served, versions }
     }
 
     /// Namespace and name of the NAD: `apps/net`.

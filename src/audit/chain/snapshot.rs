@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::InstalledProgram;
 use crate::audit::context::AuditContext;
 use crate::audit::stored_object::StoredObject;
 use crate::policy::{
@@ -43,6 +44,8 @@ pub struct NetworkSnapshot {
     pub prefix: Option<Prefix>,
     /// The claims of devices (DRA).
     pub device_claims: Arc<ClaimIndex>,
+    /// The programs that DaemonSets install.
+    pub programs: Read<Vec<InstalledProgram>>,
 }
 
 /// The operator's Deployment.

@@ -57,6 +57,7 @@ fn healthy() -> NetworkSnapshot {
         nodes: Ok(vec![node(&[("openshift.io/cx7", 4)]), node(&[])]),
         prefix: Some(Prefix { value: "openshift.io".to_owned(), assumed: false }),
         device_claims: Default::default(),
+        programs: Ok(Vec::new()),
     }
 }
 

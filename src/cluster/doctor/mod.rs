@@ -12,7 +12,9 @@ use http::Request;
 use http::header::ACCEPT_ENCODING;
 use serde_json::Value;
 
-use crate::audit::chain::{ClusterNode, NetworkSnapshot, NodePolicy, NodeState, OperatorDeployment, Read};
+use crate::audit::chain::{
+    ClusterNode, InstalledProgram, NetworkSnapshot, NodePolicy, NodeState, OperatorDeployment, Read,
+};
 use crate::cluster::cache::stores::NamespaceStore;
 use crate::cluster::cache::watch::Summarize;
 use crate::cluster::client::collection::ApiObject;
@@ -49,6 +51,7 @@ impl Cluster {
         let policies = self.node_policies(home).await?;
         let states = self.all_in(ApiResource::NODE_STATES, home).await?;
         let nodes = self.all(&ApiPath::all(ApiResource::NODES), "list nodes").await?;
+        let daemon_sets = self.all(&ApiPath::all(ApiResource::DAEMON_SETS), "list daemonsets").await?;
         let nad = ObjectKey::new(&target, &id.name);
         Ok(NetworkSnapshot {
             namespace: self.namespace(&target).await?,
@@ -63,6 +66,7 @@ impl Cluster {
             policies,
             prefix,
             device_claims: self.claim_index().await?.into(),
+            programs: daemon_sets.map(|all| all.iter().flat_map(InstalledProgram::of).collect()),
         })
     }
 

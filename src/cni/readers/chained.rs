@@ -9,7 +9,7 @@ pub(super) const TUNING: &[Field] = &[
     field("mac", Type::Str),
     field("promisc", Type::Bool),
     field("mtu", INT),
-    field("txQLen", INT_POINTER),
+    field("txQLen", INT_POINTER).since(1, 4, 0),
     field("allmulti", BOOL_POINTER),
     field("dataDir", Type::Str),
     field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
@@ -39,21 +39,20 @@ pub(super) const BANDWIDTH: &[Field] = &[
 pub(super) const VRF: &[Field] = &[field("vrfname", Type::Str), field("table", UINT32)];
 
 pub(super) const SBR: &[Field] = &[
-    field("table", INT_POINTER),
-    // Older releases decode neither.
-    field("gateways", STRINGS).recent(),
-    field("addSourceHints", Type::Bool).recent(),
+    field("table", INT_POINTER).since(1, 6, 0),
+    field("gateways", STRINGS).unreleased(),
+    field("addSourceHints", Type::Bool).unreleased(),
 ];
 
 pub(super) const RDMA: &[Field] =
     &[field("args", Type::Object(&[field("cni", Type::Object(&[field("debug", Type::Bool)]))])), DEVICE];
 
 pub(super) const PORTMAP: &[Field] = &[
-    field("backend", STR_POINTER),
+    field("backend", STR_POINTER).since(1, 6, 0),
     field("snat", BOOL_POINTER),
     field("conditionsV4", Type::Pointer(&STRINGS)),
     field("conditionsV6", Type::Pointer(&STRINGS)),
-    field("masqAll", Type::Bool),
+    field("masqAll", Type::Bool).since(1, 2, 0),
     field("markMasqBit", INT_POINTER),
     field("externalSetMarkChain", STR_POINTER),
 ];
@@ -62,7 +61,7 @@ pub(super) const FIREWALL: &[Field] = &[
     field("backend", Type::Str),
     field("iptablesAdminChainName", Type::Str),
     field("firewalldZone", Type::Str),
-    field("ingressPolicy", Type::Str),
+    field("ingressPolicy", Type::Str).since(1, 1, 0),
 ];
 
 /// Multus as a plugin: what runs are its delegates.
@@ -91,8 +90,8 @@ pub(super) const MULTUS: &[Field] = &[
     field("globalNamespaces", Type::Str),
     field("systemNamespaces", STRINGS),
     field("multusNamespace", Type::Str),
-    // Only some releases decode these, or only the program that passes the config on to a daemon.
-    field("auxiliaryCNIChainName", Type::Str).recent(),
-    field("retryDeleteOnError", Type::Bool).recent(),
-    field("daemonSocketDir", Type::Str).recent(),
+    field("auxiliaryCNIChainName", Type::Str).since(4, 2, 1),
+    field("retryDeleteOnError", Type::Bool).since(4, 0, 0),
+    // Only the program that passes the config on to a daemon decodes this one.
+    field("daemonSocketDir", Type::Any),
 ];

@@ -9,9 +9,9 @@ pub(super) const DEVICE: Field = field("deviceID", Type::Str).quiet();
 pub(super) const SRIOV: &[Field] = &[
     field("vlan", INT_POINTER),
     field("vlanQoS", INT_POINTER),
-    field("vlanProto", STR_POINTER),
+    field("vlanProto", STR_POINTER).since(2, 8, 0),
     field("mac", Type::Str),
-    field("mtu", INT_POINTER),
+    field("mtu", INT_POINTER).since(2, 8, 0),
     field("master", Type::Str),
     field("vfid", INT),
     field("min_tx_rate", INT_POINTER),
@@ -19,8 +19,8 @@ pub(super) const SRIOV: &[Field] = &[
     field("spoofchk", Type::Str),
     field("trust", Type::Str),
     field("link_state", Type::Str),
-    field("logLevel", Type::Str),
-    field("logFile", Type::Str),
+    field("logLevel", Type::Str).since(2, 8, 0),
+    field("logFile", Type::Str).since(2, 8, 0),
     field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
     DEVICE,
     // What the plugin keeps of the VF between ADD and DEL.
@@ -49,8 +49,8 @@ pub(super) const IB_SRIOV: &[Field] = &[
     field("link_state", Type::Str),
     field("rdmaIsolation", Type::Bool),
     field("ibKubernetesEnabled", Type::Bool),
-    field("vfioPciMode", Type::Bool),
-    field("publishPfGuid", Type::Bool),
+    field("vfioPciMode", Type::Bool).unreleased(),
+    field("publishPfGuid", Type::Bool).unreleased(),
     field("kubeconfig", Type::Str),
     field("runtimeConfig", Type::Object(&[field("infinibandGUID", Type::Str)])),
     field("args", Type::Object(&[field("cni", Type::Map(&Type::Str))])),
@@ -83,30 +83,29 @@ pub(super) const OVS: &[Field] = &[
             field("id", UINT_POINTER),
         ]))),
     ),
-    field("ofport_request", UINT),
-    field("interface_type", Type::Str),
+    field("ofport_request", UINT).since(0, 29, 0),
+    field("interface_type", Type::Str).since(0, 31, 0),
     field("configuration_path", Type::Str),
     field("socket_file", Type::Str),
     field("link_state_check_retries", INT),
     field("link_state_check_interval", INT),
     DEVICE,
-    // Older releases decode neither.
-    field("runtimeConfig", Type::Pointer(&Type::Object(&[field("CNIDeviceInfoFile", Type::Str)]))).recent(),
-    field("args", Type::Pointer(&Type::Object(&[field("cni", Type::Map(&Type::Any))]))).recent(),
+    field("runtimeConfig", Type::Pointer(&Type::Object(&[field("CNIDeviceInfoFile", Type::Str)]))).unreleased(),
+    field("args", Type::Pointer(&Type::Object(&[field("cni", Type::Map(&Type::Any))]))).unreleased(),
 ];
 
 /// OVN-Kubernetes. Its controllers decode the text of the NAD, its plugin a copy.
 pub(super) const OVN: &[Field] = &[
-    field("role", Type::Str),
+    field("role", Type::Str).since(1, 1, 0),
     field("topology", Type::Str),
     field("netAttachDefName", Type::Str),
     field("mtu", INT),
     field("subnets", Type::Str),
     field("excludeSubnets", Type::Str),
-    field("joinSubnet", Type::Str),
+    field("joinSubnet", Type::Str).since(1, 1, 0),
     field("vlanID", INT),
     field("allowPersistentIPs", Type::Bool),
-    field("physicalNetworkName", Type::Str),
+    field("physicalNetworkName", Type::Str).since(1, 1, 0),
     DEVICE,
     field("logFile", Type::Str),
     field("logLevel", Type::Str),
@@ -114,15 +113,14 @@ pub(super) const OVN: &[Field] = &[
     field("logfile-maxbackups", INT),
     field("logfile-maxage", INT),
     field("runtimeConfig", Type::Object(&[field("CNIDeviceInfoFile", Type::Str)])),
-    // Older releases decode none of these.
-    field("reservedSubnets", Type::Str).recent(),
-    field("infrastructureSubnets", Type::Str).recent(),
-    field("transitSubnet", Type::Str).recent(),
-    field("defaultGatewayIPs", Type::Str).recent(),
-    field("transport", Type::Str).recent(),
-    field("outboundSNAT", Type::Str).recent(),
-    field("evpn", Type::Any),
-    field("uplink", Type::Str).recent(),
+    field("reservedSubnets", Type::Str).since(1, 2, 0),
+    field("infrastructureSubnets", Type::Str).since(1, 2, 0),
+    field("transitSubnet", Type::Str).since(1, 2, 0),
+    field("defaultGatewayIPs", Type::Str).since(1, 2, 0),
+    field("transport", Type::Str).since(1, 3, 0),
+    field("outboundSNAT", Type::Str).unreleased(),
+    field("evpn", Type::Any).since(1, 3, 0),
+    field("uplink", Type::Str).unreleased(),
 ];
 
 pub(super) const BRIDGE: &[Field] = &[
@@ -131,7 +129,7 @@ pub(super) const BRIDGE: &[Field] = &[
     field("isDefaultGateway", Type::Bool),
     field("forceAddress", Type::Bool),
     field("ipMasq", Type::Bool),
-    field("ipMasqBackend", STR_POINTER),
+    field("ipMasqBackend", STR_POINTER).since(1, 6, 0),
     field("mtu", INT),
     field("hairpinMode", Type::Bool),
     field("promiscMode", Type::Bool),
@@ -143,12 +141,13 @@ pub(super) const BRIDGE: &[Field] = &[
             field("maxID", INT_POINTER),
             field("id", INT_POINTER),
         ]))),
-    ),
-    field("preserveDefaultVlan", Type::Bool),
-    field("macspoofchk", Type::Bool),
-    field("enabledad", Type::Bool),
-    field("disableContainerInterface", Type::Bool),
-    field("portIsolation", Type::Bool),
+    )
+    .since(1, 3, 0),
+    field("preserveDefaultVlan", Type::Bool).since(1, 3, 0),
+    field("macspoofchk", Type::Bool).since(1, 1, 0),
+    field("enabledad", Type::Bool).since(1, 1, 0),
+    field("disableContainerInterface", Type::Bool).since(1, 4, 1),
+    field("portIsolation", Type::Bool).since(1, 7, 0),
     field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
 ];
 
@@ -157,16 +156,24 @@ pub(super) const MACVLAN: &[Field] = &[
     field("mode", Type::Str),
     field("mtu", INT),
     field("mac", Type::Str),
-    field("linkInContainer", Type::Bool),
-    field("bcqueuelen", UINT32),
+    field("linkInContainer", Type::Bool).since(1, 3, 0),
+    field("bcqueuelen", UINT32).since(1, 6, 0),
     field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
 ];
 
-pub(super) const IPVLAN: &[Field] =
-    &[field("master", Type::Str), field("mode", Type::Str), field("mtu", INT), field("linkInContainer", Type::Bool)];
+pub(super) const IPVLAN: &[Field] = &[
+    field("master", Type::Str),
+    field("mode", Type::Str),
+    field("mtu", INT),
+    field("linkInContainer", Type::Bool).since(1, 3, 0),
+];
 
-pub(super) const VLAN: &[Field] =
-    &[field("master", Type::Str), field("vlanId", INT), field("mtu", INT), field("linkInContainer", Type::Bool)];
+pub(super) const VLAN: &[Field] = &[
+    field("master", Type::Str),
+    field("vlanId", INT),
+    field("mtu", INT),
+    field("linkInContainer", Type::Bool).since(1, 3, 0),
+];
 
 pub(super) const HOST_DEVICE: &[Field] = &[
     field("device", Type::Str),
@@ -185,8 +192,7 @@ pub(super) const BOND: &[Field] = &[
     field("miimon", Type::Str),
     field("links", Type::List(&Type::Map(&Type::Any))),
     field("mtu", INT),
-    // Only recent releases decode these.
-    field("allSlavesActive", INT_POINTER).recent(),
-    field("tlbDynamicLb", INT_POINTER).recent(),
-    field("xmitHashPolicy", STR_POINTER).recent(),
+    field("allSlavesActive", INT_POINTER).unreleased(),
+    field("tlbDynamicLb", INT_POINTER).unreleased(),
+    field("xmitHashPolicy", STR_POINTER).unreleased(),
 ];

@@ -75,8 +75,9 @@ pub(super) const STATIC: &[Field] = &[
 pub(super) const DHCP: &[Field] = &[
     field("type", Type::Str).quiet(),
     field("daemonSocketPath", Type::Str),
-    field("priority", INT),
-    field("request", Type::List(&Type::Object(&[field("skipDefault", Type::Bool), field("option", Type::Str)]))),
+    field("priority", INT).since(1, 6, 0),
+    field("request", Type::List(&Type::Object(&[field("skipDefault", Type::Bool), field("option", Type::Str)])))
+        .since(1, 1, 0),
     field(
         "provide",
         Type::List(&Type::Object(&[
@@ -84,7 +85,8 @@ pub(super) const DHCP: &[Field] = &[
             field("value", Type::Str),
             field("fromArg", Type::Str),
         ])),
-    ),
+    )
+    .since(1, 1, 0),
 ];
 
 /// What only some releases of whereabouts know is of any type: the others ignore it.
@@ -101,12 +103,13 @@ pub(super) const WHEREABOUTS: &[Field] = &[
             field("range_end", Type::Text),
             field("exclude", STRINGS),
         ])),
-    ),
+    )
+    .since(0, 6, 0),
     field("range", Type::Str),
     field("range_start", Type::Str),
     field("range_end", Type::Str),
     field("exclude", STRINGS),
-    field("node_slice_size", Type::Str),
+    field("node_slice_size", Type::Str).since(0, 9, 0),
     field("gateway", Type::Str),
     field("dns", DNS),
     field("datastore", Type::Any),
@@ -125,7 +128,7 @@ pub(super) const WHEREABOUTS: &[Field] = &[
     field("sleep_for_race", INT),
     // In this spelling another field than the one above.
     field("Gateway", Type::Str),
-    field("network_name", Type::Str),
+    field("network_name", Type::Str).since(0, 6, 2),
     field("kubernetes", Type::Object(&[field("kubeconfig", Type::Str), field("k8s_api_root", Type::Str)])),
     field("configuration_path", Type::Str),
     field("reconciler_cron_expression", Type::Str),

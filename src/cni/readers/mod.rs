@@ -155,4 +155,21 @@ mod tests {
             assert_eq!(misfit.is_none(), fits, "{kind} {text}");
         }
     }
+
+    /// An IPAM plugin gets the whole config, and some decode more of it than their section.
+    #[test]
+    fn ipam_plugins_decode_beside_their_section() {
+        for (kind, text, fits) in [
+            ("host-local", r#"{"args":{"cni":{"ips":["10.0.0.1"]}}}"#, true),
+            ("host-local", r#"{"args":{"cni":{"ips":"10.0.0.1"}}}"#, false),
+            ("host-local", r#"{"runtimeConfig":{"ipRanges":[{}]}}"#, false),
+            ("static", r#"{"runtimeConfig":{"ips":5}}"#, false),
+            ("static", r#"{"runtimeConfig":{"ipRanges":[{}]}}"#, true),
+            ("whereabouts", r#"{"args":{"cni":{"ips":"10.0.0.1"}}}"#, true),
+        ] {
+            let document = Document::parse(text).unwrap();
+            let misfit = first_misfit(&[super::beside_ipam(kind)], document.root.members().unwrap(), Reading::Copy);
+            assert_eq!(misfit.is_none(), fits, "{kind} {text}");
+        }
+    }
 }

@@ -24,6 +24,15 @@ fn wrong_files_are_reported_with_their_line() {
         ("mode: audit\nstatus: {strict: 1}\n", "line 2: `status.strict`: unknown field `strict`"),
         ("mode: loud\n", "line 1: `mode`: unknown variant `loud`"),
         (
+            "versions:\n  sriov-cni: 2.10\n",
+            "line 2: `versions.sriov-cni`: a release is written in quotes, as in \"2.10\"; found 2.1",
+        ),
+        (
+            "versions: {sriov-cni: 'new'}\n",
+            "line 1: `versions.sriov-cni`: \"new\" is not a release; write it as in \"2.10\"",
+        ),
+        ("versions: {sriov: '2.10'}\n", "line 1: `versions.sriov`: expected one of cni-plugins, sriov-cni, "),
+        (
             "rules:\n  sriov/vlan: deny\n  sriov/vlna: deny\n",
             "line 3: `sriov/vlna`: there is no such rule; did you mean `sriov/vlan`?",
         ),
@@ -69,6 +78,8 @@ fn rules_deny_where_the_policy_says_so() {
     assert!(!denies("mode: audit", "sriov/vlan", "apps"));
     let lab = "namespaces: [{names: ['lab-*'], mode: audit}]";
     assert!(denies(lab, "sriov/vlan", "apps") && !denies(lab, "sriov/vlan", "lab-1"));
+    let lab = Policy::parse(lab).unwrap();
+    assert_eq!([lab.mode_in("apps"), lab.mode_in("lab-1")], [Mode::Enforce, Mode::Audit]);
     let exempt = "exempt: {namespaces: [kube-system]}";
     assert!(denies(exempt, "sriov/vlan", "apps") && !denies(exempt, "sriov/vlan", "kube-system"));
 }
@@ -108,7 +119,7 @@ fn names_are_those_of_the_file() {
 fn schema_names_every_key() {
     let schema = Policy::schema();
     let keys = schema.pointer("/properties").unwrap().as_object().unwrap();
-    for key in ["mode", "rules", "namespaces", "exempt", "exceptions", "dra", "draMode", "status"] {
+    for key in ["mode", "rules", "namespaces", "exempt", "exceptions", "dra", "draMode", "versions", "status"] {
         assert!(keys.contains_key(key), "{key}");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::finding::Findings;
 use super::nad_config::CNI_VERSION;
+use crate::cni::releases::Program;
 use crate::cni::{Config, Plugin};
 use crate::json::Span;
 
@@ -35,8 +36,37 @@ impl<'d> Version<'d> {
     }
 }
 
-/// Old versions of the result cannot express an interface without an address.
+/// The rules on the CNI version that a plugin is called with.
 pub(super) fn check(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
+    no_address(plugin, version, out);
+    if !out.versions.is_empty() {
+        unsupported(plugin, version, out);
+    }
+}
+
+/// A CNI version that is newer than the release in use of a plugin, of its IPAM plugin, or of Multus, which reads the result.
+fn unsupported(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
+    let Some((version, span)) = version.if_one_of(&["1.0.0", "1.1.0"], plugin) else { return };
+    if out.has_at(&CNI_VERSION, span) {
+        return;
+    }
+    let readers = [Some(plugin.kind), plugin.ipam().map(|(_, kind)| kind), Some("multus")];
+    let too_old = readers.into_iter().flatten().filter_map(Program::of).find_map(|program| {
+        let since = program.supports_cni(version)?;
+        let in_use = out.versions.get(program)?;
+        (out.versions.reach(since) == Some(false)).then_some((since, in_use))
+    });
+    if let Some((since, in_use)) = too_old {
+        let name = since.program.name();
+        let headline = format!("CNI version {version} is unknown to release {in_use} of {name}");
+        let note = "it rejects the version (\"incompatible CNI versions\"), and no pod that uses this network starts";
+        let help = format!("use an older `cniVersion`: {version} is supported {since}");
+        out.config(&CNI_VERSION, span, headline, note, help);
+    }
+}
+
+/// Old versions of the result cannot express an interface without an address.
+fn no_address(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
     let is_measured = matches!(plugin.kind, "bridge" | "macvlan" | "ipvlan" | "vlan" | "host-device");
     if plugin.ipam().is_some() || !(is_measured || matches!(plugin.kind, "sriov" | "ib-sriov" | "ovs")) {
         return;
@@ -47,6 +77,37 @@ pub(super) fn check(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findin
         let finding = out.config(&CNI_VERSION, span, headline, note, "set `cniVersion` to 0.3.0 or later");
         if !is_measured {
             finding.at_most_warn();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::rules::testing::{found, found_with_versions};
+
+    #[test]
+    fn a_version_that_the_release_does_not_know_is_denied() {
+        let config = |version: &str| {
+            format!(
+                r#"{{"cniVersion":"{version}","plugins":[{{"type":"sriov","ipam":{{"type":"whereabouts","range":"10.0.0.0/24"}}}},{{"type":"tuning"}}]}}"#
+            )
+        };
+        let denied = ["nad/cni-version deny /cniVersion"];
+        let good: [&str; 0] = [];
+        assert_eq!(found(&config("1.1.0")), good);
+        for (version, releases, want) in [
+            ("1.1.0", r#"sriov-cni: "2.8", cni-plugins: "1.6", whereabouts: "0.7", multus: "4.1""#, &good as &[_]),
+            ("1.1.0", r#"sriov-cni: "2.7""#, &denied),
+            ("1.1.0", r#"cni-plugins: "1.5.1""#, &denied),
+            ("1.1.0", r#"whereabouts: "0.6""#, &denied),
+            ("1.1.0", r#"multus: "4.0.2""#, &denied),
+            ("1.1.0", r#"ovs-cni: "0.26""#, &good),
+            ("1.0.0", r#"multus: "4.0""#, &good),
+            ("1.0.0", r#"multus: "3.9""#, &denied),
+            ("1.0.0", r#"multus: "3.9", cni-plugins: "0.9", sriov-cni: "2.6""#, &denied),
+            ("0.4.0", r#"multus: "3.9", sriov-cni: "2.6""#, &good),
+        ] {
+            assert_eq!(found_with_versions(&config(version), releases), want, "{version} {releases}");
         }
     }
 }

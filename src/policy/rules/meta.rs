@@ -33,11 +33,11 @@ rule! { FIREWALL_VERSION = "plugin/firewall-version", Deny;
 
 rule! { FIREWALL_POLICY = "plugin/firewall-policy", Warn;
 "an `ingressPolicy` of `firewall` other than open, same-bridge or isolated";
-"The plugin rejects a policy that it does not know (\"unknown ingress policy\"). Release 1.0 ignores the key." }
+"The plugin rejects a policy that it does not know (\"unknown ingress policy\"). The key is read from release 1.1 on." }
 
 rule! { PORTMAP = "plugin/portmap", Deny;
 "options that the `portmap` plugin rejects";
-"`markMasqBit` is a number from 0 to 31, and excludes `externalSetMarkChain`. The backend is iptables or nftables; older releases ignore the key, so another one is only a warning." }
+"`markMasqBit` is a number from 0 to 31, and excludes `externalSetMarkChain`. The backend is iptables or nftables; it is read from release 1.6 on, and another one is a warning where the policy does not name the release in use (`versions`)." }
 
 const FAILS: &str = "every pod that uses this network fails to start";
 const REJECTED: &str = "the plugin rejects the config; every pod that uses this network fails to start";
@@ -203,7 +203,7 @@ fn portmap(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let Some(backend) = plugin.object.value_of("backend") else { return };
     if let Some(name) = backend.as_str().filter(|name| !matches!(*name, "iptables" | "nftables")) {
         let headline = format!("`backend` is {name:?}, which `portmap` does not know");
-        out.config(&PORTMAP, backend.span, headline, REJECTED, "write iptables or nftables").at_most_warn();
+        out.config(&PORTMAP, backend.span, headline, REJECTED, "write iptables or nftables");
     }
 }
 

@@ -159,7 +159,7 @@ pub(crate) fn run(
     match subject.object {
         Object::Nad(nad) => run_nad(nad, subject, operator, facts, scope, ratchet),
         Object::Network(network) => {
-            let mut out = Findings::new(JudgedObject::Network(network), None, ratchet);
+            let mut out = Findings::new(JudgedObject::Network(network), None, ratchet, &scope.policy.versions);
             if network::is_foreign(network, facts, scope) == Some(true) {
                 network::check_foreign(network, subject, facts, scope, &mut out);
                 rendering::check_foreign(network, scope, facts, &mut out);
@@ -173,7 +173,7 @@ pub(crate) fn run(
             out.into_parts_of(subject.is_final)
         }
         Object::Claim(claim) => {
-            let mut out = Findings::new(JudgedObject::Claim(claim), None, ratchet);
+            let mut out = Findings::new(JudgedObject::Claim(claim), None, ratchet, &scope.policy.versions);
             dra::check(claim, &mut out);
             out.into_parts_of(subject.is_final)
         }
@@ -190,7 +190,7 @@ fn run_nad(
 ) -> RuleRun {
     let text = nad.config.as_deref().unwrap_or_default();
     let document = Document::parse(text);
-    let mut out = Findings::new(JudgedObject::Nad(nad), document.as_ref().ok(), ratchet);
+    let mut out = Findings::new(JudgedObject::Nad(nad), document.as_ref().ok(), ratchet, &scope.policy.versions);
     nad_config::check_object(nad, &mut out);
     match &document {
         // Absent or empty: Multus reads a file on the node, which nadmit cannot see.
@@ -262,15 +262,24 @@ pub(crate) mod testing {
 
     /// `rule action pointer` of every finding in a config, judged in an otherwise complete NAD.
     pub(crate) fn found(config: &str) -> Vec<String> {
-        found_in(config, &serde_json::json!({"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}))
+        found_in(config, &with_device(), "")
+    }
+
+    /// The same where the policy names these releases: `multus: "4.2"`.
+    pub(crate) fn found_with_versions(config: &str, versions: &str) -> Vec<String> {
+        found_in(config, &with_device(), &format!("versions: {{{versions}}}"))
     }
 
     /// The same for a NAD without a device.
     pub(crate) fn found_without_device(config: &str) -> Vec<String> {
-        found_in(config, &serde_json::json!({}))
+        found_in(config, &serde_json::json!({}), "")
     }
 
-    fn found_in(config: &str, annotations: &serde_json::Value) -> Vec<String> {
+    fn with_device() -> serde_json::Value {
+        serde_json::json!({"k8s.v1.cni.cncf.io/resourceName": "a.io/b"})
+    }
+
+    fn found_in(config: &str, annotations: &serde_json::Value, policy: &str) -> Vec<String> {
         let json = serde_json::json!({
             "apiVersion": "k8s.cni.cncf.io/v1",
             "kind": "NetworkAttachmentDefinition",
@@ -279,7 +288,7 @@ pub(crate) mod testing {
         })
         .to_string();
         let object = Object::read(&json).unwrap().unwrap();
-        let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
+        let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::parse(policy).unwrap());
         let line = |finding: &Finding| {
             let pointer = finding.config.as_ref().map_or(finding.pointer.as_str(), |place| place.pointer.as_str());
             format!("{} {} {pointer}", finding.rule.id, finding.action.name())

@@ -5,6 +5,7 @@ use super::super::finding::{Finding, Findings};
 use super::super::rule::rule;
 use super::super::similar::closest;
 use super::nad_config::plugin_type;
+use crate::cni::releases::{Program, Since};
 use crate::cni::schema::{DecodedField, Decoding, Field, Misfit, Reading, decoded, first_misfit};
 use crate::cni::{CniObject, Config, Plugin, fold, readers, same_key};
 use crate::json::{Kind, Member};
@@ -22,8 +23,8 @@ rule! { AMBIGUOUS_KEY = "nad/ambiguous-key", Warn;
 "Go matches keys in any case and decodes them one after the other into the same field: Multus in the order of the text, the plugin in sorted order, which ends with the lower-case one. null leaves a string or a number unchanged, and objects are merged. So one program may show another value than the other uses. The rules judge the value that the plugin ends up with." }
 
 rule! { UNKNOWN_KEY = "nad/unknown-key", Warn;
-"an unknown key that looks like a misspelled one";
-"Plugins ignore unknown keys, so a misspelled setting silently has no effect." }
+"an unknown key that looks like a misspelled one, or one that the release in use does not read";
+"Plugins ignore unknown keys, so a misspelled setting silently has no effect. Which releases read a key is known where it was added later; it is reported if the policy names the release in use (`versions`)." }
 
 /// How many unknown keys of an object are checked for misspellings; beyond that, one finding says so.
 const MAX_UNKNOWN: usize = 200;
@@ -54,6 +55,7 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
 pub(crate) fn check_own_types(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let [own, _] = plugin.tables();
     for taken in Decoding::of(plugin.written, &[own]).decoded_fields() {
+        releases(taken, plugin.written, plugin.kind, out);
         types(taken, plugin.written, plugin.kind, Reading::Copy, Action::Deny, out);
     }
 }
@@ -88,6 +90,7 @@ fn section<'d>(
     let decoding = Decoding::of(object, tables);
     for taken in decoding.decoded_fields() {
         let (reader, reading) = if taken.table == 0 { (reader, Reading::Copy) } else { ("the CNI library", reading) };
+        releases(taken, object, reader, out);
         if taken.second.is_some() || !taken.field.holds.takes(&taken.first.value) {
             types(taken, object, reader, reading, ceiling, out);
         }
@@ -97,6 +100,26 @@ fn section<'d>(
         }
     }
     decoding.unknown
+}
+
+/// A key that not every release of its reader reads.
+fn releases(taken: &DecodedField<'_, '_>, object: CniObject<'_>, reader: &str, out: &mut Findings<'_>) {
+    let Some(release) = taken.field.since else { return };
+    let Some(program) = Program::of(reader) else { return };
+    let since = Since { program, release };
+    let is_read = out.versions.reach(since);
+    for member in object.named(taken.field.key) {
+        out.add_conditional(member.value.span, since, is_read);
+    }
+    let (name, key) = (program.name(), taken.field.key);
+    // The operator always writes a `logLevel`, and it does not matter to pods.
+    let matters = !matches!(key, "logLevel" | "logFile");
+    if let (true, Some(false), Some(in_use)) = (matters, is_read, out.versions.get(program)) {
+        let headline = format!("`{key}` is unknown to release {in_use} of {name}");
+        let note = format!("{reader} reads it {since}; before, the setting has no effect");
+        let help = format!("upgrade {name}, or remove `{key}`");
+        out.config(&UNKNOWN_KEY, taken.first.key_span, headline, note, help);
+    }
 }
 
 /// The values of a field that its reader cannot decode.
@@ -121,10 +144,6 @@ fn types(
                 }
             }
             _ if taken.field.is_quiet => {}
-            _ if taken.field.is_recent => {
-                let reader = format!("a recent release of {reader}");
-                field_type(&misfit, &reader, out).at_most_warn();
-            }
             _ => field_type(&misfit, reader, out).ceiling = ceiling,
         }
     }
@@ -243,7 +262,7 @@ fn ambiguous(taken: &DecodedField<'_, '_>, tables: &[&[Field]], out: &mut Findin
 #[cfg(test)]
 mod tests {
     use super::MAX_UNKNOWN;
-    use crate::policy::rules::testing::found;
+    use crate::policy::rules::testing::{found, found_with_versions};
 
     #[test]
     fn keys_at_the_top_of_a_list_are_stricter() {
@@ -279,6 +298,53 @@ mod tests {
         assert!(two.contains(&"nad/plugin-type deny /ipam/TYPE".to_owned()), "{two:?}");
         let both = ipam(r#""IPAM":{"type":"dhcp"},"ipam":{"type":"a/b"}"#);
         assert!(both.iter().any(|found| found.starts_with("nad/plugin-type deny")), "{both:?}");
+    }
+
+    /// What is wrong with a key is certain only where the release in use reads it.
+    #[test]
+    fn a_key_is_judged_by_the_releases_that_read_it() {
+        let bridge = r#"{"cniVersion":"1.0.0","type":"bridge","portIsolation":1}"#;
+        let (deny, warn) = (["nad/field-type deny /portIsolation"], ["nad/field-type warn /portIsolation"]);
+        let ignored = ["nad/unknown-key warn /portIsolation"];
+        assert_eq!(found(bridge), warn);
+        assert_eq!(found_with_versions(bridge, r#"cni-plugins: "1.7""#), deny);
+        assert_eq!(found_with_versions(bridge, r#"cni-plugins: "v1.9.1""#), deny);
+        assert_eq!(found_with_versions(bridge, r#"cni-plugins: "1.6.2""#), ignored);
+        // Another program says nothing about it.
+        assert_eq!(found_with_versions(bridge, r#"sriov-cni: "2.10""#), warn);
+
+        // Every rule at such a key, also those below its value.
+        let trunk = r#"{"cniVersion":"1.0.0","type":"bridge","vlanTrunk":[{"id":5000}]}"#;
+        assert_eq!(found(trunk), ["plugin/bridge-vlan deny /vlanTrunk/0"]);
+        assert_eq!(found_with_versions(trunk, r#"cni-plugins: "1.2""#), ["nad/unknown-key warn /vlanTrunk"]);
+        let sriov = r#"{"cniVersion":"0.4.0","type":"sriov","vlan":5,"vlanProto":"802.1x","mtu":"9000"}"#;
+        assert_eq!(found(sriov), ["nad/field-type deny /mtu", "sriov/vlan-proto deny /vlanProto"]);
+        let old = found_with_versions(sriov, r#"sriov-cni: "2.7""#);
+        assert_eq!(old, ["nad/unknown-key warn /vlanProto", "nad/unknown-key warn /mtu"]);
+
+        // Only the patch number could tell.
+        let disabled =
+            r#"{"cniVersion":"1.0.0","type":"bridge","disableContainerInterface":true,"ipam":{"type":"dhcp"}}"#;
+        let of = |action: &str| [format!("plugin/bridge-options {action} /disableContainerInterface")];
+        assert_eq!(found_with_versions(disabled, r#"cni-plugins: "1.4""#), of("warn"));
+        assert_eq!(found_with_versions(disabled, r#"cni-plugins: "1.4.1""#), of("deny"));
+
+        // What no release reads yet is never certain.
+        let sbr = r#"{"cniVersion":"1.0.0","plugins":[{"type":"macvlan","ipam":{"type":"dhcp"}},{"type":"sbr","gateways":1}]}"#;
+        let unsure = ["nad/field-type warn /plugins/1/gateways"];
+        assert_eq!(found(sbr), unsure);
+        assert_eq!(found_with_versions(sbr, r#"cni-plugins: "1.9""#), unsure);
+    }
+
+    /// Other rules are not weakened by a key beside theirs.
+    #[test]
+    fn only_what_is_in_the_value_depends_on_the_release() {
+        let config = r#"{"cniVersion":"1.0.0","type":"bridge","portIsolation":1,"mtu":"x","vlan":5000}"#;
+        let certain = ["nad/field-type deny /mtu", "plugin/bridge-vlan deny /vlan"];
+        for versions in ["", r#"cni-plugins: "1.6""#, r#"cni-plugins: "1.9""#] {
+            let found = found_with_versions(config, versions);
+            assert!(certain.iter().all(|want| found.iter().any(|one| one == want)), "{versions} {found:?}");
+        }
     }
 
     #[test]

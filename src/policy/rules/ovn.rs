@@ -16,7 +16,7 @@ rule! { NAD_NAME = "ovn/nad-name", Patch + repairs;
 
 rule! { CONFIG = "ovn/config", Deny;
 "a config that OVN-Kubernetes rejects";
-"The controllers accept the topologies layer2, layer3 and localnet, a name other than `default` and `ovn-kubernetes`, and no `ipam` and no second plugin: addresses come from `subnets`. A primary network of layer2 needs `subnets`; layer3 has no persistent addresses; localnet has no role but secondary, and no `joinSubnet`. A key that only newer releases check is a warning." }
+"The controllers accept the topologies layer2, layer3 and localnet, a name other than `default` and `ovn-kubernetes`, and no `ipam` and no second plugin: addresses come from `subnets`. A primary network of layer2 needs `subnets`; layer3 has no persistent addresses; localnet has no role but secondary, and no `joinSubnet`. `reservedSubnets`, `infrastructureSubnets` and `defaultGatewayIPs` are read from release 1.2 on, only in layer2, and are a warning elsewhere where the policy does not name the release in use (`versions`)." }
 
 /// The plugin of OVN-Kubernetes.
 pub(crate) const PLUGIN: &str = "ovn-k8s-cni-overlay";
@@ -120,26 +120,22 @@ fn role(plugin: &Plugin<'_>, topology: &str, out: &mut Findings<'_>) {
 
 /// Keys that a topology does not support.
 fn keys(plugin: &Plugin<'_>, topology: &str, out: &mut Findings<'_>) {
-    let mut reject = |key: &str, span, is_new: bool| {
+    let mut reject = |key: &str, span| {
         let headline = format!("`{key}` is not supported in the topology {topology}");
-        let finding = out.config(&CONFIG, span, headline, REJECTED, format!("remove `{key}`"));
-        if is_new {
-            finding.at_most_warn();
-        }
+        out.config(&CONFIG, span, headline, REJECTED, format!("remove `{key}`"));
     };
     if topology == "layer3" && plugin.object.is_true("allowPersistentIPs") {
         let span =
             plugin.object.value_of("allowPersistentIPs").map_or(plugin.type_member.value.span, |value| value.span);
-        reject("allowPersistentIPs", span, false);
+        reject("allowPersistentIPs", span);
     }
     if let (true, Some((_, span))) = (topology == "localnet", text(plugin, "joinSubnet")) {
-        reject("joinSubnet", span, false);
+        reject("joinSubnet", span);
     }
     if topology != "layer2" {
-        // Older releases ignore these.
         for key in ["reservedSubnets", "infrastructureSubnets", "defaultGatewayIPs"] {
             if let Some((_, span)) = text(plugin, key) {
-                reject(key, span, true);
+                reject(key, span);
             }
         }
     }

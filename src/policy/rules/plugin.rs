@@ -26,11 +26,11 @@ rule! { MTU = "plugin/mtu", Deny;
 
 rule! { BRIDGE_VLAN = "plugin/bridge-vlan", Deny;
 "a `vlan` or `vlanTrunk` that the bridge plugin rejects";
-"A VLAN id is a number from 0 to 4094, and in `vlanTrunk` from 1. An entry of `vlanTrunk` has an `id`, or both `minID` and `maxID`, the smaller one first. The plugin panics on a null entry. Releases before 1.4 ignore `vlanTrunk`: then the trunk is not set up." }
+"A VLAN id is a number from 0 to 4094, and in `vlanTrunk` from 1. An entry of `vlanTrunk` has an `id`, or both `minID` and `maxID`, the smaller one first. The plugin panics on a null entry. `vlanTrunk` is read from release 1.3 on." }
 
 rule! { BRIDGE_OPTIONS = "plugin/bridge-options", Deny;
 "options of the bridge plugin that exclude each other";
-"`hairpinMode` and `promiscMode` cannot both be set, and an interface that is disabled by `disableContainerInterface` can have no `ipam`. The plugin rejects both; older releases ignore `disableContainerInterface`, so this one is a warning." }
+"`hairpinMode` and `promiscMode` cannot both be set, and an interface that is disabled by `disableContainerInterface` can have no `ipam`. The plugin rejects both; `disableContainerInterface` is read from release 1.4.1 on, and is a warning where the policy does not name the release in use (`versions`)." }
 
 rule! { VLAN_MASTER = "plugin/vlan-master", Deny;
 "a vlan plugin without a `master`";
@@ -135,7 +135,7 @@ fn bridge(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     if is_set("disableContainerInterface") && plugin.ipam().is_some() {
         let headline = "`disableContainerInterface` is set, but `ipam` needs the interface";
         let help = "remove one of the two";
-        out.config(&BRIDGE_OPTIONS, span("disableContainerInterface"), headline, REJECTED, help).at_most_warn();
+        out.config(&BRIDGE_OPTIONS, span("disableContainerInterface"), headline, REJECTED, help);
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn check(network: &Network<'_>, scope: &NamespaceScope<'_>, facts: &F
 
 /// The same for a network with a foreign target namespace: only template injection is checked.
 pub(crate) fn check_foreign(network: &Network<'_>, scope: &NamespaceScope<'_>, facts: &Facts, out: &mut Findings<'_>) {
-    let mut all = Findings::new(JudgedObject::Network(network), None, Ratchet::Off);
+    let mut all = Findings::new(JudgedObject::Network(network), None, Ratchet::Off, &scope.policy.versions);
     check(network, scope, facts, &mut all);
     for finding in all.into_parts().0.into_iter().filter(|finding| finding.rule == &RENDER_UNSAFE) {
         let (pointer, place) = (finding.pointer.clone(), finding.config.clone());

@@ -12,6 +12,7 @@ use super::managers::{ManagedFieldsEntry, Managers};
 use super::object::StatusObject;
 use super::version::compare;
 use super::writer::StatusWriter;
+use crate::cni::releases::NO_VERSIONS;
 use crate::policy::finding::Findings;
 use crate::policy::judge::{ExcuseContext, apply_audit_mode, excuse};
 use crate::policy::ratchet::{JudgedObject, Ratchet};
@@ -148,7 +149,7 @@ pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> 
     let guarded = policy.status.of(write.group, write.resource)?;
     let (new, old) = (StatusObject::read(write.object).ok()?, StatusObject::read(write.old).ok()?);
     let (class, evidence) = classify(write, &new, &old, guarded.strict);
-    let mut out = Findings::new(JudgedObject::Status, None, Ratchet::Off);
+    let mut out = Findings::new(JudgedObject::Status, None, Ratchet::Off, &NO_VERSIONS);
     rules::check(class, &evidence, &mut out);
     let (mut findings, missing_fact, _) = out.into_parts();
     let scope = policy.scope(write.namespace);

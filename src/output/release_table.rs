@@ -1,0 +1,52 @@
+//! The reference of releases: what is assumed of each program, and since when it reads a key.
+
+use std::fmt::Write;
+
+use crate::cni::readers;
+use crate::cni::releases::{Program, Since};
+use crate::cni::schema::Field;
+
+const INTRODUCTION: &str = "\
+<!-- Generated from src/cni by `make generate`. -->
+
+# Releases
+
+What a program does with a config changes between its releases. The policy can name the oldest release in use of each one (`versions`);
+`nadmit doctor` shows those that it finds in the images of DaemonSets.
+
+- A value that the release in use rejects is denied. Without a name, it is denied if the oldest assumed release rejects it too, and is otherwise a
+  warning that says from which release on.
+- A key that the release in use does not read is a warning (`nad/unknown-key`): the setting has no effect. Keys about logs are not reported. What is wrong with its value does not
+  matter, and is not reported.
+- A `cniVersion` that the release in use does not support is denied (`nad/cni-version`).
+
+| program | oldest assumed | CNI 1.0.0 from | CNI 1.1.0 from |
+|---|---|---|---|
+";
+
+/// The reference, in Markdown.
+pub fn markdown() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for program in Program::all() {
+        let cni = |version: &str| program.supports_cni(version).map(first).unwrap_or_default();
+        let (oldest, [one, two]) = (program.oldest_assumed(), ["1.0.0", "1.1.0"].map(cni));
+        let _ = writeln!(text, "| {} | {oldest} | {one} | {two} |", program.name());
+    }
+    text.push_str("\nThe keys that were added later, in the order of the plugins:\n\n| plugin | key | read from |\n|---|---|---|\n");
+    let plugins = readers::KNOWN.iter().map(|(kind, fields)| (*kind, *fields));
+    let ipam = readers::IPAM.iter().map(|(kind, fields, _)| (*kind, *fields));
+    for (kind, fields) in plugins.chain(ipam).filter(|(kind, _)| *kind != "multus-shim") {
+        for (key, since) in fields.iter().filter_map(|field| since(kind, field)) {
+            let _ = writeln!(text, "| `{kind}` | `{key}` | {} {} |", since.program.name(), first(since));
+        }
+    }
+    text
+}
+
+fn since(kind: &str, field: &'static Field) -> Option<(&'static str, Since)> {
+    Some((field.key, Since { program: Program::of(kind)?, release: field.since? }))
+}
+
+fn first(since: Since) -> String {
+    since.first().map_or_else(|| "(no release yet)".to_owned(), |release| release.to_string())
+}
