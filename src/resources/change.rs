@@ -183,6 +183,17 @@ mod tests {
     }
 
     #[test]
+    fn value_at_reads_claims_and_nads_too() {
+        let json = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c"},"spec":{"devices":{"requests":[]}}}"#;
+        let Ok(Some(Object::Claim(claim))) = Object::read(json) else { panic!("a claim") };
+        assert_eq!(claim.value_at("/spec/devices/requests"), "[]");
+        assert_eq!(claim.value_at("/metadata/name"), "c");
+        let json = nad("", r#","spec":{"config":"{}"}"#);
+        let Ok(Some(Object::Nad(nad))) = Object::read(&json) else { panic!("a NAD") };
+        assert_eq!([nad.value_at("/spec/config"), nad.value_at("/metadata/name")], ["{}", "n"]);
+    }
+
+    #[test]
     fn value_at_returns_the_complete_value() {
         let json = network(r#","annotations":{"a/b":5}"#, r#","spec":{"ipam":"x","trunk":[{"id":1},{"id":{"a":2}}]}"#);
         let Ok(Some(Object::Network(network))) = Object::read(&json) else { panic!("a network") };

@@ -130,7 +130,7 @@ fn compare(scope: Scope, count: u64) {
 
 #[test]
 fn networks_are_judged_as_their_plugins_do() {
-    compare(Scope::Executed, variable("NADMIT_NETWORKS").unwrap_or(1000));
+    compare(Scope::Executed, variable("NADMIT_NETWORKS").unwrap_or(5000));
 }
 
 #[test]

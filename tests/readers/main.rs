@@ -13,6 +13,7 @@
 mod agreement;
 mod decoder;
 mod generate;
+mod mutate;
 mod networks;
 mod oracle;
 mod readers;

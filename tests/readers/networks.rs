@@ -92,6 +92,17 @@ const CHAINED: &[(&str, &[Key])] = &[
         ],
     ),
     ("firewall", &[("ingressPolicy", &[r#""open""#], &[]), ("backend", &[r#""iptables""#], &[])]),
+    (
+        "bandwidth",
+        &[
+            ("ingressRate", &["0", "1000000"], &["-1"]),
+            ("ingressBurst", &["0", "1000000"], &["34359738368", "34359738367"]),
+            ("egressRate", &["0", "1000000"], &["-1"]),
+            ("egressBurst", &["0", "1000000"], &["34359738368"]),
+            ("runtimeConfig", &["{}", r#"{"bandwidth":{}}"#], &[r#"{"bandwidth":{"ingressRate":"1"}}"#]),
+        ],
+    ),
+    ("sbr", &[("table", &["100", "1000"], &["-1", "0"]), ("gateways", &["[]"], &["5"])]),
 ];
 
 /// IPAM sections.
@@ -159,6 +170,36 @@ const IPAM: &[(&str, &[Key])] = &[
             ("dns", &[r#"{"nameservers":["10.0.0.1"]}"#], &[r#"{"nameservers":"x"}"#]),
         ],
     ),
+    (
+        "dhcp",
+        &[
+            ("daemonSocketPath", &[r#""/run/cni/dhcp.sock""#, r#""""#], &[]),
+            ("priority", &["0", "100", "-1"], &[]),
+            (
+                "request",
+                &[r#"[{"option":"routers"}]"#, r#"[{"skipDefault":true},{"skipDefault":false,"option":"12"}]"#, "[]"],
+                &[
+                    r#"[{"option":"x"}]"#,
+                    r#"[{"option":"256"}]"#,
+                    r#"[{"option":""}]"#,
+                    r#"[{"option":12}]"#,
+                    "[null]",
+                    "[{}]",
+                ],
+            ),
+            (
+                "provide",
+                &[r#"[{"option":"host-name","value":"a"}]"#, r#"[{"option":"host-name","fromArg":"K8S_POD_NAME"}]"#],
+                &[
+                    r#"[{"option":"x","value":"a"}]"#,
+                    r#"[{"option":"-1","value":"a"}]"#,
+                    r#"[{"option":"host-name"}]"#,
+                    r#"[{"option":"12","value":"a","fromArg":"b"}]"#,
+                    "[{}]",
+                ],
+            ),
+        ],
+    ),
 ];
 
 /// What is generated: whole networks whose plugins run, or ones whose plugin is simulated, for the readers within the program.
@@ -180,6 +221,10 @@ pub struct GeneratedNetwork {
 impl Generator {
     /// A network.
     pub fn network(&mut self, scope: Scope) -> GeneratedNetwork {
+        // Some are networks that work, with a few changes.
+        if scope == Scope::Executed && self.one_in(5) {
+            return self.mutated_network();
+        }
         self.set_faults(6);
         let mut readers = vec!["multus", "libcni"];
         let (kind, keys) = match scope {
@@ -231,9 +276,9 @@ impl Generator {
     }
 
     fn ipam(&mut self, scope: Scope) -> (&'static str, String) {
-        // The code of `static` can only be run as a program.
+        // The code of `static` and `dhcp` can only be run as a program.
         let (kind, keys) = match scope {
-            Scope::Executed => IPAM[self.below(3)],
+            Scope::Executed => IPAM[self.below(IPAM.len())],
             Scope::InProcess => IPAM[self.below(2)],
         };
         let mut members = vec![("type".to_owned(), format!("\"{kind}\""))];

@@ -238,3 +238,35 @@ pub(in super::super) fn collapse_repairs(findings: &mut Vec<Finding>, scope: &Na
     incomplete.shorten();
     findings.insert(at, incomplete);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::NameVisibility;
+    use crate::resources::NetworkKind;
+
+    /// Who may not read the network does not learn whether it exists in another namespace.
+    #[test]
+    fn a_network_elsewhere_looks_like_a_missing_one() {
+        let json = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"net","namespace":"apps"}}"#;
+        let Ok(Some(Object::Nad(nad))) = Object::read(json) else { panic!("a NAD") };
+        let owner = NetworkId { kind: NetworkKind::Sriov, namespace: "op".to_owned(), name: "net".to_owned() };
+        let network = |target: &str, name: &str| {
+            let id = NetworkId { name: name.to_owned(), ..owner.clone() };
+            Lookup::Found(NetworkFact { id, target_namespace: target.to_owned(), resource_name: "cx7".to_owned() })
+        };
+        let or_another = Some("does not exist any more, or renders another NAD");
+        for (named_owner, to_all, to_tenant) in [
+            (Lookup::Absent, Some("does not exist any more"), or_another),
+            (network("elsewhere", "net"), None, or_another),
+            (network("apps", "other"), None, or_another),
+            (network("apps", "net"), None, None),
+            (Lookup::Unknown, None, None),
+        ] {
+            let mut facts = Facts { named_owner, ..Facts::default() };
+            assert_eq!(missing_owner(&nad, &owner, &facts), to_all, "{:?}", facts.named_owner);
+            facts.names = NameVisibility::Own(Vec::new());
+            assert_eq!(missing_owner(&nad, &owner, &facts), to_tenant, "{:?}", facts.named_owner);
+        }
+    }
+}

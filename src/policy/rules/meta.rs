@@ -10,20 +10,20 @@ use crate::cni::{Config, Plugin};
 use crate::json::Value;
 
 rule! { CHAIN_ORDER = "meta/chain-order", Deny;
-"a plugin that needs the result of an earlier one, first in the chain or alone";
-"`tuning`, `vrf`, `sbr`, `bandwidth`, `rdma`, `portmap` and `firewall` change an interface that already exists. Without the result of an earlier plugin they fail the pod (\"Required prevResult missing\", \"must be called as chained plugin\"), and `bandwidth` panics." }
+"a plugin that needs the result of an earlier one, first in the chain or alone, or a second one that makes the interface";
+"`tuning`, `vrf`, `sbr`, `bandwidth`, `rdma`, `portmap` and `firewall` change an interface that already exists. Without the result of an earlier plugin they fail the pod (\"Required prevResult missing\", \"must be called as chained plugin\"), and `bandwidth` panics. All plugins of a chain are called with the same interface name, so that the second one of `bridge`, `macvlan`, `ipvlan` and `vlan` fails, too." }
 
 rule! { VRF = "meta/vrf", Deny;
 "a `vrf` plugin without a valid interface name, or with an unsupported CNI version";
 "The plugin rejects an absent or empty `vrfname`. The name becomes an interface name, for which the kernel accepts 1 to 15 bytes without spaces, `/` and `:`. The plugin supports CNI 0.3.1 and later; an absent `cniVersion` means 0.1.0." }
 
 rule! { BANDWIDTH = "meta/bandwidth", Deny;
-"a `bandwidth` plugin that cannot work: a rate without a burst, after a VF, or with an unsupported CNI version";
+"a `bandwidth` plugin that cannot work: a rate without a burst, after an interface without a veth peer, or with an unsupported CNI version";
 "Rate and burst must both be set or both be 0, and a burst must stay below 4 GiB. Traffic is shaped on the host's end of a veth pair; a \
-VF has none, so after `sriov` and `ib-sriov` every limit fails the pod. The plugin supports CNI 0.3.0 and later; an absent `cniVersion` means 0.1.0." }
+VF has none, nor has an interface of `macvlan`, `ipvlan` or `vlan`, so that every limit fails the pod. The plugin supports CNI 0.3.0 and later; an absent `cniVersion` means 0.1.0." }
 
 rule! { SBR = "meta/sbr", Deny;
-"an `sbr` plugin after a VF without IPAM";
+"an `sbr` plugin after an interface without IPAM";
 "Routing by source needs the addresses of the interface, and the plugin fails the pod where the earlier result has none (\"No IP \
 addresses supplied\")." }
 
@@ -48,23 +48,47 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     let version = LazyCell::new(|| Version::of(config));
     // The device plugin whose interface is handed on, as long as nothing in between can have added another.
     let mut device = None;
+    // The plugin that made the interface, and whether one before this one limits it.
+    let (mut maker, mut is_limited) = (None, false);
     for (index, plugin) in config.plugins.iter().enumerate() {
         called_version::check(plugin, &version, out);
         match plugin.kind {
             "vrf" => vrf(plugin, &version, out),
-            "bandwidth" => bandwidth(plugin, device, &version, out),
+            "bandwidth" => is_limited |= bandwidth(plugin, device, is_limited, &version, out),
             "tuning" => meta_tuning::check(plugin, out),
             "sbr" => sbr(plugin, device, out),
             "firewall" => firewall(plugin, &version, out),
             "portmap" => portmap(plugin, out),
             _ => {}
         }
-        if index == 0 && matches!(plugin.kind, "sriov" | "ib-sriov") {
+        if makes_interface(plugin.kind) {
+            match maker {
+                None => maker = Some(plugin.kind),
+                Some(first) => second_interface(plugin, first, out),
+            }
+        }
+        if index == 0 && (is_without_peer(plugin.kind) || matches!(plugin.kind, "bridge" | "host-device")) {
             device = Some(plugin);
         } else if !is_meta(plugin.kind) {
             device = None;
         }
     }
+}
+
+/// Whether a plugin certainly makes an interface for the pod. A VF without a kernel driver has none.
+fn makes_interface(kind: &str) -> bool {
+    matches!(kind, "bridge" | "macvlan" | "ipvlan" | "vlan")
+}
+
+fn second_interface(plugin: &Plugin<'_>, first: &str, out: &mut Findings<'_>) {
+    let headline = format!("`{}` makes the interface that `{first}` has already made", plugin.kind);
+    let note = "all plugins of a chain are called with the same interface name; every pod that uses this network fails to start";
+    out.config(&CHAIN_ORDER, plugin.type_member.value.span, headline, note, "put it into a NAD of its own");
+}
+
+/// Whether a plugin makes an interface that is not one end of a veth pair.
+fn is_without_peer(kind: &str) -> bool {
+    matches!(kind, "sriov" | "ib-sriov" | "macvlan" | "ipvlan" | "vlan")
 }
 
 /// Whether a plugin works on the result of another one without adding an interface or an address.
@@ -117,12 +141,19 @@ fn vrf(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_>) {
 }
 
 /// Whether the kernel takes this for the name of an interface.
-fn is_interface_name(name: &str) -> bool {
+pub(super) fn is_interface_name(name: &str) -> bool {
     let good = |character: char| !matches!(character, '/' | ':') && !character.is_ascii_whitespace();
     (1..=15).contains(&name.len()) && !matches!(name, "." | "..") && name.chars().all(good)
 }
 
-fn bandwidth(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, version: &Version<'_>, out: &mut Findings<'_>) {
+/// The rules on a `bandwidth`; true if it sets a limit. `is_limited`: whether an earlier one does.
+fn bandwidth(
+    plugin: &Plugin<'_>,
+    device: Option<&Plugin<'_>>,
+    is_limited: bool,
+    version: &Version<'_>,
+    out: &mut Findings<'_>,
+) -> bool {
     let mut limits = false;
     for (rate_key, burst_key) in [("ingressRate", "ingressBurst"), ("egressRate", "egressBurst")] {
         let (rate, burst) = (plugin.object.value_of(rate_key), plugin.object.value_of(burst_key));
@@ -146,9 +177,9 @@ fn bandwidth(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, version: &Version
             _ => {}
         }
     }
-    if limits && let Some(device) = device {
-        let headline = format!("`bandwidth` cannot limit the VF of `{}`", device.kind);
-        let note = "a VF has no veth peer on the host; every pod that uses this network fails to start";
+    if limits && let Some(device) = device.filter(|device| is_without_peer(device.kind)) {
+        let headline = format!("`bandwidth` cannot limit the interface of `{}`", device.kind);
+        let note = "that interface has no veth peer on the host; every pod that uses this network fails to start";
         let help = if device.kind == "sriov" {
             "remove it, and set `max_tx_rate` of the `sriov` plugin, in Mbit/s"
         } else {
@@ -160,6 +191,13 @@ fn bandwidth(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, version: &Version
         let headline = format!("`bandwidth` does not support CNI version {version}");
         out.config(&BANDWIDTH, span, headline, FAILS, "set the `cniVersion` of the list to 0.3.0 or later");
     }
+    if limits && is_limited {
+        let headline = "a second `bandwidth` in one chain sets limits";
+        let note = "limits of the same direction cannot be set twice (\"file exists\"); pods fail to start";
+        let help = "put all limits into one `bandwidth`";
+        out.config(&BANDWIDTH, plugin.type_member.value.span, headline, note, help).at_most_warn();
+    }
+    limits
 }
 
 fn sbr(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, out: &mut Findings<'_>) {

@@ -73,6 +73,10 @@ mod tests {
         for (members, want) in [
             (r#""sysctl":{"net.ipv4.conf.IFNAME.arp_notify":"1","net/ipv4/ip_forward":"1"}"#, &[] as &[&str]),
             (r#""sysctl":{"net/../kernel/x":"1",".net..core.somaxconn":"500"}"#, &[]),
+            (r#""mtu":0"#, &[]),
+            (r#""mtu":68"#, &[]),
+            (r#""mtu":67"#, &["meta/tuning warn /plugins/1/mtu"]),
+            (r#""mtu":-1"#, &["meta/tuning deny /plugins/1/mtu"]),
             (r#""sysctl":{"kernel.msgmax":"1"}"#, &["meta/tuning deny /plugins/1/sysctl/kernel.msgmax"]),
             (r#""sysctl":{"net":"1"}"#, &["meta/tuning deny /plugins/1/sysctl/net"]),
             (r#""sysctl":{"network.x":"1"}"#, &["meta/tuning deny /plugins/1/sysctl/network.x"]),

@@ -300,6 +300,18 @@ mod tests {
         assert!(both.iter().any(|found| found.starts_with("nad/plugin-type deny")), "{both:?}");
     }
 
+    /// A config whose types disagree may run as either program, and each has its own keys.
+    #[test]
+    fn both_programs_decode_their_own_keys() {
+        let config = |members: &str| {
+            found(&format!(r#"{{"cniVersion":"1.0.0","name":"n","type":"sriov","Type":"bridge",{members}}}"#))
+        };
+        let has = |found: &[String], want: &str| found.iter().any(|one| one == want);
+        assert!(has(&config(r#""isGateway":5"#), "nad/field-type deny /isGateway"));
+        assert!(has(&config(r#""vlanQoS":"5""#), "nad/field-type deny /vlanQoS"));
+        assert!(!has(&config(r#""isGateway":true,"vlanQoS":5"#), "nad/field-type deny /isGateway"));
+    }
+
     /// What is wrong with a key is certain only where the release in use reads it.
     #[test]
     fn a_key_is_judged_by_the_releases_that_read_it() {

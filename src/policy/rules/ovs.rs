@@ -216,6 +216,18 @@ mod tests {
     }
 
     #[test]
+    fn only_a_few_entries_are_shown() {
+        let entries = |count: usize| format!("[{}]", vec![r#"{"id":7}"#; count].join(","));
+        let shown = |count: usize| {
+            let text = entries(count);
+            let document = crate::json::Document::parse(&text).unwrap();
+            super::count(document.root.elements().unwrap())
+        };
+        assert_eq!(shown(4), "{id: 7}, {id: 7}, {id: 7}, {id: 7}");
+        assert_eq!(shown(5), "{id: 7}, {id: 7}, {id: 7}, {id: 7}, …");
+    }
+
+    #[test]
     fn a_bridge_or_a_device() {
         let ovs = r#"{"cniVersion":"1.0.0","type":"ovs"}"#;
         assert_eq!(found(ovs), Vec::<String>::new());

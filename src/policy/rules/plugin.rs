@@ -3,6 +3,7 @@
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::super::scope::NamespaceScope;
+use super::meta::is_interface_name;
 use super::sriov;
 use crate::cni::{CniObject, Config, Plugin};
 use crate::json::Value;
@@ -22,15 +23,15 @@ rule! { MAC = "plugin/mac", Deny;
 
 rule! { MTU = "plugin/mtu", Deny;
 "an `mtu` that macvlan, vlan or bridge cannot set";
-"For macvlan and vlan, 0 means the MTU of the master, which is also the largest that they accept. The kernel accepts no less than 68 for macvlan and bridge (\"invalid argument\")." }
+"For macvlan and vlan, 0 means the MTU of the master, which is also the largest that they accept. The kernel accepts 68 to 65535 for macvlan and bridge (\"invalid argument\"); what is too large for any master is a warning." }
 
 rule! { BRIDGE_VLAN = "plugin/bridge-vlan", Deny;
 "a `vlan` or `vlanTrunk` that the bridge plugin rejects";
 "A VLAN id is a number from 0 to 4094, and in `vlanTrunk` from 1. An entry of `vlanTrunk` has an `id`, or both `minID` and `maxID`, the smaller one first. The plugin panics on a null entry. `vlanTrunk` is read from release 1.3 on." }
 
 rule! { BRIDGE_OPTIONS = "plugin/bridge-options", Deny;
-"options of the bridge plugin that exclude each other";
-"`hairpinMode` and `promiscMode` cannot both be set, and an interface that is disabled by `disableContainerInterface` can have no `ipam`. The plugin rejects both; `disableContainerInterface` is read from release 1.4.1 on, and is a warning where the policy does not name the release in use (`versions`)." }
+"a bridge name that cannot be, or options of the bridge plugin that exclude each other";
+"The plugin creates the bridge, and the kernel accepts names of 1 to 15 characters without spaces, `/` and `:`; without `bridge`, the name is cni0. `hairpinMode` and `promiscMode` cannot both be set, and an interface that is disabled by `disableContainerInterface` can have no `ipam`. The plugin rejects both; `disableContainerInterface` is read from release 1.4.1 on, and is a warning where the policy does not name the release in use (`versions`)." }
 
 rule! { VLAN_MASTER = "plugin/vlan-master", Deny;
 "a vlan plugin without a `master`";
@@ -47,6 +48,8 @@ rule! { HOST_DEVICE = "plugin/host-device", Deny;
 const REJECTED: &str = "the plugin rejects the config; every pod that uses this network fails to start";
 /// The smallest MTU of an Ethernet interface, by the kernel.
 pub(super) const SMALLEST_MTU: i64 = 68;
+/// The largest MTU of an Ethernet interface, by the kernel.
+const LARGEST_MTU: i64 = 65535;
 /// The largest VLAN id.
 const LARGEST: i64 = 4094;
 
@@ -90,9 +93,17 @@ fn mtu(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         "macvlan" => (mtu != 0 && mtu < SMALLEST_MTU, SMALLEST_MTU),
         _ => (mtu < 0, 0),
     };
+    let help = "write the MTU, or remove it to use the default";
     if is_wrong {
         let headline = format!("`mtu` is {mtu}, expected at least {expected}");
-        out.config(&MTU, value.span, headline, REJECTED, "write the MTU, or remove it to use the default");
+        out.config(&MTU, value.span, headline, REJECTED, help);
+    } else if mtu > LARGEST_MTU {
+        let headline = format!("`mtu` is {mtu}, expected at most {LARGEST_MTU}");
+        let finding = out.config(&MTU, value.span, headline, REJECTED, help);
+        // The others compare it with the MTU of their master.
+        if plugin.kind != "bridge" {
+            finding.at_most_warn();
+        }
     }
 }
 
@@ -125,6 +136,13 @@ fn bridge(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
             let help = "give each entry an `id`, or a `minID` and a `maxID`, from 1 to 4094";
             out.config(&BRIDGE_VLAN, entry.span, headline, REJECTED, help);
         }
+    }
+    if let Some(value) = plugin.object.value_of("bridge")
+        && let Some(name) = value.as_str().filter(|name| !is_interface_name(name))
+    {
+        let headline = format!("`bridge` is {name:?}, which is not a valid interface name");
+        let help = "write a name of at most 15 letters, digits, `-` or `_`, or remove `bridge` to use cni0";
+        out.config(&BRIDGE_OPTIONS, value.span, headline, REJECTED, help);
     }
     let is_set = |key: &str| plugin.object.is_true(key);
     let span = |key: &str| plugin.object.value_of(key).map_or(plugin.type_member.value.span, |value| value.span);
@@ -212,6 +230,14 @@ mod tests {
             (r#""type":"macvlan","mtu":-1"#, &["plugin/mtu deny /mtu"]),
             (r#""type":"macvlan","mtu":67"#, &["plugin/mtu deny /mtu"]),
             (r#""type":"macvlan","mtu":68"#, &[]),
+            (r#""type":"macvlan","mtu":65535"#, &[]),
+            (r#""type":"macvlan","mtu":65536"#, &["plugin/mtu warn /mtu"]),
+            (r#""type":"bridge","mtu":65536"#, &["plugin/mtu deny /mtu"]),
+            (r#""type":"bridge","bridge":"br-0.1""#, &[]),
+            (r#""type":"bridge","bridge":null"#, &[]),
+            (r#""type":"bridge","bridge":"""#, &["plugin/bridge-options deny /bridge"]),
+            (r#""type":"bridge","bridge":"abcdefghijklmnop""#, &["plugin/bridge-options deny /bridge"]),
+            (r#""type":"bridge","bridge":"a/b""#, &["plugin/bridge-options deny /bridge"]),
             (r#""type":"macvlan","mtu":0"#, &[]),
             (r#""type":"ipvlan","mtu":-1"#, &[]),
             (r#""type":"vlan","master":"eth0","vlanId":4094"#, &[]),

@@ -44,7 +44,7 @@ type answer struct {
 // Errors of a machine on which some features are missing.
 var missing = []string{
 	"operation not supported", "executable file not found", "protocol not available", "no such file or directory",
-	"failed to find host device", "Link not found", "no default route interface found",
+	"failed to find host device", "Link not found", "no default route interface found", "failed to find plugin", "must be [0, master MTU(",
 }
 
 func main() {
@@ -171,7 +171,7 @@ func (p *programs) FindInPath(name string, paths []string) (string, error) {
 	if filepath.Base(name) != name {
 		return "", fmt.Errorf("invalid plugin name: %s", name)
 	}
-	if !isReal(name) {
+	if simulatedPlugins[name] {
 		return filepath.Join("/simulated", name), nil
 	}
 	return p.real.FindInPath(name, paths)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 
 	"github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
@@ -14,15 +15,19 @@ import (
 	stores "github.com/containernetworking/plugins/plugins/ipam/host-local/backend/testing"
 	"github.com/k8snetworkplumbingwg/whereabouts/pkg/allocate"
 	whereabouts "github.com/k8snetworkplumbingwg/whereabouts/pkg/config"
+	pools "github.com/k8snetworkplumbingwg/whereabouts/pkg/types"
 )
 
-// The programs that really run. For all others libcni gets a result at once: they need hardware, or are not known here.
+// The programs that really run.
 var realPlugins = map[string]bool{
 	"bridge": true, "macvlan": true, "ipvlan": true, "vlan": true, "host-device": true,
 	"tuning": true, "vrf": true, "sbr": true, "bandwidth": true, "firewall": true, "portmap": true,
 }
 
 func isReal(name string) bool { return realPlugins[name] }
+
+// The plugins that need hardware.
+var simulatedPlugins = map[string]bool{"sriov": true, "ib-sriov": true, "ovs": true}
 
 // The environment variable with the path of the node's whereabouts configuration.
 const whereaboutsConf = "NADMIT_WHEREABOUTS_CONF"
@@ -105,11 +110,22 @@ func ofWhereabouts(stdin []byte) ([]byte, error) {
 		return nil, err
 	}
 	result := &current.Result{DNS: conf.DNS, Routes: conf.Routes}
+	// The pools that it makes of the ranges, and what other pools hold, which it does not give either.
+	held := map[string][]pools.IPReservation{}
 	for _, part := range conf.IPRanges {
-		given, _, err := allocate.AssignIP(part, nil, "c", "apps/pod", "net1")
+		reserved := slices.Clone(held[part.Range])
+		for name, pool := range held {
+			for _, other := range pool {
+				if name != part.Range {
+					reserved = append(reserved, pools.IPReservation{IP: other.IP})
+				}
+			}
+		}
+		given, updated, err := allocate.AssignIP(part, reserved, "c", "apps/pod", "net1")
 		if err != nil {
 			return nil, err
 		}
+		held[part.Range] = updated
 		result.IPs = append(result.IPs, &current.IPConfig{Address: given, Gateway: conf.Gateway})
 	}
 	for _, fixed := range conf.Addresses {

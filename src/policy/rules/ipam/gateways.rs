@@ -131,7 +131,8 @@ mod tests {
     /// If all routes were compared with each other, this would take minutes.
     #[test]
     fn many_routes_are_not_compared_with_each_other() {
-        let routes = |count: usize| vec![r#"{"dst":"10.9.0.0/24","gw":"10.8.0.1"}"#; count].join(",");
+        let route = |n: usize| format!(r#"{{"dst":"10.{}.{}.0/24","gw":"10.8.0.1"}}"#, 100 + n / 256, n % 256);
+        let routes = |count: usize| (0..count).map(route).collect::<Vec<_>>().join(",");
         let of = |routes: &str| {
             let ipam = format!(r#""type":"host-local","subnet":"10.0.0.0/24","routes":[{routes}]"#);
             found(&format!(r#"{{"cniVersion":"1.0.0","type":"macvlan","ipam":{{{ipam}}}}}"#)).len()

@@ -8,6 +8,7 @@ mod dhcp;
 mod dialect;
 mod gateways;
 mod host_local;
+mod repeated;
 mod routes;
 mod static_address;
 mod whereabouts;

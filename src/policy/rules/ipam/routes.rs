@@ -1,21 +1,33 @@
 //! The routes that host-local, static and whereabouts hand on.
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
 use super::address::{AddressParser, cidr_help, ip_help};
+use super::repeated::Repeated;
 use super::{IGNORED, Ipam, quoted};
-use crate::cni::CniObject;
+use crate::cni::{CniObject, same_key};
 use crate::json::Value;
 
 rule! { ROUTE = "ipam/route", Deny;
 "a route that cannot be read";
-"The IPAM plugin decodes its `routes` first: a `dst` that is not a network, or a `gw` that is not an address, fails every pod. A route without `dst` is accepted there, but the calling plugin cannot decode the result. A gateway of the other IP family is rejected when the route is set, which happens only if the pod gets a kernel interface, so this is a warning, and so is one that is in none of the subnets of host-local or static." }
+"The IPAM plugin decodes its `routes` first: a `dst` that is not a network, or a `gw` that is not an address, fails every pod. A route without `dst` is accepted there, but the calling plugin cannot decode the result. A gateway of the other IP family is rejected when the route is set, which happens only if the pod gets a kernel interface, so this is a warning, and so is one that is in none of the subnets of host-local or static, and a route that is there twice." }
 
 /// The rules on the routes of a section.
 pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
+    let mut repeated = Repeated::new("route");
     for element in ipam.object.list_of("routes") {
         match CniObject::of(element) {
-            Some(route) => check_route(ipam, route, out),
+            Some(route) => {
+                check_route(ipam, route, out);
+                if let Some(key) = plain_route(route) {
+                    let shown = ipam.shown(element.span);
+                    repeated.check(key, shown, element.span, ipam, &ROUTE, out);
+                }
+            }
             None if element.is_null() => {
                 let note = "the plugin that sets up the route crashes";
                 ipam.report(out, &ROUTE, element.span, "a route is null", note, "remove the element").at_most_warn();
@@ -53,6 +65,15 @@ fn check_route(ipam: &Ipam<'_>, route: CniObject<'_>, out: &mut Findings<'_>) {
         }
         _ => {}
     }
+}
+
+/// Where a route leads to, and over which gateway, if that is all it says.
+fn plain_route(route: CniObject<'_>) -> Option<(IpNet, Option<IpAddr>)> {
+    let to = AddressParser::Strict.cidr(route.str_of("dst")?)?.network()?;
+    let gateway = route.value_of("gw").filter(|value| value.as_str() != Some(""));
+    let over = gateway.map(|value| AddressParser::Strict.ip(value.as_str()?)).unwrap_or_default();
+    let is_all = route.members.iter().all(|member| ["dst", "gw"].iter().any(|key| same_key(&member.key, key)));
+    (is_all && gateway.is_some() == over.is_some()).then_some((to, over))
 }
 
 /// Whether the destination is one of IPv4; `None` where it cannot be read.

@@ -3,14 +3,15 @@
 use super::super::super::Rule;
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::address::{AddressParser, cidr_help, ip_help};
+use super::address::{AddressParser, Cidr, cidr_help, ip_help};
+use super::repeated::Repeated;
 use super::{AddressSource, Ipam, quoted, routes, version_name};
 use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
 rule! { STATIC_ADDRESS = "ipam/static-address", Deny;
 "an address that the static plugin rejects";
-"Each of `addresses` is parsed when a pod starts: an `address` without its prefix length, or a `gateway` that is not an address, fails every pod, and so does a second address of one family before cniVersion 0.3.0. Addresses that pods provide themselves (capability `ips`) replace these, so an invalid one is only a warning there." }
+"Each of `addresses` is parsed when a pod starts: an `address` without its prefix length, or a `gateway` that is not an address, fails every pod, and so does a second address of one family before cniVersion 0.3.0. The same address twice is a warning: only a kernel interface rejects it. Addresses that pods provide themselves (capability `ips`) replace these, so an invalid one is only a warning there." }
 
 /// The rules on a static section.
 pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
@@ -36,8 +37,11 @@ pub(super) fn addresses(
     let elements = value.and_then(Value::elements).unwrap_or_default();
     let mut firsts: [Option<Span>; 2] = [None, None];
     let mut second = None;
+    let mut repeated = Repeated::new("address");
     for element in elements {
-        let Some((span, text, is_ipv4)) = address(ipam, element, rule, reader, out) else { continue };
+        let Some((span, text, cidr)) = address(ipam, element, rule, reader, out) else { continue };
+        let is_ipv4 = cidr.ip.to_canonical().is_ipv4();
+        repeated.check((cidr.ip.to_canonical(), cidr.prefix), text, span, ipam, rule, out);
         let [v4, v6] = &mut firsts;
         match if is_ipv4 { v4 } else { v6 } {
             first @ None => *first = Some(span),
@@ -61,14 +65,14 @@ pub(super) fn addresses(
     Addresses { source: if given { AddressSource::Given } else { AddressSource::Missing }, firsts }
 }
 
-/// One address: its span, and whether it is IPv4. `None` if it is not an address.
+/// One address: its span, its text, and what it is. `None` if it is not an address.
 fn address<'d>(
     ipam: &Ipam<'_>,
     element: &'d Value<'d>,
     rule: &'static Rule,
     reader: AddressParser,
     out: &mut Findings<'_>,
-) -> Option<(Span, &'d str, bool)> {
+) -> Option<(Span, &'d str, Cidr)> {
     let kind = ipam.kind;
     let object = CniObject::of(element);
     if let Some(object) = object {
@@ -107,5 +111,5 @@ fn address<'d>(
         }
         return None;
     };
-    Some((span, text, cidr.ip.to_canonical().is_ipv4()))
+    Some((span, text, cidr))
 }

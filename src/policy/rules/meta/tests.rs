@@ -29,7 +29,8 @@ fn order() {
         assert_eq!(found(&alone), ["meta/chain-order deny /type"], "{kind}");
         let plugin = format!(r#"{{"type":"{kind}"}}"#);
         assert_eq!(chain(&plugin), ["meta/chain-order deny /plugins/0/type"], "{kind}");
-        assert_eq!(chain(&format!(r#"{{"type":"macvlan"}},{plugin}"#)), Vec::<String>::new(), "{kind}");
+        let device = r#"{"type":"macvlan","ipam":{"type":"dhcp"}}"#;
+        assert_eq!(chain(&format!("{device},{plugin}")), Vec::<String>::new(), "{kind}");
         let swapped = format!(r#"{plugin},{{"type":"sriov"}}"#);
         assert_eq!(chain(&swapped), ["meta/chain-order deny /plugins/0/type"], "{kind}");
     }
@@ -90,6 +91,9 @@ fn bandwidth() {
         ("sriov", r#""ingressRate":0,"ingressBurst":0"#, &[]),
         ("sriov", r#""ingressRate":1000,"ingressBurst":1000"#, &["meta/bandwidth deny /plugins/1/type"]),
         ("ib-sriov", r#""egressRate":1000,"egressBurst":1000"#, &["meta/bandwidth deny /plugins/1/type"]),
+        ("macvlan", r#""egressRate":1000,"egressBurst":1000"#, &["meta/bandwidth deny /plugins/1/type"]),
+        ("ipvlan", r#""egressRate":1000,"egressBurst":1000"#, &["meta/bandwidth deny /plugins/1/type"]),
+        ("macvlan", r#""egressRate":0,"egressBurst":0"#, &[]),
     ] {
         let got = chain(&format!(r#"{{"type":"{device}"}},{{"type":"bandwidth",{members}}}"#));
         assert_eq!(got, want, "{device} {members}");
@@ -100,6 +104,25 @@ fn bandwidth() {
         ["meta/bandwidth deny /plugins/2/type"]
     );
     assert_eq!(chain(&format!(r#"{{"type":"sriov"}},{{"type":"other"}},{limits}"#)), Vec::<String>::new());
+    let again = ["meta/bandwidth warn /plugins/2/type"];
+    assert_eq!(chain(&format!(r#"{{"type":"bridge"}},{limits},{limits}"#)), again);
+    assert_eq!(chain(&format!(r#"{{"type":"bridge"}},{limits},{{"type":"bandwidth"}}"#)), Vec::<String>::new());
+}
+
+/// Every plugin is called with the same name for the interface.
+#[test]
+fn a_second_interface() {
+    for (plugins, want) in [
+        (r#"{"type":"bridge"},{"type":"bridge"}"#, &["meta/chain-order deny /plugins/1/type"] as &[&str]),
+        (r#"{"type":"bridge"},{"type":"tuning"},{"type":"macvlan"}"#, &["meta/chain-order deny /plugins/2/type"]),
+        // The VF may have no kernel interface.
+        (r#"{"type":"sriov"},{"type":"macvlan"}"#, &[]),
+        (r#"{"type":"macvlan"},{"type":"sriov"}"#, &[]),
+        (r#"{"type":"bridge"},{"type":"other"}"#, &[]),
+        (r#"{"type":"other"},{"type":"bridge"}"#, &[]),
+    ] {
+        assert_eq!(chain(plugins), want, "{plugins}");
+    }
 }
 
 #[test]
@@ -110,7 +133,10 @@ fn sbr() {
         (r#""type":"sriov","ipam":null"#, true),
         (r#""type":"ib-sriov","ipam":{"type":""}"#, true),
         (r#""type":"sriov","ipam":{"type":"dhcp"}"#, false),
-        (r#""type":"macvlan""#, false),
+        (r#""type":"macvlan""#, true),
+        (r#""type":"bridge""#, true),
+        (r#""type":"bridge","ipam":{"type":"dhcp"}"#, false),
+        (r#""type":"other""#, false),
     ] {
         let want: Vec<_> = want.then(|| "meta/sbr deny /plugins/1/type".to_owned()).into_iter().collect();
         assert_eq!(chain(&format!(r#"{{{device}}},{{"type":"sbr"}}"#)), want, "{device}");
