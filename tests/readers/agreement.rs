@@ -10,8 +10,8 @@ use nadmit::resources::Object;
 use serde_json::json;
 
 use crate::generate::Generator;
-use crate::networks::Scope;
-use crate::oracle::{Answer, Oracle};
+use crate::networks::{GeneratedNetwork, Scope};
+use crate::oracle::{Answer, Oracle, Question};
 use crate::{fresh_seed, variable};
 
 /// Rules on values that a plugin accepts when it loads its config, which is what was recorded: it rejects or misreads them later.
@@ -29,12 +29,12 @@ enum Found {
     Denial(&'static str),
 }
 
-fn judged(config: &str, has_device: bool) -> Found {
-    let annotations = if has_device { json!({"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}) } else { json!({}) };
+fn judged(Question { config, name, has_device, .. }: &Question) -> Found {
+    let annotations = if *has_device { json!({"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}) } else { json!({}) };
     let nad = json!({
         "apiVersion": "k8s.cni.cncf.io/v1",
         "kind": "NetworkAttachmentDefinition",
-        "metadata": {"name": "net", "namespace": "apps", "annotations": annotations},
+        "metadata": {"name": name, "namespace": "apps", "annotations": annotations},
         "spec": {"config": config},
     })
     .to_string();
@@ -100,16 +100,16 @@ fn compare(scope: Scope, count: u64) {
     eprintln!("{count} networks ({scope:?}) of seed {seed} (NADMIT_SEED={seed} makes the same ones again)");
     let mut generator = Generator::new(seed);
     let networks: Vec<_> = (0..count).map(|_| generator.network(scope)).collect();
-    let questions: Vec<_> = networks.iter().map(|network| (network.config.clone(), network.has_device)).collect();
+    let questions: Vec<_> = networks.iter().map(|network| network.question.clone()).collect();
     let answers = Oracle::ask_all(&questions);
     let mut wrong = Vec::new();
     let mut table: BTreeMap<&str, Agreement> = BTreeMap::new();
-    for (network, answer) in networks.iter().zip(&answers) {
-        let found = judged(&network.config, network.has_device);
-        let device = if network.has_device { ", with a device" } else { "" };
-        for reader in &network.readers {
+    for (GeneratedNetwork { question, readers }, answer) in networks.iter().zip(&answers) {
+        let found = judged(question);
+        let device = if question.has_device { ", with a device" } else { "" };
+        for reader in readers {
             let problem = table.entry(reader).or_default().count(found, answer);
-            wrong.extend(problem.map(|problem| format!("{}{device}\n  {problem}", network.config)));
+            wrong.extend(problem.map(|problem| format!("{}: {}{device}\n  {problem}", question.name, question.config)));
         }
     }
     wrong.sort_by_key(String::len);
@@ -151,13 +151,15 @@ fn recorded_answers_are_confirmed() {
         let mut agreement = Agreement::default();
         let rows: Vec<_> = text.lines().filter(|row| !row.starts_with('#')).map(|row| row.split_at(2)).collect();
         // Multus and libcni read it before the plugin does.
-        let questions: Vec<_> = rows.iter().map(|(_, config)| ((*config).to_owned(), true)).collect();
-        for ((answer, config), before) in rows.iter().zip(Oracle::ask_all(&questions)) {
+        let asked =
+            |config: &str| Question { config: config.to_owned(), name: "net", asks_in_json: false, has_device: true };
+        let questions: Vec<_> = rows.iter().map(|(_, config)| asked(config)).collect();
+        for (((answer, config), question), before) in rows.iter().zip(&questions).zip(Oracle::ask_all(&questions)) {
             let answer = match *answer {
                 "+ " => before,
                 _ => Answer::Refused("refused when it was recorded".to_owned()),
             };
-            let found = match judged(config, true) {
+            let found = match judged(question) {
                 Found::Denial(rule) if answer == Answer::Accepted && AFTER_LOADING.contains(&rule) => Found::Something,
                 found => found,
             };

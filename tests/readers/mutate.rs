@@ -44,9 +44,8 @@ impl Generator {
         }
         let mut readers = vec!["multus", "libcni"];
         collect_readers(&config, &mut readers);
-        readers.sort_unstable();
-        readers.dedup();
-        GeneratedNetwork { config: config.to_string(), has_device: self.one_in(4), readers }
+        let has_device = self.one_in(4);
+        self.asked(config.to_string(), has_device, readers)
     }
 
     fn mutate(&mut self, config: &mut Value) {

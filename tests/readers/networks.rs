@@ -1,6 +1,7 @@
 //! Networks as people write them, with mistakes: a plugin with some of its keys, with values that its reader takes or refuses.
 
 use crate::generate::Generator;
+use crate::oracle::Question;
 
 /// A key, values that the reader accepts, and values that it refuses or that matter to it.
 type Key = (&'static str, &'static [&'static str], &'static [&'static str]);
@@ -102,7 +103,7 @@ const CHAINED: &[(&str, &[Key])] = &[
             ("runtimeConfig", &["{}", r#"{"bandwidth":{}}"#], &[r#"{"bandwidth":{"ingressRate":"1"}}"#]),
         ],
     ),
-    ("sbr", &[("table", &["100", "1000"], &["-1", "0"]), ("gateways", &["[]"], &["5"])]),
+    ("sbr", &[("table", &["100", "1000"], &["-1", "0", "4294967296"]), ("gateways", &["[]"], &["5"])]),
 ];
 
 /// IPAM sections.
@@ -211,9 +212,7 @@ pub enum Scope {
 
 /// A generated network.
 pub struct GeneratedNetwork {
-    pub config: String,
-    /// Whether the NAD has a resourceName annotation, and the pod a device.
-    pub has_device: bool,
+    pub question: Question,
     /// Who reads it.
     pub readers: Vec<&'static str>,
 }
@@ -270,9 +269,16 @@ impl Generator {
             root.extend(plugin);
         }
         let has_device = kind == "sriov" || self.one_in(4);
+        let config = self.shuffled(root);
+        self.asked(config, has_device, readers)
+    }
+
+    /// A network that a pod asks for in some way.
+    pub fn asked(&mut self, config: String, has_device: bool, mut readers: Vec<&'static str>) -> GeneratedNetwork {
         readers.sort_unstable();
         readers.dedup();
-        GeneratedNetwork { config: self.shuffled(root), has_device, readers }
+        let name = if self.one_in(20) { self.pick(&["a.b", "net.1"]) } else { "net" };
+        GeneratedNetwork { question: Question { config, name, asks_in_json: self.one_in(2), has_device }, readers }
     }
 
     fn ipam(&mut self, scope: Scope) -> (&'static str, String) {

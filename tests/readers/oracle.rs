@@ -16,6 +16,26 @@ pub enum Answer {
     Refused(String),
 }
 
+/// A network that a pod asks for.
+#[derive(Clone, Debug)]
+pub struct Question {
+    pub config: String,
+    /// The name of the NAD.
+    pub name: &'static str,
+    /// Whether the pod asks for it in the JSON form of the annotation.
+    pub asks_in_json: bool,
+    /// Whether the NAD has a resourceName annotation, and the pod a device.
+    pub has_device: bool,
+}
+
+impl Question {
+    fn line(&self) -> Value {
+        let Self { config, name, has_device, .. } = self;
+        let networks = if self.asks_in_json { json!([{"name": name}]).to_string() } else { (*name).to_owned() };
+        json!({"config": config, "name": name, "networks": networks, "device": has_device})
+    }
+}
+
 /// The running program.
 pub struct Oracle {
     child: Child,
@@ -30,7 +50,7 @@ impl Oracle {
     }
 
     /// Asks two programs at once about each config, whether a pod could use it; the answers come in the same order.
-    pub fn ask_all(questions: &[(String, bool)]) -> Vec<Answer> {
+    pub fn ask_all(questions: &[Question]) -> Vec<Answer> {
         let (one, other) = questions.split_at(questions.len() / 2);
         std::thread::scope(|scope| {
             let later = scope.spawn(|| Self::start().ask(other));
@@ -40,13 +60,13 @@ impl Oracle {
         })
     }
 
-    fn ask(mut self, questions: &[(String, bool)]) -> Vec<Answer> {
+    fn ask(mut self, questions: &[Question]) -> Vec<Answer> {
         let mut input = BufWriter::new(self.child.stdin.take().unwrap());
         let output = BufReader::new(self.child.stdout.take().unwrap());
         let answers = std::thread::scope(|scope| {
             scope.spawn(move || {
-                for (config, device) in questions {
-                    writeln!(input, "{}", json!({"config": config, "device": device})).unwrap();
+                for question in questions {
+                    writeln!(input, "{}", question.line()).unwrap();
                 }
             });
             output.lines().map(|line| answer(&line.unwrap())).collect::<Vec<_>>()

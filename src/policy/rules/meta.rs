@@ -23,9 +23,9 @@ rule! { BANDWIDTH = "meta/bandwidth", Deny;
 VF has none, nor has an interface of `macvlan`, `ipvlan` or `vlan`, so that every limit fails the pod. The plugin supports CNI 0.3.0 and later; an absent `cniVersion` means 0.1.0." }
 
 rule! { SBR = "meta/sbr", Deny;
-"an `sbr` plugin after an interface without IPAM";
+"an `sbr` plugin after an interface without IPAM, or with a number that no routing table has";
 "Routing by source needs the addresses of the interface, and the plugin fails the pod where the earlier result has none (\"No IP \
-addresses supplied\")." }
+addresses supplied\"). A `table` below 1 or above 4294967295 is a warning: the kernel rejects it for IPv6, and uses another one for IPv4." }
 
 rule! { FIREWALL_VERSION = "plugin/firewall-version", Deny;
 "a `firewall` plugin with an unsupported CNI version";
@@ -201,6 +201,14 @@ fn bandwidth(
 }
 
 fn sbr(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, out: &mut Findings<'_>) {
+    if let Some(value) = plugin.object.value_of("table")
+        && let Some(table) = value.as_int().filter(|table| !(1..=i64::from(u32::MAX)).contains(table))
+    {
+        let headline = format!("`table` is {table}, expected 1 to {}", u32::MAX);
+        let note = "with an IPv6 address, pods fail to start; with an IPv4 address, another table is used";
+        out.config(&SBR, value.span, headline, note, "write the number of a routing table, for example 100")
+            .at_most_warn();
+    }
     let Some(device) = device else { return };
     // Another rule reports a type that cannot be decoded.
     let is_typed = |kind: &Value<'_>| kind.as_str() != Some("");

@@ -1,8 +1,9 @@
 // The real readers of a NAD's config: Multus, libcni, the plugins of the CNI project and whereabouts.
 //
-// Each line of the standard input is a question: {"config": "...", "device": true}. The answer is a line as well: {"error": "..."} if
-// a pod with this network would not start, {} if it would. The config goes the way of a real pod: Multus reads it from a NAD, libcni calls
-// the plugins, and those are the real programs, which run in network namespaces of their own.
+// Each line of the standard input is a question: {"config": "...", "name": "net", "networks": "net", "device": true}. The answer is a line
+// as well: {"error": "..."} if a pod with this network would not start, {} if it would. The config goes the way of a real pod: Multus finds
+// the NAD by the pod's annotation, and the pod's device by the NAD's; libcni calls the plugins, and those are the real programs, which run in
+// network namespaces of their own.
 //
 // Programs that need hardware or a cluster are simulated: see simulated.go.
 package main
@@ -20,17 +21,25 @@ import (
 	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/version"
 	nads "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
-	"github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/utils"
+	"gopkg.in/k8snetworkplumbingwg/multus-cni.v4/pkg/k8sclient"
 	"gopkg.in/k8snetworkplumbingwg/multus-cni.v4/pkg/multus"
 	multustypes "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/pkg/types"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 )
 
-// The device that the pod was given.
-const device = "0000:01:00.1"
+// The device that the pod was given, and the resource that it is of.
+const (
+	device   = "0000:01:00.1"
+	resource = "a.io/b"
+)
 
 type question struct {
 	Config string `json:"config"`
+	// The name of the NAD, and the annotation by which the pod asks for it.
+	Name     string `json:"name"`
+	Networks string `json:"networks"`
 	// Whether the NAD has a resourceName annotation, and the pod a device.
 	Device bool `json:"device"`
 }
@@ -112,20 +121,8 @@ func (p *podNetwork) attach(asked question) (reply answer) {
 		}
 	}()
 	p.number++
-	nad := &nads.NetworkAttachmentDefinition{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "net"},
-		Spec:       nads.NetworkAttachmentDefinitionSpec{Config: asked.Config},
-	}
-	given := ""
-	if asked.Device {
-		given = device
-	}
-	config, err := utils.GetCNIConfig(nad, p.scratch)
-	if err != nil {
-		return answer{Error: "multus: " + err.Error()}
-	}
-	selection := &multustypes.NetworkSelectionElement{Namespace: "apps", Name: "net"}
-	delegate, err := multustypes.LoadDelegateNetConf(config, selection, given, "a.io/b")
+	conf := &multustypes.NetConf{BinDir: p.plugins, CNIDir: p.scratch, ConfDir: p.scratch}
+	delegate, err := selected(asked, conf)
 	if err != nil {
 		return answer{Error: "multus: " + err.Error()}
 	}
@@ -138,7 +135,6 @@ func (p *podNetwork) attach(asked question) (reply answer) {
 			{"K8S_POD_INFRA_CONTAINER_ID", "c"}, {"K8S_POD_UID", "u"},
 		},
 	}
-	conf := &multustypes.NetConf{BinDir: p.plugins, CNIDir: p.scratch}
 	run := &programs{real: &invoke.DefaultExec{RawExec: &invoke.RawExec{}}}
 	if _, err := multus.DelegateAdd(run, nil, nil, delegate, runtime, conf); err != nil {
 		reply.Error = err.Error()
@@ -152,6 +148,36 @@ func (p *podNetwork) attach(asked question) (reply answer) {
 	_ = multus.DelegateDel(run, nil, delegate, runtime, conf)
 	clean(p.target)
 	return reply
+}
+
+// selected is the network of a pod, as Multus finds it.
+func selected(asked question, conf *multustypes.NetConf) (*multustypes.DelegateNetConf, error) {
+	nad := &nads.NetworkAttachmentDefinition{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: asked.Name},
+		Spec:       nads.NetworkAttachmentDefinitionSpec{Config: asked.Config},
+	}
+	if asked.Device {
+		nad.Annotations = map[string]string{"k8s.v1.cni.cncf.io/resourceName": resource}
+	}
+	// The cache of Multus, which is never filled from a cluster.
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	stored := cache.NewSharedIndexInformer(nil, nad, 0, byNamespace)
+	if err := stored.GetIndexer().Add(nad); err != nil {
+		return nil, err
+	}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "apps", Name: "pod", Annotations: map[string]string{"k8s.v1.cni.cncf.io/networks": asked.Networks},
+	}}
+	networks, err := k8sclient.GetPodNetwork(pod)
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]*multustypes.ResourceInfo{resource: {DeviceIDs: []string{device}}}
+	delegates, err := k8sclient.GetNetworkDelegates(&k8sclient.ClientInfo{NetDefInformer: stored}, pod, networks, conf, given)
+	if err != nil {
+		return nil, err
+	}
+	return delegates[0], nil
 }
 
 // programs runs what libcni calls.

@@ -141,6 +141,11 @@ fn sbr() {
         let want: Vec<_> = want.then(|| "meta/sbr deny /plugins/1/type".to_owned()).into_iter().collect();
         assert_eq!(chain(&format!(r#"{{{device}}},{{"type":"sbr"}}"#)), want, "{device}");
     }
+    for (table, is_wrong) in [("1", false), ("4294967295", false), ("0", true), ("-1", true), ("4294967296", true)] {
+        let plugins = format!(r#"{{"type":"bridge","ipam":{{"type":"dhcp"}}}},{{"type":"sbr","table":{table}}}"#);
+        let want: Vec<_> = is_wrong.then(|| "meta/sbr warn /plugins/1/table".to_owned()).into_iter().collect();
+        assert_eq!(chain(&plugins), want, "{table}");
+    }
 }
 
 #[test]
