@@ -239,7 +239,9 @@ const KINDS: [&str; 4] = ["sriov", "ib-sriov", "my-sriov", r"a'b/c\d"];
 fn has_device(config: &str) -> bool {
     let Ok(document) = Document::parse(config) else { return false };
     let Some(config) = Config::of(&document) else { return false };
-    config.plugins.iter().any(|plugin| KINDS.iter().any(|kind| plugin.is(kind)))
+    // Multus may read another type from the text than the plugin from its copy.
+    let kinds = config.plugins.iter().flat_map(|plugin| [Some(plugin.kind), plugin.kind_in_text]).flatten();
+    kinds.into_iter().any(|kind| KINDS.contains(&kind))
 }
 
 /// Whether the text contains such a type anywhere: the match condition cannot know more.

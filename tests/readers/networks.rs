@@ -254,7 +254,7 @@ impl Generator {
             let names: &[&str] = if self.is_fault() { &[r#""a b""#, "5"] } else { &[r#""net""#, r#""a.b""#, r#""""#] };
             root.push(("name".to_owned(), self.pick(names).to_owned()));
         }
-        if self.one_in(3) {
+        if self.one_in(2) {
             let mut plugins = vec![self.shuffled(plugin)];
             while scope == Scope::Executed && self.one_in(2) {
                 let (kind, keys) = CHAINED[self.below(CHAINED.len())];
