@@ -1,4 +1,4 @@
-//! The releases of the programs that read a config, as far as the policy names them, and since when they do something.
+//! The releases of the programs that read a config, as far as the policy names them, and which release is the first with a feature.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -55,8 +55,9 @@ const PROGRAMS: [Row; 9] = [
     (Program::SriovCni, "sriov-cni", [2, 8, 0], [2, 7, 0], [2, 8, 0]),
     (Program::IbSriovCni, "ib-sriov-cni", [1, 1, 0], [1, 1, 0], [1, 3, 0]),
     (Program::OvsCni, "ovs-cni", [0, 31, 0], [0, 34, 0], [0, 35, 0]),
-    (Program::RdmaCni, "rdma-cni", [1, 1, 0], [1, 1, 0], [1, 3, 0]),
-    (Program::BondCni, "bond-cni", [1, 0, 0], [1, 0, 0], [1, 0, 0]),
+    (Program::RdmaCni, "rdma-cni", [1, 1, 0], [1, 2, 0], [1, 3, 0]),
+    // Its only release is from 2018; what is installed is built from its sources.
+    (Program::BondCni, "bond-cni", [1, 0, 0], UNRELEASED, UNRELEASED),
     (Program::OvnKubernetes, "ovn-kubernetes", [1, 1, 0], [1, 0, 0], [1, 1, 0]),
     (Program::Whereabouts, "whereabouts", [0, 6, 0], [0, 7, 0], [0, 7, 0]),
     (Program::Multus, "multus", [4, 0, 0], [4, 0, 0], [4, 1, 0]),

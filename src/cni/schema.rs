@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::releases::{ReleaseNumbers, UNRELEASED};
 use super::{CniObject, same_key};
-use crate::json::{KeyShape, Kind, Member, Value, integer_of_float};
+use crate::json::{KeyShape, Kind, Member, Span, Value, integer_of_float};
 
 /// A key that a reader decodes, and its type.
 #[derive(Debug)]
@@ -118,6 +118,23 @@ impl Type {
     /// The first value in here that does not fit, if any, in the fields that are not quiet.
     pub fn misfit<'d>(&self, value: &'d Value<'d>, reading: Reading) -> Option<Misfit<'d>> {
         self.check(value, reading, false)
+    }
+
+    /// The first release that reads the part of a value around a place, if a field there was added later.
+    pub fn since_at(&self, value: &Value<'_>, place: Span) -> Option<ReleaseNumbers> {
+        let is_around = |value: &Value<'_>| value.span.start <= place.start && place.end <= value.span.end;
+        match (self, &value.kind) {
+            (Self::Pointer(to) | Self::Fresh(to), _) => to.since_at(value, place),
+            (Self::Object(fields), Kind::Object(members)) => {
+                let member = members.iter().find(|member| is_around(&member.value))?;
+                let field = find(&[fields], member)?.field;
+                field.since.or_else(|| field.holds.since_at(&member.value, place))
+            }
+            (Self::List(of), Kind::Array(elements)) => {
+                of.since_at(elements.iter().find(|element| is_around(element))?, place)
+            }
+            _ => None,
+        }
     }
 
     fn check<'d>(&self, value: &'d Value<'d>, reading: Reading, all: bool) -> Option<Misfit<'d>> {

@@ -14,10 +14,12 @@ const INTRODUCTION: &str = "\
 What a program does with a config changes between its releases. The policy can name the oldest release in use of each one (`versions`);
 `nadmit doctor` shows those that it finds in the images of DaemonSets.
 
-- A value that the release in use rejects is denied. Without a name, it is denied if the oldest assumed release rejects it too, and is otherwise a
-  warning that says from which release on.
+- A value that the release in use rejects is denied. If the policy names no release, it is denied if the oldest assumed release rejects it too, and is
+  otherwise a warning that says from which release on.
 - A key that the release in use does not read is a warning (`nad/unknown-key`): the setting has no effect. Keys about logs are not reported. What is wrong with its value does not
   matter, and is not reported.
+- Name the oldest release: nodes with a newer one may read what it ignores. Paths on the node (`sriov/host-file`) are reported in any case.
+- What doctor shows is a hint: whoever may create a DaemonSet can show any release.
 - A `cniVersion` that the release in use does not support is denied (`nad/cni-version`).
 
 | program | oldest assumed | CNI 1.0.0 from | CNI 1.1.0 from |

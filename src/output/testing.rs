@@ -68,6 +68,7 @@ pub(crate) fn finding(rule: &str, action: Action, message: &str) -> Finding {
         is_excused: false,
         ceiling: Action::Deny,
         repairs: Vec::new(),
+        holds_in_any_release: false,
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Finding {
     pub(crate) ceiling: Action,
     /// The repairs for it.
     pub(crate) repairs: Vec<Repair>,
+    /// Whether it holds whatever release reads the value.
+    pub(crate) holds_in_any_release: bool,
 }
 
 /// A place in a JSON text that is itself a string in the object.
@@ -115,6 +117,7 @@ impl Finding {
             is_excused: false,
             ceiling: Action::Deny,
             repairs: Vec::new(),
+            holds_in_any_release: false,
         }
     }
 
@@ -126,6 +129,12 @@ impl Finding {
     /// Limits this finding to a warning.
     pub(crate) fn at_most_warn(&mut self) -> &mut Self {
         self.ceiling = Action::Warn;
+        self
+    }
+
+    /// Keeps this finding as it is, whatever release reads the value.
+    pub(crate) fn in_any_release(&mut self) -> &mut Self {
+        self.holds_in_any_release = true;
         self
     }
 
@@ -330,7 +339,8 @@ impl<'d> Findings<'d> {
     /// Stores the latest finding: its rule is done with it.
     fn flush_latest(&mut self) {
         let Some((mut finding, span)) = self.latest.take() else { return };
-        match span.and_then(|span| self.conditional.around(span)) {
+        let place = span.filter(|_| !finding.holds_in_any_release);
+        match place.and_then(|place| self.conditional.around(place)) {
             Some(value) if value.is_ignored => return,
             Some(value) => {
                 finding.at_most_warn();

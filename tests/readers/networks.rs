@@ -224,7 +224,7 @@ impl Generator {
         if scope == Scope::Executed && self.one_in(5) {
             return self.mutated_network();
         }
-        self.set_faults(6);
+        self.set_faults(4);
         let mut readers = vec!["multus", "libcni"];
         let (kind, keys) = match scope {
             Scope::Executed => PLUGINS[self.below(PLUGINS.len())],
@@ -244,7 +244,7 @@ impl Generator {
         }
         let version = match self.is_fault() {
             true => self.pick(&["0.2.0", "0.1.0", "", "9.9.9", "x"]),
-            false => self.pick(&["1.0.0", "1.0.0", "0.4.0", "0.3.1", "1.1.0"]),
+            false => self.pick(&["1.0.0", "1.0.0", "0.4.0", "0.3.1", "0.3.0", "1.1.0"]),
         };
         let mut root = Vec::new();
         if !self.is_fault() {

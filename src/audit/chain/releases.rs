@@ -70,7 +70,7 @@ pub(super) fn step(programs: &Read<Vec<InstalledProgram>>, policy: &Versions) ->
     let differs = found.iter().find_map(|one| {
         let named = policy.get(one.program).filter(|named| !named.agrees(one.release))?;
         Some(format!(
-            "the policy names {} {named}, but DaemonSet {} installs {}: change `versions` in the policy",
+            "the policy names {} {named}, but an image of DaemonSet {} is {}: check what the nodes run, and name the oldest in `versions`",
             one.program.name(),
             one.daemon_set,
             one.release,
@@ -137,8 +137,7 @@ mod tests {
         let help = "the policy can name them, and nadmit judges by them: `versions: {sriov-cni: \"2.9\"}`";
         assert_eq!(step_of("{}"), (says.to_owned(), Some(help.to_owned())));
         assert_eq!(step_of(r#"{"sriov-cni":"2.9"}"#), (says.to_owned(), None));
-        let help =
-            "the policy names sriov-cni 2.10, but DaemonSet sriov/old installs 2.9.1: change `versions` in the policy";
+        let help = "the policy names sriov-cni 2.10, but an image of DaemonSet sriov/old is 2.9.1: check what the nodes run, and name the oldest in `versions`";
         assert_eq!(step_of(r#"{"sriov-cni":"2.10"}"#), (says.to_owned(), Some(help.to_owned())));
 
         assert!(step(&Ok(Vec::new()), &Versions::default()).is_none());

@@ -21,7 +21,7 @@ const TUNING_ARGS: &[Field] = &[
     field("mac", STR_POINTER),
     field("promisc", BOOL_POINTER),
     field("mtu", INT_POINTER),
-    field("txQLen", INT_POINTER),
+    field("txQLen", INT_POINTER).since(1, 4, 0),
     field("allmulti", BOOL_POINTER),
 ];
 

@@ -3,15 +3,23 @@
 use super::{DNS, INT_POINTER};
 use crate::cni::schema::{Field, INT, STRINGS, Type, field};
 
-const ROUTES: Type = Type::List(&Type::Pointer(&Type::Fresh(&Type::Object(&[
-    field("dst", Type::Network),
-    field("gw", Type::Text),
-    field("mtu", INT),
-    field("advmss", INT),
-    field("priority", INT),
-    field("table", INT_POINTER),
-    field("scope", INT_POINTER),
-]))));
+/// The fields of a route, most of which came with a release of the plugin.
+const fn route(major: u16, minor: u16) -> [Field; 7] {
+    [
+        field("dst", Type::Network),
+        field("gw", Type::Text),
+        field("mtu", INT).since(major, minor, 0),
+        field("advmss", INT).since(major, minor, 0),
+        field("priority", INT).since(major, minor, 0),
+        field("table", INT_POINTER).since(major, minor, 0),
+        field("scope", INT_POINTER).since(major, minor, 0),
+    ]
+}
+
+const ROUTE: &[Field] = &route(1, 6);
+const ROUTES: Type = Type::List(&Type::Pointer(&Type::Fresh(&Type::Object(ROUTE))));
+const ROUTE_OF_WHEREABOUTS: &[Field] = &route(0, 7);
+const ROUTES_OF_WHEREABOUTS: Type = Type::List(&Type::Pointer(&Type::Fresh(&Type::Object(ROUTE_OF_WHEREABOUTS))));
 
 /// What static and whereabouts have for `addresses`. The address in its exact spelling is a field of the plugin's own.
 const ADDRESSES: Type = Type::List(&Type::Object(&[
@@ -93,7 +101,7 @@ pub(super) const DHCP: &[Field] = &[
 pub(super) const WHEREABOUTS: &[Field] = &[
     field("type", Type::Str).quiet(),
     field("name", Type::Str),
-    field("routes", ROUTES),
+    field("routes", ROUTES_OF_WHEREABOUTS),
     field("addresses", ADDRESSES),
     field(
         "ipRanges",

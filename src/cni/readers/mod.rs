@@ -138,7 +138,7 @@ mod tests {
             ("sriov", r#"{"mtu":"9000"}"#, false),
             ("sriov", r#"{"VFID":"1"}"#, false),
             ("sriov", r#"{"runtimeConfig":[]}"#, false),
-            ("ib-sriov", r#"{"publishPfGuid":"yes"}"#, false),
+            ("ib-sriov", r#"{"ibKubernetesEnabled":"yes"}"#, false),
             ("ib-sriov", r#"{"args":{"cni":{"guid":5}}}"#, false),
             ("ib-sriov", r#"{"mtu":"x"}"#, true),
             ("ovs", r#"{"trunk":[null,{"id":5}],"ovnPort":5}"#, true),

@@ -60,7 +60,7 @@ fn unsupported(plugin: &Plugin<'_>, version: &Version<'_>, out: &mut Findings<'_
         let name = since.program.name();
         let headline = format!("CNI version {version} is unknown to release {in_use} of {name}");
         let note = "it rejects the version (\"incompatible CNI versions\"), and no pod that uses this network starts";
-        let help = format!("use an older `cniVersion`: {version} is supported {since}");
+        let help = format!("upgrade {name}, or use an older `cniVersion`: {version} is supported {since}");
         out.config(&CNI_VERSION, span, headline, note, help);
     }
 }

@@ -91,7 +91,8 @@ fn check_key(reader: &str, object: CniObject<'_>, (path, does): &Key, out: &mut 
         "logFile" | "log_file" => "remove it; the plugin then logs to stderr, where the runtime collects it",
         _ => "remove it; the plugin then uses the path that the node's administrator chose",
     };
-    out.config(&HOST_FILE, value.span, headline, note, help);
+    // Nodes with another release may use the file.
+    out.config(&HOST_FILE, value.span, headline, note, help).in_any_release();
 }
 
 #[cfg(test)]

@@ -48,13 +48,13 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     let version = LazyCell::new(|| Version::of(config));
     // The device plugin whose interface is handed on, as long as nothing in between can have added another.
     let mut device = None;
-    // The plugin that made the interface, and whether one before this one limits it.
-    let (mut maker, mut is_limited) = (None, false);
+    // The plugin that made the interface, and whether a plugin before this one limits what it receives, or sends.
+    let (mut maker, mut limited) = (None, [false; 2]);
     for (index, plugin) in config.plugins.iter().enumerate() {
         called_version::check(plugin, &version, out);
         match plugin.kind {
             "vrf" => vrf(plugin, &version, out),
-            "bandwidth" => is_limited |= bandwidth(plugin, device, is_limited, &version, out),
+            "bandwidth" => bandwidth(plugin, device, &mut limited, &version, out),
             "tuning" => meta_tuning::check(plugin, out),
             "sbr" => sbr(plugin, device, out),
             "firewall" => firewall(plugin, &version, out),
@@ -146,20 +146,23 @@ pub(super) fn is_interface_name(name: &str) -> bool {
     (1..=15).contains(&name.len()) && !matches!(name, "." | "..") && name.chars().all(good)
 }
 
-/// The rules on a `bandwidth`; true if it sets a limit. `is_limited`: whether an earlier one does.
 fn bandwidth(
     plugin: &Plugin<'_>,
     device: Option<&Plugin<'_>>,
-    is_limited: bool,
+    limited: &mut [bool; 2],
     version: &Version<'_>,
     out: &mut Findings<'_>,
-) -> bool {
-    let mut limits = false;
-    for (rate_key, burst_key) in [("ingressRate", "ingressBurst"), ("egressRate", "egressBurst")] {
+) {
+    let (mut limits, mut limits_again) = (false, false);
+    let keys = [("ingressRate", "ingressBurst"), ("egressRate", "egressBurst")];
+    for ((rate_key, burst_key), is_limited) in keys.into_iter().zip(limited) {
         let (rate, burst) = (plugin.object.value_of(rate_key), plugin.object.value_of(burst_key));
         let number = |value: Option<&Value<'_>>| value.map_or(Some(0), |value| value.as_int());
         let (Some(rate_number), Some(burst_number)) = (number(rate), number(burst)) else { continue };
-        limits |= rate_number > 0 && burst_number > 0;
+        if rate_number > 0 && burst_number > 0 {
+            limits = true;
+            limits_again |= std::mem::replace(is_limited, true);
+        }
         match (rate, burst) {
             (Some(rate), _) if rate_number > 0 && burst_number == 0 => {
                 let headline = format!("`{rate_key}` is {rate_number} without `{burst_key}`");
@@ -191,13 +194,12 @@ fn bandwidth(
         let headline = format!("`bandwidth` does not support CNI version {version}");
         out.config(&BANDWIDTH, span, headline, FAILS, "set the `cniVersion` of the list to 0.3.0 or later");
     }
-    if limits && is_limited {
-        let headline = "a second `bandwidth` in one chain sets limits";
-        let note = "limits of the same direction cannot be set twice (\"file exists\"); pods fail to start";
+    if limits_again {
+        let headline = "a second `bandwidth` limits the same direction";
+        let note = "a limit cannot be set twice (\"file exists\"); pods fail to start";
         let help = "put all limits into one `bandwidth`";
         out.config(&BANDWIDTH, plugin.type_member.value.span, headline, note, help).at_most_warn();
     }
-    limits
 }
 
 fn sbr(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, out: &mut Findings<'_>) {

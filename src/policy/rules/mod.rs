@@ -8,6 +8,7 @@ pub(crate) mod drift;
 pub(crate) mod host_file;
 pub(crate) mod ib_sriov;
 pub(crate) mod ipam;
+mod key_releases;
 pub(crate) mod last_namespace;
 pub(crate) mod meta;
 pub(crate) mod meta_tuning;

@@ -32,7 +32,7 @@ rule! { PLUGINS_IGNORED = "nad/plugins-ignored", Warn;
 
 rule! { CNI_VERSION = "nad/cni-version", Deny;
 "a `cniVersion` that no CNI library knows, or that is too old for the plugin";
-"Every plugin compares the version with those it supports and rejects an unknown one (\"incompatible CNI versions\"). In a list only the list's own version counts: libcni overwrites that of each plugin. Before 0.3.0, and without any version, the result of a plugin holds only addresses: bridge, macvlan, ipvlan, vlan and host-device fail without `ipam` (\"no valid IP addresses\"). For sriov, ib-sriov and ovs this was not measured, and is a warning. A release that is older than the version is known where the policy names it (`versions`): 1.1.0 is supported from cni-plugins 1.6, sriov-cni 2.8, ib-sriov-cni 1.3, ovs-cni 0.35, whereabouts 0.7 and Multus 4.1 on." }
+"Every plugin compares the version with those it supports and rejects an unknown one (\"incompatible CNI versions\"). In a list only the list's own version counts: libcni overwrites that of each plugin. Before 0.3.0, and without any version, the result of a plugin holds only addresses: bridge, macvlan, ipvlan, vlan and host-device fail without `ipam` (\"no valid IP addresses\"). For sriov, ib-sriov and ovs this was not measured, and is a warning. A version that the release in use does not support is denied where the policy names that release (`versions`); docs/releases.md has the first release for each version." }
 
 rule! { NETWORK_NAME = "nad/network-name", Deny;
 "a config `name` that the CNI library rejects";

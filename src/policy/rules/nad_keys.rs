@@ -4,8 +4,8 @@ use super::super::Action;
 use super::super::finding::{Finding, Findings};
 use super::super::rule::rule;
 use super::super::similar::closest;
+use super::key_releases;
 use super::nad_config::plugin_type;
-use crate::cni::releases::{Program, Since};
 use crate::cni::schema::{DecodedField, Decoding, Field, Misfit, Reading, decoded, first_misfit};
 use crate::cni::{CniObject, Config, Plugin, fold, readers, same_key};
 use crate::json::{Kind, Member};
@@ -55,7 +55,6 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
 pub(crate) fn check_own_types(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let [own, _] = plugin.tables();
     for taken in Decoding::of(plugin.written, &[own]).decoded_fields() {
-        releases(taken, plugin.written, plugin.kind, out);
         types(taken, plugin.written, plugin.kind, Reading::Copy, Action::Deny, out);
     }
 }
@@ -73,7 +72,8 @@ fn ipam_section(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     // An IPAM plugin gets the whole config, and some decode more of it than their section.
     let misfit = first_misfit(&[readers::beside_ipam(kind)], plugin.written.members, Reading::Copy);
     if let Some(misfit) = misfit.filter(|misfit| !out.has_at(&FIELD_TYPE, misfit.value.span)) {
-        field_type(&misfit, kind, out).ceiling = ceiling;
+        // The plugin that calls it may read the same key from some release on.
+        field_type(&misfit, kind, out).in_any_release().ceiling = ceiling;
     }
 }
 
@@ -90,7 +90,7 @@ fn section<'d>(
     let decoding = Decoding::of(object, tables);
     for taken in decoding.decoded_fields() {
         let (reader, reading) = if taken.table == 0 { (reader, Reading::Copy) } else { ("the CNI library", reading) };
-        releases(taken, object, reader, out);
+        key_releases::check(taken, object, reader, out);
         if taken.second.is_some() || !taken.field.holds.takes(&taken.first.value) {
             types(taken, object, reader, reading, ceiling, out);
         }
@@ -100,26 +100,6 @@ fn section<'d>(
         }
     }
     decoding.unknown
-}
-
-/// A key that not every release of its reader reads.
-fn releases(taken: &DecodedField<'_, '_>, object: CniObject<'_>, reader: &str, out: &mut Findings<'_>) {
-    let Some(release) = taken.field.since else { return };
-    let Some(program) = Program::of(reader) else { return };
-    let since = Since { program, release };
-    let is_read = out.versions.reach(since);
-    for member in object.named(taken.field.key) {
-        out.add_conditional(member.value.span, since, is_read);
-    }
-    let (name, key) = (program.name(), taken.field.key);
-    // The operator always writes a `logLevel`, and it does not matter to pods.
-    let matters = !matches!(key, "logLevel" | "logFile");
-    if let (true, Some(false), Some(in_use)) = (matters, is_read, out.versions.get(program)) {
-        let headline = format!("`{key}` is unknown to release {in_use} of {name}");
-        let note = format!("{reader} reads it {since}; before, the setting has no effect");
-        let help = format!("upgrade {name}, or remove `{key}`");
-        out.config(&UNKNOWN_KEY, taken.first.key_span, headline, note, help);
-    }
 }
 
 /// The values of a field that its reader cannot decode.
@@ -132,6 +112,7 @@ fn types(
     out: &mut Findings<'_>,
 ) {
     for misfit in taken.misfits(object, reading) {
+        key_releases::check_nested(taken, &misfit, object, reader, out);
         match taken.field.key {
             "capabilities" => capabilities(&misfit, out),
             // The value that counts is checked with the chain.
@@ -262,7 +243,7 @@ fn ambiguous(taken: &DecodedField<'_, '_>, tables: &[&[Field]], out: &mut Findin
 #[cfg(test)]
 mod tests {
     use super::MAX_UNKNOWN;
-    use crate::policy::rules::testing::{found, found_with_versions};
+    use crate::policy::rules::testing::found;
 
     #[test]
     fn keys_at_the_top_of_a_list_are_stricter() {
@@ -310,53 +291,6 @@ mod tests {
         assert!(has(&config(r#""isGateway":5"#), "nad/field-type deny /isGateway"));
         assert!(has(&config(r#""vlanQoS":"5""#), "nad/field-type deny /vlanQoS"));
         assert!(!has(&config(r#""isGateway":true,"vlanQoS":5"#), "nad/field-type deny /isGateway"));
-    }
-
-    /// What is wrong with a key is certain only where the release in use reads it.
-    #[test]
-    fn a_key_is_judged_by_the_releases_that_read_it() {
-        let bridge = r#"{"cniVersion":"1.0.0","type":"bridge","portIsolation":1}"#;
-        let (deny, warn) = (["nad/field-type deny /portIsolation"], ["nad/field-type warn /portIsolation"]);
-        let ignored = ["nad/unknown-key warn /portIsolation"];
-        assert_eq!(found(bridge), warn);
-        assert_eq!(found_with_versions(bridge, r#"cni-plugins: "1.7""#), deny);
-        assert_eq!(found_with_versions(bridge, r#"cni-plugins: "v1.9.1""#), deny);
-        assert_eq!(found_with_versions(bridge, r#"cni-plugins: "1.6.2""#), ignored);
-        // Another program says nothing about it.
-        assert_eq!(found_with_versions(bridge, r#"sriov-cni: "2.10""#), warn);
-
-        // Every rule at such a key, also those below its value.
-        let trunk = r#"{"cniVersion":"1.0.0","type":"bridge","vlanTrunk":[{"id":5000}]}"#;
-        assert_eq!(found(trunk), ["plugin/bridge-vlan deny /vlanTrunk/0"]);
-        assert_eq!(found_with_versions(trunk, r#"cni-plugins: "1.2""#), ["nad/unknown-key warn /vlanTrunk"]);
-        let sriov = r#"{"cniVersion":"0.4.0","type":"sriov","vlan":5,"vlanProto":"802.1x","mtu":"9000"}"#;
-        assert_eq!(found(sriov), ["nad/field-type deny /mtu", "sriov/vlan-proto deny /vlanProto"]);
-        let old = found_with_versions(sriov, r#"sriov-cni: "2.7""#);
-        assert_eq!(old, ["nad/unknown-key warn /vlanProto", "nad/unknown-key warn /mtu"]);
-
-        // Only the patch number could tell.
-        let disabled =
-            r#"{"cniVersion":"1.0.0","type":"bridge","disableContainerInterface":true,"ipam":{"type":"dhcp"}}"#;
-        let of = |action: &str| [format!("plugin/bridge-options {action} /disableContainerInterface")];
-        assert_eq!(found_with_versions(disabled, r#"cni-plugins: "1.4""#), of("warn"));
-        assert_eq!(found_with_versions(disabled, r#"cni-plugins: "1.4.1""#), of("deny"));
-
-        // What no release reads yet is never certain.
-        let sbr = r#"{"cniVersion":"1.0.0","plugins":[{"type":"macvlan","ipam":{"type":"dhcp"}},{"type":"sbr","gateways":1}]}"#;
-        let unsure = ["nad/field-type warn /plugins/1/gateways"];
-        assert_eq!(found(sbr), unsure);
-        assert_eq!(found_with_versions(sbr, r#"cni-plugins: "1.9""#), unsure);
-    }
-
-    /// Other rules are not weakened by a key beside theirs.
-    #[test]
-    fn only_what_is_in_the_value_depends_on_the_release() {
-        let config = r#"{"cniVersion":"1.0.0","type":"bridge","portIsolation":1,"mtu":"x","vlan":5000}"#;
-        let certain = ["nad/field-type deny /mtu", "plugin/bridge-vlan deny /vlan"];
-        for versions in ["", r#"cni-plugins: "1.6""#, r#"cni-plugins: "1.9""#] {
-            let found = found_with_versions(config, versions);
-            assert!(certain.iter().all(|want| found.iter().any(|one| one == want)), "{versions} {found:?}");
-        }
     }
 
     #[test]

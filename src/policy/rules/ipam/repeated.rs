@@ -1,4 +1,4 @@
-//! The same address, range or route twice: each plugin accepts it, and the kernel does not.
+//! An address, range or route that is given twice: each plugin accepts it, and the kernel does not.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -31,7 +31,7 @@ impl<T: Ord> Repeated<T> {
         out: &mut Findings<'_>,
     ) {
         if !self.seen.insert(value) {
-            let headline = format!("{} {shown} is there twice", self.what);
+            let headline = format!("{} {shown} is given twice", self.what);
             let note = "the second one cannot be set (\"file exists\"), and pods with a kernel interface fail to start";
             ipam.report(out, rule, span, headline, note, "remove one of the two").at_most_warn();
         }

@@ -14,7 +14,7 @@ use crate::json::Value;
 
 rule! { ROUTE = "ipam/route", Deny;
 "a route that cannot be read";
-"The IPAM plugin decodes its `routes` first: a `dst` that is not a network, or a `gw` that is not an address, fails every pod. A route without `dst` is accepted there, but the calling plugin cannot decode the result. A gateway of the other IP family is rejected when the route is set, which happens only if the pod gets a kernel interface, so this is a warning, and so is one that is in none of the subnets of host-local or static, and a route that is there twice." }
+"The IPAM plugin decodes its `routes` first: a `dst` that is not a network, or a `gw` that is not an address, fails every pod. A route without `dst` is accepted there, but the calling plugin cannot decode the result. A gateway of the other IP family is rejected when the route is set, which happens only if the pod gets a kernel interface, so this is a warning, and so is one that is in none of the subnets of host-local or static, and a route that is given twice." }
 
 /// The rules on the routes of a section.
 pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) {

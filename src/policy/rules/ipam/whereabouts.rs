@@ -12,11 +12,15 @@ use super::address::{AddressParser, cidr_help, ip_help, number, within};
 use super::repeated::Repeated;
 use super::{AddressSource, IGNORED, Ipam, quoted, routes, static_address, version_name};
 use crate::cni::CniObject;
+use crate::cni::releases::{Program, Since};
 use crate::json::{Span, Value};
 
 rule! { WHEREABOUTS_RANGE = "ipam/whereabouts-range", Deny;
 "a range that whereabouts rejects";
-"whereabouts reads `range`, each of `ipRanges`, `gateway` and `addresses` when a pod starts, and `exclude` when it allocates an address; what it cannot parse fails every pod, and so does an `exclude` that leaves no address. A range is a network, or `first-last/prefix` with the first address in that network; host bits and leading zeros are accepted. A range of one or two addresses is a warning: most releases reject it. So is a range that is there twice: it gives the same address twice." }
+"whereabouts reads `range`, each of `ipRanges`, `gateway` and `addresses` when a pod starts, and `exclude` when it allocates an address; what it cannot parse fails every pod, and so does an `exclude` that leaves no address. A range is a network, or `first-last/prefix` with the first address in that network; host bits and leading zeros are accepted. A range of one or two addresses is a warning: most releases reject it. So is a range that is given twice: from release 0.8 on it gives the same address twice." }
+
+/// Since when a pod gets the same address again from a range.
+const SAME_ADDRESS: Since = Since { program: Program::Whereabouts, release: [0, 8, 0] };
 
 /// How a range is read.
 #[derive(Clone, Copy, Debug)]
@@ -47,9 +51,12 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
     for element in more.and_then(Value::elements).unwrap_or_default() {
         nets.extend(element_of_ip_ranges(ipam, element, is_plain, out));
     }
-    let mut repeated = Repeated::new("range");
-    for (span, net) in &nets {
-        repeated.check(*net, net, *span, ipam, &WHEREABOUTS_RANGE, out);
+    // Older releases give a second address from the same range.
+    if out.versions.reach(SAME_ADDRESS) != Some(false) {
+        let mut repeated = Repeated::new("range");
+        for (span, net) in &nets {
+            repeated.check(*net, net, *span, ipam, &WHEREABOUTS_RANGE, out);
+        }
     }
     lost_addresses(ipam, &nets, addresses.firsts, out);
     let more = more.is_some_and(|value| value.elements().is_none_or(|elements| !elements.is_empty()));

@@ -104,6 +104,8 @@ fn bandwidth() {
         ["meta/bandwidth deny /plugins/2/type"]
     );
     assert_eq!(chain(&format!(r#"{{"type":"sriov"}},{{"type":"other"}},{limits}"#)), Vec::<String>::new());
+    let other = r#"{"type":"bandwidth","ingressRate":1000,"ingressBurst":1000}"#;
+    assert_eq!(chain(&format!(r#"{{"type":"bridge"}},{limits},{other}"#)), Vec::<String>::new());
     let again = ["meta/bandwidth warn /plugins/2/type"];
     assert_eq!(chain(&format!(r#"{{"type":"bridge"}},{limits},{limits}"#)), again);
     assert_eq!(chain(&format!(r#"{{"type":"bridge"}},{limits},{{"type":"bandwidth"}}"#)), Vec::<String>::new());
