@@ -27,8 +27,10 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
     let nets: Option<Vec<IpNet>> = sources.iter().map(|source| source.net).collect();
     // What cannot be read has a rule of its own.
     let Some(nets) = nets.filter(|nets| !nets.is_empty()) else { return };
-    let destinations: Vec<IpNet> = routes.iter().filter_map(|route| network(CniObject::of(route)?, "dst")).collect();
-    for route in routes.iter().filter_map(CniObject::of) {
+    let destination = |route: &Value<'_>| network(CniObject::of(route)?, "dst");
+    let destinations: Vec<Option<IpNet>> = routes.iter().map(destination).collect();
+    for (index, route) in routes.iter().enumerate() {
+        let Some(route) = CniObject::of(route) else { continue };
         let Some(to) = network(route, "dst") else { continue };
         // Without a gateway of its own, a route gets the first one of its family.
         let gateway = address(route, "gw").or_else(|| {
@@ -38,7 +40,8 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
         let Some((gateway, span)) = gateway else { continue };
         let is_reached = |net: &IpNet| net.contains(&gateway);
         // Another route may lead to the gateway.
-        let is_routed = destinations.iter().any(|net| net.prefix_len() > 0 && is_reached(net));
+        let others = destinations.iter().enumerate().filter(|(other, _)| *other != index);
+        let is_routed = others.filter_map(|(_, net)| net.as_ref()).any(|net| net.prefix_len() > 0 && is_reached(net));
         if gateway.is_ipv4() == is_ipv4(&to) && !nets.iter().any(is_reached) && !is_routed {
             let headline = format!("the gateway {gateway} is in none of the subnets");
             let note = "the kernel rejects the route (\"network is unreachable\"), and pods with a kernel interface fail to start";
@@ -117,6 +120,11 @@ mod tests {
                 &["ipam/route warn /ipam/gateway"],
             ),
             (r#""type":"host-local","subnet":"fd00::/64","gateway":"10.0.0.1","routes":[{"dst":"::/0"}]"#, &[]),
+            // A route does not lead to its own gateway.
+            (
+                r#""type":"host-local","subnet":"10.0.0.0/24","routes":[{"dst":"10.9.0.0/16","gw":"10.9.0.1"}]"#,
+                &["ipam/route warn /ipam/routes/0/gw"],
+            ),
             (r#""type":"host-local","ranges":[[{"subnet":"10.0.0.0/24"}]],"routes":[{"dst":"0.0.0.0/0"}]"#, &[]),
             (
                 r#""type":"host-local","ranges":[[{"subnet":"10.0.0.0/24"}]],"routes":[{"dst":"0.0.0.0/0","gw":"10.0.1.1"}]"#,
