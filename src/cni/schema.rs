@@ -92,6 +92,17 @@ pub enum Reading {
     Copy,
 }
 
+/// Which fields within a value are checked.
+#[derive(Clone, Copy, Debug)]
+enum Checked {
+    /// Those that every release decodes, except for quiet ones.
+    Certain,
+    /// All except for quiet ones.
+    Reported,
+    /// All.
+    All,
+}
+
 /// A value that its reader cannot decode, and what it would have to be.
 #[derive(Debug)]
 pub struct Misfit<'d> {
@@ -115,9 +126,11 @@ impl Type {
         }
     }
 
-    /// The first value in here that does not fit, if any, in the fields that are not quiet.
+    /// The first value in here that does not fit, if any, in the fields that are not quiet. One that every release rejects comes
+    /// before those that only some reject, which must not hide it.
     pub fn misfit<'d>(&self, value: &'d Value<'d>, reading: Reading) -> Option<Misfit<'d>> {
-        self.check(value, reading, false)
+        let first = self.check(value, reading, Checked::Reported)?;
+        Some(self.check(value, reading, Checked::Certain).unwrap_or(first))
     }
 
     /// The first release that reads the part of a value around a place, if a field there was added later.
@@ -137,20 +150,20 @@ impl Type {
         }
     }
 
-    fn check<'d>(&self, value: &'d Value<'d>, reading: Reading, all: bool) -> Option<Misfit<'d>> {
+    fn check<'d>(&self, value: &'d Value<'d>, reading: Reading, which: Checked) -> Option<Misfit<'d>> {
         let fits = match (self, &value.kind) {
             (Self::Any, _) | (_, Kind::Null) => true,
-            (Self::Pointer(to) | Self::Fresh(to), _) => return to.check(value, reading, all),
+            (Self::Pointer(to) | Self::Fresh(to), _) => return to.check(value, reading, which),
             (Self::Str | Self::Text | Self::Network, Kind::String(_)) | (Self::Bool, Kind::Bool(_)) => true,
             (Self::Int(min, max), Kind::Number(text)) => {
                 integer(text, *min, reading).is_some_and(|n| (*min..=*max).contains(&n))
             }
-            (Self::Object(fields), Kind::Object(members)) => return check_members(&[fields], members, reading, all),
+            (Self::Object(fields), Kind::Object(members)) => return check_members(&[fields], members, reading, which),
             (Self::List(element), Kind::Array(elements)) => {
-                return elements.iter().find_map(|e| element.check(e, reading, all));
+                return elements.iter().find_map(|e| element.check(e, reading, which));
             }
             (Self::Map(element), Kind::Object(members)) => {
-                return first_decoded(members, reading, |member| element.check(&member.value, reading, all));
+                return first_decoded(members, reading, |member| element.check(&member.value, reading, which));
             }
             _ => false,
         };
@@ -176,23 +189,28 @@ impl Type {
 
 /// The first value that does not fit its field, ignoring quiet fields.
 pub fn first_misfit<'d>(tables: &[&[Field]], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
-    check_members(tables, members, reading, false)
+    check_members(tables, members, reading, Checked::Reported)
 }
 
 /// The first value that its reader cannot decode, including quiet fields.
 pub fn first_error<'d>(tables: &[&[Field]], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
-    check_members(tables, members, reading, true)
+    check_members(tables, members, reading, Checked::All)
 }
 
 fn check_members<'d>(
     tables: &[&[Field]],
     members: &'d [Member<'d>],
     reading: Reading,
-    all: bool,
+    which: Checked,
 ) -> Option<Misfit<'d>> {
     first_decoded(members, reading, |member| {
         let field = find(tables, member)?.field;
-        if all || !field.is_quiet { field.holds.check(&member.value, reading, all) } else { None }
+        let is_checked = match which {
+            Checked::Certain => !field.is_quiet && field.since.is_none(),
+            Checked::Reported => !field.is_quiet,
+            Checked::All => true,
+        };
+        if is_checked { field.holds.check(&member.value, reading, which) } else { None }
     })
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::cni::readers;
 use crate::cni::releases::{Program, Since};
-use crate::cni::schema::Field;
+use crate::cni::schema::{Field, Type};
 
 const INTRODUCTION: &str = "\
 <!-- Generated from src/cni by `make generate`. -->
@@ -16,8 +16,8 @@ What a program does with a config changes between its releases. The policy can n
 
 - A value that the release in use rejects is denied. If the policy names no release, it is denied if the oldest assumed release rejects it too, and is
   otherwise a warning that says from which release on.
-- A key that the release in use does not read is a warning (`nad/unknown-key`): the setting has no effect. Keys about logs are not reported. What is wrong with its value does not
-  matter, and is not reported.
+- A key that the release in use does not read is a warning (`nad/unknown-key`), because the setting has no effect, except for keys about logs and keys
+  within a value. What is wrong with the value of such a key is not reported.
 - Name the oldest release: nodes with a newer one may read what it ignores. Paths on the node (`sriov/host-file`) are reported in any case.
 - What doctor shows is a hint: whoever may create a DaemonSet can show any release.
 - A `cniVersion` that the release in use does not support is denied (`nad/cni-version`).
@@ -34,19 +34,33 @@ pub fn markdown() -> String {
         let (oldest, [one, two]) = (program.oldest_assumed(), ["1.0.0", "1.1.0"].map(cni));
         let _ = writeln!(text, "| {} | {oldest} | {one} | {two} |", program.name());
     }
-    text.push_str("\nThe keys that were added later, in the order of the plugins:\n\n| plugin | key | read from |\n|---|---|---|\n");
+    text.push_str("\nThe keys that were added later:\n\n| plugin | key | read from |\n|---|---|---|\n");
     let plugins = readers::KNOWN.iter().map(|(kind, fields)| (*kind, *fields));
     let ipam = readers::IPAM.iter().map(|(kind, fields, _)| (*kind, *fields));
     for (kind, fields) in plugins.chain(ipam).filter(|(kind, _)| *kind != "multus-shim") {
-        for (key, since) in fields.iter().filter_map(|field| since(kind, field)) {
-            let _ = writeln!(text, "| `{kind}` | `{key}` | {} {} |", since.program.name(), first(since));
+        if let Some(program) = Program::of(kind) {
+            write_keys(&mut text, kind, program, "", fields);
         }
     }
     text
 }
 
-fn since(kind: &str, field: &'static Field) -> Option<(&'static str, Since)> {
-    Some((field.key, Since { program: Program::of(kind)?, release: field.since? }))
+/// A row for each key that was added later, also within other keys.
+fn write_keys(text: &mut String, kind: &str, program: Program, above: &str, fields: &[Field]) {
+    for field in fields {
+        let key = format!("{above}{}", field.key);
+        if let Some(release) = field.since {
+            let first = first(Since { program, release });
+            let _ = writeln!(text, "| `{kind}` | `{key}` | {} {first} |", program.name());
+        }
+        let mut holds = &field.holds;
+        while let Type::Pointer(of) | Type::Fresh(of) | Type::List(of) = holds {
+            holds = of;
+        }
+        if let Type::Object(fields) = holds {
+            write_keys(text, kind, program, &format!("{key}."), fields);
+        }
+    }
 }
 
 fn first(since: Since) -> String {

@@ -112,6 +112,9 @@ mod tests {
         assert_eq!(found(routes), at("warn"));
         assert_eq!(found_with_versions(routes, r#"cni-plugins: "1.6""#), at("deny"));
         assert_eq!(found_with_versions(routes, r#"cni-plugins: "1.5""#), Vec::<String>::new());
+        // What every release rejects is not hidden by it.
+        let both = routes.replace(r#""mtu":"x"}]"#, r#""mtu":"x"},{"dst":5}]"#);
+        assert_eq!(found(&both), ["nad/field-type deny /ipam/routes/1/dst"]);
         let queue = r#"{"cniVersion":"1.0.0","plugins":[{"type":"bridge"},{"type":"tuning","sysctl":{},"args":{"cni":{"txQLen":"x"}}}]}"#;
         assert_eq!(found(queue), ["nad/field-type deny /plugins/1/args/cni/txQLen"]);
         assert_eq!(found_with_versions(queue, r#"cni-plugins: "1.3""#), Vec::<String>::new());

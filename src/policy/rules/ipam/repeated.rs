@@ -43,7 +43,7 @@ mod tests {
     use crate::policy::rules::testing::found;
 
     #[test]
-    fn what_is_there_twice_is_reported() {
+    fn repeated_values_are_reported() {
         for (ipam, want) in [
             (r#""static","addresses":[{"address":"10.0.0.5/24"},{"address":"10.0.0.6/24"}]"#, None),
             (
