@@ -38,8 +38,8 @@ e2e: ## the tests against a real API server and the real operator (K8S=1.34, TES
 readers: ## compare nadmit with the programs that read a config, on a few thousand generated ones (NADMIT_SEED repeats a run)
 	tests/readers/run
 
-agreement: ## the same on 100,000 configs and 30,000 networks; writes docs/agreement.md
-	NADMIT_AGREEMENT=docs/agreement.md tests/readers/run 100000 30000
+agreement: ## the same on 100,000 configs and 50,000 networks; writes docs/agreement.md
+	NADMIT_AGREEMENT=docs/agreement.md tests/readers/run 100000 50000
 
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check

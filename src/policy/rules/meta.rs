@@ -23,7 +23,7 @@ rule! { BANDWIDTH = "meta/bandwidth", Deny;
 VF has none, nor has an interface of `macvlan`, `ipvlan` or `vlan`, so that every limit fails the pod. The plugin supports CNI 0.3.0 and later; an absent `cniVersion` means 0.1.0." }
 
 rule! { SBR = "meta/sbr", Deny;
-"an `sbr` plugin after an interface without IPAM, or with a number that no routing table has";
+"an `sbr` plugin after an interface without IPAM, after another `sbr`, or with a number that no routing table has";
 "Routing by source needs the addresses of the interface, and the plugin fails the pod where the earlier result has none (\"No IP \
 addresses supplied\"). A `table` below 1 or above 4294967295 is a warning: the kernel rejects it for IPv6, and uses another one for IPv4." }
 
@@ -50,13 +50,14 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     let mut device = None;
     // The plugin that made the interface, and whether a plugin before this one limits what it receives, or sends.
     let (mut maker, mut limited) = (None, [false; 2]);
+    let mut has_sbr = false;
     for (index, plugin) in config.plugins.iter().enumerate() {
         called_version::check(plugin, &version, out);
         match plugin.kind {
             "vrf" => vrf(plugin, &version, out),
             "bandwidth" => bandwidth(plugin, device, &mut limited, &version, out),
             "tuning" => meta_tuning::check(plugin, out),
-            "sbr" => sbr(plugin, device, out),
+            "sbr" => sbr(plugin, device, std::mem::replace(&mut has_sbr, true), out),
             "firewall" => firewall(plugin, &version, out),
             "portmap" => portmap(plugin, out),
             _ => {}
@@ -202,7 +203,12 @@ fn bandwidth(
     }
 }
 
-fn sbr(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, out: &mut Findings<'_>) {
+fn sbr(plugin: &Plugin<'_>, device: Option<&Plugin<'_>>, is_second: bool, out: &mut Findings<'_>) {
+    if is_second {
+        let headline = "a second `sbr` in the same list";
+        let note = "the first one has moved the routes to a table of its own; the second one adds a default route to another table, for which pods can fail to start (\"network is unreachable\")";
+        out.config(&SBR, plugin.type_member.value.span, headline, note, "keep one `sbr`").at_most_warn();
+    }
     if let Some(value) = plugin.object.value_of("table")
         && let Some(table) = value.as_int().filter(|table| !(1..=i64::from(u32::MAX)).contains(table))
     {

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::super::super::finding::Findings;
 use super::Ipam;
-use super::address::AddressParser;
+use crate::cni::address::AddressParser;
 use super::routes::ROUTE;
 use crate::cni::CniObject;
 use crate::json::{Span, Value};

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::address::{AddressParser, cidr_help, ip_help, number, within};
+use crate::cni::address::{AddressParser, cidr_help, ip_help, number, within};
 use super::{AddressSource, IGNORED, Ipam, quoted, routes, version_name};
 use crate::cni::CniObject;
 use crate::json::{Span, Value};

@@ -3,7 +3,7 @@
 use super::super::super::Rule;
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::address::{AddressParser, Cidr, cidr_help, ip_help};
+use crate::cni::address::{AddressParser, Cidr, cidr_help, ip_help};
 use super::repeated::Repeated;
 use super::{AddressSource, Ipam, quoted, routes, version_name};
 use crate::cni::CniObject;

@@ -148,6 +148,8 @@ fn sbr() {
         let want: Vec<_> = is_wrong.then(|| "meta/sbr warn /plugins/1/table".to_owned()).into_iter().collect();
         assert_eq!(chain(&plugins), want, "{table}");
     }
+    let bridge = r#"{"type":"bridge","ipam":{"type":"dhcp"}}"#;
+    assert_eq!(chain(&format!(r#"{bridge},{{"type":"sbr"}},{{"type":"sbr"}}"#)), ["meta/sbr warn /plugins/2/type"]);
 }
 
 #[test]
