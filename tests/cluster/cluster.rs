@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::api::Api;
 use crate::certificates::{Identity, TestAuthority};
-use crate::control_plane::{AUDIT_POLICY, AUDIT_WEBHOOK, api_server, etcd, is_ready, write_files};
+use crate::control_plane::{AUDIT_POLICY, AUDIT_WEBHOOK, Place, api_server, controllers, etcd, is_ready, write_files};
 use crate::harness::{TestServer, run};
 use crate::objects::TestNetworkKind;
 use crate::operator::OperatorTemplate;
@@ -63,6 +63,7 @@ pub struct TestCluster {
     pub(crate) identity: Identity,
     pub(crate) bin: PathBuf,
     etcd_url: String,
+    place: Place,
     port: u16,
     pub(crate) directory: TempDir,
     /// `None` for a test that runs alone.
@@ -94,6 +95,13 @@ impl TestCluster {
 
     /// A control plane whose files the caller prepares, with the directory and the address of nadmit's Service.
     pub fn start_with(prepare: impl FnOnce(&Path, SocketAddr)) -> Self {
+        let cluster = Self::start_at(Place::Loopback, prepare);
+        cluster.install();
+        cluster
+    }
+
+    /// The same without nadmit's manifests, and in another place.
+    pub fn start_at(place: Place, prepare: impl FnOnce(&Path, SocketAddr)) -> Self {
         let share = (!IS_ALONE.get()).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
         let bin = bin();
         let mut directory = tempfile::Builder::new().prefix("nadmit-cluster-").tempdir().unwrap();
@@ -102,11 +110,11 @@ impl TestCluster {
         let dir = directory.path();
         let etcd_url = format!("http://127.0.0.1:{}", free_port());
         let port = free_port();
-        write_files(dir, port);
+        write_files(dir, place, port);
         let service = Service::start();
         prepare(dir, service.address);
         let mut etcd = Process::start("etcd", dir, &mut etcd(&bin, dir, &etcd_url));
-        let mut api_server = Process::start("kube-apiserver", dir, &mut api_server(&bin, dir, &etcd_url, port));
+        let mut api_server = Process::start("kube-apiserver", dir, &mut api_server(&bin, dir, &etcd_url, place, port));
         wait("the API server's certificate", || {
             etcd.check();
             api_server.check();
@@ -116,18 +124,11 @@ impl TestCluster {
             api_server.check();
             is_ready(&bin, dir).then(|| Api::new(&dir.join("admin.kubeconfig")))
         });
-        let mut controllers = Command::new(bin.join("kube-controller-manager"));
-        controllers.arg(format!("--kubeconfig={}/admin.kubeconfig", dir.display())).args([
-            "--secure-port=0",
-            "--leader-elect=false",
-            "--use-service-account-credentials=false",
-            "--controllers=garbage-collector-controller,namespace-controller",
-        ]);
         let authority = TestAuthority::new("nadmit of the tests");
         let cluster = Self {
             operator: None,
             nadmits: Vec::new(),
-            controllers: Process::start("kube-controller-manager", dir, &mut controllers),
+            controllers: Process::start("kube-controller-manager", dir, &mut controllers(&bin, dir, place)),
             api_server: Some(api_server),
             etcd,
             service,
@@ -137,6 +138,7 @@ impl TestCluster {
             admin,
             bin,
             etcd_url,
+            place,
             port,
             directory,
             _share: share,
@@ -174,7 +176,6 @@ impl TestCluster {
             wait(kind.name(), || self.admin.get(&kind.path()));
         }
         wait("the CRD of NADs", || self.admin.get(&crate::objects::nads("default")));
-        self.install();
     }
 
     /// The processor time of each part so far.
@@ -191,7 +192,7 @@ impl TestCluster {
         self.api_server = None;
         meanwhile(self);
         let dir = self.directory.path();
-        let mut command = api_server(&self.bin, dir, &self.etcd_url, self.port);
+        let mut command = api_server(&self.bin, dir, &self.etcd_url, self.place, self.port);
         let api_server = self.api_server.insert(Process::start("kube-apiserver", dir, &mut command));
         wait("the API server", || {
             api_server.check();

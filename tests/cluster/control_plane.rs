@@ -1,6 +1,7 @@
 //! The processes of a control plane: their commands, and the files that they read.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 
@@ -35,15 +36,34 @@ const USERS: [(&str, &str, &str); 11] = [
     ("stranger", "system:serviceaccount:elsewhere:renderer", "system:serviceaccounts"),
 ];
 
+/// Where the API server can be reached.
+#[derive(Clone, Copy)]
+pub enum Place {
+    /// Only by processes of the tests: there are no nodes.
+    Loopback,
+    /// Also by the pods of a node, which has this address.
+    Node(Ipv4Addr),
+}
+
+impl Place {
+    fn address(self) -> Ipv4Addr {
+        match self {
+            Self::Loopback => Ipv4Addr::LOCALHOST,
+            Self::Node(address) => address,
+        }
+    }
+}
+
 /// The files that the processes read.
-pub fn write_files(dir: &Path, port: u16) {
+pub fn write_files(dir: &Path, place: Place, port: u16) {
+    let address = place.address();
     let mut tokens = String::new();
     for (token, user, group) in USERS {
         tokens += &format!("{token},{user},{token},\"{group}\"\n");
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "it",
             "clusters": [{ "name": "it", "cluster": {
-                "server": format!("https://127.0.0.1:{port}"), "certificate-authority": dir.join("certs/apiserver.crt") } }],
+                "server": format!("https://{address}:{port}"), "certificate-authority": dir.join("certs/apiserver.crt") } }],
             "users": [{ "name": "it", "user": { "token": token } }],
             "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
         });
@@ -65,7 +85,7 @@ pub fn etcd(bin: &Path, dir: &Path, url: &str) -> Command {
 }
 
 /// The API server, with an audit log if there is an audit policy.
-pub fn api_server(bin: &Path, dir: &Path, etcd: &str, port: u16) -> Command {
+pub fn api_server(bin: &Path, dir: &Path, etcd: &str, place: Place, port: u16) -> Command {
     let mut command = Command::new(bin.join("kube-apiserver"));
     if dir.join(AUDIT_POLICY).exists() {
         command.arg(format!("--audit-policy-file={}/{AUDIT_POLICY}", dir.display()));
@@ -88,14 +108,31 @@ pub fn api_server(bin: &Path, dir: &Path, etcd: &str, port: u16) -> Command {
     command.arg(format!("--token-auth-file={dir}/tokens.csv"));
     command.arg(format!("--service-account-key-file={dir}/sa.pub"));
     command.arg(format!("--service-account-signing-key-file={dir}/sa.key"));
+    command.arg(format!("--bind-address={}", place.address()));
     command.args([
-        "--bind-address=127.0.0.1",
         "--authorization-mode=RBAC",
-        "--disable-admission-plugins=ServiceAccount",
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.0.0.0/24",
-        "--endpoint-reconciler-type=none",
     ]);
+    command.args(match place {
+        Place::Loopback => ["--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none"],
+        Place::Node(_) => ["--kubelet-preferred-address-types=InternalIP", "--allow-privileged"],
+    });
+    command
+}
+
+/// The controllers: those that all tests need, or, for a node, all.
+pub fn controllers(bin: &Path, dir: &Path, place: Place) -> Command {
+    let mut command = Command::new(bin.join("kube-controller-manager"));
+    let dir = dir.display();
+    command.arg(format!("--kubeconfig={dir}/admin.kubeconfig"));
+    command.args(["--secure-port=0", "--leader-elect=false", "--use-service-account-credentials=false"]);
+    match place {
+        Place::Loopback => command.arg("--controllers=garbage-collector-controller,namespace-controller"),
+        Place::Node(_) => command
+            .arg(format!("--root-ca-file={dir}/certs/apiserver.crt"))
+            .arg(format!("--service-account-private-key-file={dir}/sa.key")),
+    };
     command
 }
 

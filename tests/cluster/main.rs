@@ -74,6 +74,8 @@ mod lease;
 mod lookalikes;
 mod monitoring;
 mod namespaces;
+#[path = "../node/mod.rs"]
+mod node;
 mod owner;
 mod ownership;
 mod race;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use crate::api::Api;
 use crate::objects::{annotated, nad, nads};
@@ -13,7 +14,7 @@ const MANY: usize = 4;
 pub struct Writers {
     stop: Arc<AtomicBool>,
     written: Arc<AtomicUsize>,
-    failed: Arc<Mutex<Vec<String>>>,
+    failed: Arc<Mutex<Vec<(Instant, String)>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -22,12 +23,12 @@ impl Writers {
         let (stop, written, failed) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default(), Arc::default());
         let mut threads = Vec::new();
         for _ in 0..MANY {
-            let (api, stop, written, failed): (_, _, _, Arc<Mutex<Vec<String>>>) =
+            let (api, stop, written, failed): (_, _, _, Arc<Mutex<Vec<_>>>) =
                 (api.clone(), Arc::clone(&stop), Arc::clone(&written), Arc::clone(&failed));
             threads.push(thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     if let Err(problem) = write(&api) {
-                        failed.lock().unwrap().push(problem);
+                        failed.lock().unwrap().push((Instant::now(), problem));
                     }
                     written.fetch_add(2, Ordering::Relaxed);
                 }
@@ -38,11 +39,24 @@ impl Writers {
 
     /// The number of admissions; none failed, closed or open.
     pub fn end(self) -> usize {
+        let (written, failed) = self.outcome();
+        let failed: Vec<String> = failed.into_iter().map(|(_, problem)| problem).collect();
+        assert_eq!(failed, [""; 0]);
+        written
+    }
+
+    /// The number of admissions, and those that failed, with their times.
+    pub fn outcome(self) -> (usize, Vec<(Instant, String)>) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().unwrap();
         }
-        assert_eq!(*self.failed.lock().unwrap(), [""; 0]);
+        let failed = std::mem::take(&mut *self.failed.lock().unwrap());
+        (self.written.load(Ordering::Relaxed), failed)
+    }
+
+    /// The number of admissions so far.
+    pub fn written(&self) -> usize {
         self.written.load(Ordering::Relaxed)
     }
 }

@@ -1,0 +1,109 @@
+//! The files that containerd, the kubelet, kube-proxy and Multus read.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+/// The socket of containerd, in the node's own /run.
+pub const SOCKET: &str = "/run/containerd.sock";
+
+/// The image of every pod's first process, and of the pods that the tests attach to networks.
+pub const BUSYBOX: &str = "docker.io/library/busybox:node";
+
+/// Writes a file and returns its path.
+fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// containerd, with the plugins of that directory.
+pub fn containerd(dir: &Path, plugins: &Path) -> PathBuf {
+    let configs = dir.join("net.d");
+    fs::create_dir_all(&configs).unwrap();
+    // Where root lacks CAP_SYS_RESOURCE, no container starts without `restrict_oom_score_adj`.
+    let text = format!(
+        r#"version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.internal.v1.opt"]
+[grpc]
+  address = "{SOCKET}"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{BUSYBOX}"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        SystemdCgroup = false
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{plugins}"
+    conf_dir = "{configs}"
+"#,
+        plugins = plugins.display(),
+        configs = configs.display(),
+    );
+    write(dir, "containerd.toml", &text)
+}
+
+/// The kubelet, with all pods in that cgroup.
+pub fn kubelet(dir: &Path, cgroup: &str) -> PathBuf {
+    let config = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "containerRuntimeEndpoint": format!("unix://{SOCKET}"),
+        "authentication": { "anonymous": { "enabled": true }, "webhook": { "enabled": false } },
+        "authorization": { "mode": "AlwaysAllow" },
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": format!("/{cgroup}"),
+        "failCgroupV1": false,
+        "failSwapOn": false,
+        "oomScoreAdj": 0,
+        "resolvConf": "",
+        // The disk and the memory of the machine are not the node's.
+        "evictionHard": { "memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%" },
+        "imageGCHighThresholdPercent": 100,
+    });
+    write(dir, "kubelet.json", &config.to_string())
+}
+
+/// kube-proxy. The limits of connections are of the whole machine.
+pub fn kube_proxy(dir: &Path) -> PathBuf {
+    let config = json!({
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "mode": "iptables",
+        "clientConnection": { "kubeconfig": dir.join("admin.kubeconfig") },
+        "clusterCIDR": "10.88.0.0/16",
+        "oomScoreAdj": 0,
+        "iptables": { "minSyncPeriod": "0s" },
+        "conntrack": {
+            "maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s",
+            "udpTimeout": "0s", "udpStreamTimeout": "0s",
+        },
+    });
+    write(dir, "kube-proxy.json", &config.to_string())
+}
+
+/// Multus, in front of a bridge for all pods.
+pub fn multus(dir: &Path) {
+    let bridge = json!({
+        "cniVersion": "1.0.0", "name": "pods", "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
+        "ipam": { "type": "host-local", "ranges": [[{ "subnet": "10.88.0.0/16" }]], "routes": [{ "dst": "0.0.0.0/0" }] },
+    });
+    let config = json!({
+        "cniVersion": "1.0.0", "name": "multus-cni-network", "type": "multus",
+        "kubeconfig": dir.join("admin.kubeconfig"), "confDir": dir.join("net.d"), "delegates": [bridge],
+    });
+    write(&dir.join("net.d"), "00-multus.conf", &config.to_string());
+}
+
+/// What whereabouts reads besides the NAD; a NAD names it as `configuration_path`.
+pub fn whereabouts(dir: &Path, _address: Ipv4Addr) -> PathBuf {
+    let config = json!({ "datastore": "kubernetes", "kubernetes": { "kubeconfig": dir.join("admin.kubeconfig") } });
+    write(dir, "whereabouts.json", &config.to_string())
+}

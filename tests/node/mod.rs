@@ -1,0 +1,53 @@
+//! nadmit as pods on a real node: containerd, runc, kubelet, kube-proxy, Multus and the real CNI plugins.
+//!
+//! Each test runs in namespaces of its own, see `enter`: it starts this program again in there, and checks afterwards that nothing was left
+//! behind on the machine. They need root, and programs that the other tests do not need: `make node` runs them.
+
+mod container;
+mod deployment;
+mod files;
+mod machine;
+mod processes;
+
+mod errors;
+mod pods;
+mod rollouts;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+pub use processes::Node;
+
+use crate::cluster::alone;
+use crate::node::machine::Machine;
+
+/// Set by `enter`.
+const CGROUP: &str = "NADMIT_NODE_CGROUP";
+
+/// Runs a test on a node. The closure's type tells which test it is of.
+pub fn on_a_node<T: FnOnce(&mut Node)>(test: T) {
+    if std::env::var_os(CGROUP).is_some() {
+        test(&mut Node::start());
+        return;
+    }
+    let name = std::any::type_name::<T>();
+    let name = name.split_once("::").unwrap().1.trim_end_matches("::{{closure}}");
+    // The tests measure times.
+    let _alone = alone();
+    let before = Machine::now();
+    let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/enter"));
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    let out = command.output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout) + String::from_utf8_lossy(&out.stderr);
+    println!("{text}");
+    assert_eq!(Machine::now(), before, "something was left behind");
+    assert!(out.status.success() && text.contains("1 passed"), "failed on the node: {}", out.status);
+}
+
+/// How long something took.
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    let result = work();
+    (result, started.elapsed())
+}
