@@ -78,7 +78,8 @@ pub(super) struct InCluster {
     #[arg(long, env = "NADMIT_CA_BUNDLE", value_name = "FILE")]
     ca_bundle: Option<PathBuf>,
     /// Where a replica outside the Service network reaches the Service, as IP:PORT, for example if the Service is an external name;
-    /// before it registers, nadmit connects to itself there, and it registers this port [default: the Service's name, port 443]
+    /// before it registers, nadmit connects to itself there, and it registers this port [default: the Service's cluster IP, or its
+    /// DNS name if it has none; port 443]
     #[arg(long, env = "NADMIT_SERVICE_ADDRESS", value_name = "ADDRESS")]
     service_address: Option<SocketAddr>,
 }

@@ -182,6 +182,8 @@ fn role(options: &Options) -> Value {
             rule("", &["secrets"], &[CERTIFICATE, TOKEN], &["get", "update"]),
             rule("coordination.k8s.io", &["leases"], &[], &["create"]),
             rule("coordination.k8s.io", &["leases"], &[NAME], &["get", "update"]),
+            // Its cluster IP, with which nadmit reaches itself before it registers.
+            rule("", &["services"], &[&options.home.service], &["get"]),
         ],
     })
 }

@@ -139,10 +139,11 @@ const GRAPH_PANELS: [(&str, &str, &[Query], &str); 14] = [
     ),
     (
         "Registration",
-        "1 for each replica with a correct registration and for each existing webhook configuration; and how many \
-         namespaces are exempt by their label",
+        "1 for each replica with a correct registration and for each existing webhook configuration; replicas by what \
+         prevents the registration; and how many namespaces are exempt by their label",
         &[
             ("nadmit_registered{job=~\"$job\"}", "{{pod}}"),
+            ("sum by (problem) (nadmit_registration_problem{job=~\"$job\"}) > 0", "problem: {{problem}}"),
             ("min by (kind) (nadmit_webhook_configurations{job=~\"$job\"})", "{{kind}}"),
             ("max(nadmit_exempt_namespaces{job=~\"$job\"})", "exempt namespaces"),
         ],

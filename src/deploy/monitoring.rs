@@ -46,7 +46,7 @@ fn alerts() -> Vec<Value> {
             "min(nadmit_registered) == 0",
             "5m",
             "critical",
-            "nadmit is not registered correctly: invalid networks are stored. See the log",
+            "nadmit is not registered correctly: invalid networks are stored. nadmit_registration_problem has the reason, and the log the details",
         ),
         alert(
             "NadmitConfigurationDeleted",
@@ -238,7 +238,7 @@ mod tests {
         metrics.certificate_reloaded(Reload::Taken);
         metrics.policy_reloaded(Reload::Taken);
         metrics.completions.count("failed");
-        metrics.registered.set(true);
+        metrics.registered.set(None);
         metrics.tasks.set_up("audit", true);
         metrics.registered.configuration("k", true);
         metrics.registered.exempt_namespaces(1);

@@ -40,7 +40,8 @@ use crate::cluster::cache::facts::FactSource;
 use crate::denials::RecentDenials;
 use crate::policy::Policy;
 use crate::supervise::Supervisor;
-use crate::telemetry::metrics::{AuditMetrics, Completions, Registered};
+use crate::telemetry::metrics::{AuditMetrics, Completions};
+use crate::telemetry::registration::Registered;
 use crate::telemetry::{Logs, Metrics};
 use crate::tls::token::AcceptedTokens;
 use crate::tls::{POLL_INTERVAL, Tls};
@@ -70,6 +71,19 @@ impl ServerState {
             warn!(warning, "policy accepted with a warning");
         }
         self.policy.store(Arc::new(policy));
+    }
+
+    /// One line for each check. The registration is shown, but readiness does not depend on it: the probe that precedes it goes
+    /// through the Service, which needs a ready replica.
+    fn checks(&self) -> String {
+        let registration = match self.metrics.registered.state() {
+            None => String::new(),
+            Some(Ok(())) => "[+]registration ok\n".to_owned(),
+            Some(Err(problem)) => {
+                format!("[-]registration failed: {} (readiness does not depend on it)\n", problem.sentence())
+            }
+        };
+        self.readiness.lines() + &registration
     }
 }
 

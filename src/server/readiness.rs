@@ -2,24 +2,35 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// The pending startup conditions. Ready when none is left.
+/// The startup conditions. Ready when all are fulfilled.
 #[derive(Debug, Default)]
 pub struct Readiness {
-    missing: Mutex<Vec<&'static str>>,
+    conditions: Mutex<Vec<Condition>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Condition {
+    name: &'static str,
+    is_fulfilled: bool,
 }
 
 impl Readiness {
     /// Adds a condition.
     pub fn waits_for(&self, what: &'static str) {
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        if !missing.contains(&what) {
-            missing.push(what);
-        }
+        self.set(what, false);
     }
 
     /// Fulfills a condition.
     pub fn fulfil(&self, what: &'static str) {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner).retain(|missing| *missing != what);
+        self.set(what, true);
+    }
+
+    fn set(&self, name: &'static str, is_fulfilled: bool) {
+        let mut conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        match conditions.iter_mut().find(|condition| condition.name == name) {
+            Some(known) => known.is_fulfilled = is_fulfilled,
+            None => conditions.push(Condition { name, is_fulfilled }),
+        }
     }
 
     /// Whether nothing is missing.
@@ -29,8 +40,20 @@ impl Readiness {
 
     /// `Err` with what is missing, in words.
     pub(super) fn check(&self) -> Result<(), String> {
-        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = conditions.iter().filter(|condition| !condition.is_fulfilled);
+        let missing: Vec<_> = missing.map(|condition| condition.name).collect();
         if missing.is_empty() { Ok(()) } else { Err(format!("not ready: {}", missing.join(", "))) }
+    }
+
+    /// One line for each condition, as the API server's own `/readyz?verbose` has them.
+    pub(super) fn lines(&self) -> String {
+        let conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = |condition: &Condition| match condition.is_fulfilled {
+            true => format!("[+]{} ok\n", condition.name),
+            false => format!("[-]{} failed: waiting\n", condition.name),
+        };
+        conditions.iter().map(line).collect()
     }
 }
 
@@ -48,7 +71,10 @@ mod tests {
         assert_eq!(readiness.check(), Err("not ready: the certificate, the caches".to_owned()));
         readiness.fulfil("the certificate");
         assert_eq!(readiness.check(), Err("not ready: the caches".to_owned()));
+        assert_eq!(readiness.lines(), "[+]the certificate ok\n[-]the caches failed: waiting\n");
         readiness.fulfil("the caches");
         assert_eq!(readiness.check(), Ok(()));
+        readiness.waits_for("the certificate");
+        assert_eq!(readiness.check(), Err("not ready: the certificate".to_owned()));
     }
 }

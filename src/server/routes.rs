@@ -176,11 +176,17 @@ async fn token_known(Shared(state): Shared<Arc<ServerState>>, request: Request<B
     }
 }
 
-async fn ready(Shared(state): Shared<Arc<ServerState>>) -> (StatusCode, String) {
-    match state.readiness.check() {
+async fn ready(Shared(state): Shared<Arc<ServerState>>, request: Request<Body>) -> (StatusCode, String) {
+    let (status, answer) = match state.readiness.check() {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
         Err(missing) => (StatusCode::SERVICE_UNAVAILABLE, missing + "\n"),
-    }
+    };
+    let is_verbose = request.uri().query().is_some_and(|query| query.split('&').any(is_verbose));
+    (status, if is_verbose { state.checks() + &answer } else { answer })
+}
+
+fn is_verbose(parameter: &str) -> bool {
+    matches!(parameter, "verbose" | "verbose=" | "verbose=true" | "verbose=1")
 }
 
 async fn scrape(Shared(state): Shared<Arc<ServerState>>) -> ([(http::HeaderName, &'static str); 1], String) {

@@ -12,7 +12,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 pub use super::audits::{AuditMetrics, EventMetrics, ReportWrites};
-use super::gauges::LateGauge;
+use super::registration::Registered;
 use super::tasks::TaskMetrics;
 
 /// From well below the time of a review to the usual webhook timeout.
@@ -58,8 +58,8 @@ pub(super) struct ResultLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KindLabels {
-    kind: &'static str,
+pub(super) struct KindLabels {
+    pub(super) kind: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -93,49 +93,6 @@ impl Completions {
     /// One more.
     pub fn count(&self, result: &'static str) {
         self.0.get_or_create(&ResultLabels { result }).inc();
-    }
-}
-
-/// Registration metrics. Not exposed without --register.
-#[derive(Clone, Debug, Default)]
-pub struct Registered {
-    is_registered: LateGauge,
-    configurations: Family<KindLabels, Gauge>,
-    exempt_namespaces: LateGauge,
-}
-
-impl Registered {
-    fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "registered",
-            "1 while both webhook configurations are correct, 0 while they are not or cannot be checked",
-            self.is_registered.clone(),
-        );
-        registry.register(
-            "webhook_configurations",
-            "1 while a webhook configuration exists, 0 after it was deleted",
-            self.configurations.clone(),
-        );
-        registry.register(
-            "exempt_namespaces",
-            "Namespaces that are exempt by the label nadmit.io/exempt=true",
-            self.exempt_namespaces.clone(),
-        );
-    }
-
-    /// Whether it is now.
-    pub fn set(&self, registered: bool) {
-        self.is_registered.set(registered.into());
-    }
-
-    /// Whether a webhook configuration exists.
-    pub fn configuration(&self, kind: &'static str, is_there: bool) {
-        self.configurations.get_or_create(&KindLabels { kind }).set(is_there.into());
-    }
-
-    /// How many namespaces are exempt by their label.
-    pub fn exempt_namespaces(&self, count: usize) {
-        self.exempt_namespaces.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 }
 

@@ -7,6 +7,7 @@ mod lines;
 mod logs;
 pub mod metrics;
 mod panics;
+pub mod registration;
 pub mod tasks;
 
 pub use logs::{Filter, LogError, LogFormat, Logs};

@@ -19,6 +19,9 @@ pub const AUDIT_WEBHOOK: &str = "audit-webhook.kubeconfig";
 /// If this file exists, it presents client certificates to webhooks.
 pub const ADMISSION: &str = "admission/admission.yaml";
 
+/// If this file exists, it has the range of the cluster IPs.
+pub const SERVICE_RANGE: &str = "service-range";
+
 /// The users: a token is the user's short name.
 const USERS: [(&str, &str, &str); 11] = [
     ("admin", "admin", "system:masters"),
@@ -99,6 +102,8 @@ pub fn api_server(bin: &Path, dir: &Path, etcd: &str, place: Place, port: u16) -
     if dir.join(ADMISSION).exists() {
         command.arg(format!("--admission-control-config-file={}/{ADMISSION}", dir.display()));
     }
+    let range = fs::read_to_string(dir.join(SERVICE_RANGE)).unwrap_or_else(|_| "10.0.0.0/24".to_owned());
+    command.arg(format!("--service-cluster-ip-range={range}"));
     let dir = dir.display();
     command.args([
         format!("--etcd-servers={etcd}"),
@@ -112,7 +117,6 @@ pub fn api_server(bin: &Path, dir: &Path, etcd: &str, place: Place, port: u16) -
     command.args([
         "--authorization-mode=RBAC",
         "--service-account-issuer=https://kubernetes.default.svc",
-        "--service-cluster-ip-range=10.0.0.0/24",
     ]);
     command.args(match place {
         Place::Loopback => ["--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none"],

@@ -88,3 +88,4 @@ mod storm;
 mod supervised;
 mod token;
 mod unrelated_nads;
+mod without_dns;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -45,9 +46,22 @@ impl TestCluster {
         self.nadmits.len() - 1
     }
 
+    /// Starts a replica that finds the Service by itself; when it is ready, it is not added to the Service. Returns its number.
+    pub fn start_without_address(&mut self) -> usize {
+        let server = TestServer::launch(self.command(&[]), tempfile::tempdir().unwrap());
+        wait("a ready replica", || self.is_ready(&server).then_some(()));
+        self.nadmits.push(server);
+        self.nadmits.len() - 1
+    }
+
     /// Runs nadmit with the arguments of the Deployment and the permissions of its ServiceAccount. Only its addresses and its mounted files
     /// are of this machine.
     pub fn replica(&self, more: &[&str]) -> TestServer {
+        let address = format!("--service-address={}", self.service.address);
+        TestServer::launch(self.command(&[&[&*address], more].concat()), tempfile::tempdir().unwrap())
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
         let deployment = self.admin.get(DEPLOYMENT).unwrap();
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         assert!(container["command"].is_null() && container["env"].is_null(), "{container:#}");
@@ -64,20 +78,25 @@ impl TestCluster {
         };
         let mut command = nadmit(&arguments.map(here).collect::<Vec<_>>());
         command.arg(format!("--kubeconfig={}", self.kubeconfig("nadmit").display()));
-        command.arg(format!("--service-address={}", self.service.address)).arg("--shutdown-grace=1s").args(more);
-        TestServer::launch(command, tempfile::tempdir().unwrap())
+        command.arg("--shutdown-grace=1s").args(more);
+        command
     }
 
     /// Whether its readiness probe succeeds. Before that a Service does not send requests to it.
     fn is_ready(&self, server: &TestServer) -> bool {
-        let Some(secret) = self.admin.get(CERTIFICATE) else { return false };
+        self.readyz(server, "/readyz").0 == 200
+    }
+
+    /// The status and the text of a health endpoint; 0 if it cannot be asked.
+    pub fn readyz(&self, server: &TestServer, path: &str) -> (u16, String) {
+        let Some(secret) = self.admin.get(CERTIFICATE) else { return (0, String::new()) };
         let ca = BASE64_STANDARD.decode(secret["data"]["ca.crt"].as_str().unwrap_or_default()).unwrap();
         let trust = Trust::in_ca(&ca).named("nadmit.nadmit.svc");
         let probe = async {
             let mut client = Client::connect(server.https, &trust, Http::One).await.ok()?;
-            client.send("GET", "/readyz", &[], Vec::new()).await.ok()
+            client.send("GET", path, &[], Vec::new()).await.ok()
         };
-        block_on(probe).is_some_and(|answer| answer.status == 200)
+        block_on(probe).map_or((0, String::new()), |answer| (answer.status.as_u16(), answer.text()))
     }
 
     /// Starts a replica that registers itself with a supplied certificate; it is not in the Service yet.

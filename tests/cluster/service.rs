@@ -15,7 +15,12 @@ pub struct Service {
 impl Service {
     /// Without endpoints, connections are closed.
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at("127.0.0.1:0".parse().unwrap())
+    }
+
+    /// The same at an address.
+    pub fn start_at(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let behind = Arc::new(Mutex::new(Vec::new()));
         let known = Arc::clone(&behind);

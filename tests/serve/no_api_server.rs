@@ -33,6 +33,9 @@ fn unreachable_api_server_does_not_delay_reviews() {
     let started = Instant::now();
     let not_ready = server.get("/readyz");
     assert_eq!((not_ready.status.as_u16(), not_ready.text().as_str()), (503, "not ready: the caches\n"));
+    let verbose = server.get("/readyz?verbose");
+    let lines = "[-]the caches failed: waiting\nnot ready: the caches\n";
+    assert_eq!((verbose.status.as_u16(), verbose.text().as_str()), (503, lines));
     for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
         let reply =
             block_on(async { TestReview::create(NETWORK).ask(&mut server.connect(Http::One).await, endpoint).await });

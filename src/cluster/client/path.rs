@@ -29,6 +29,7 @@ impl ApiResource {
     pub(in crate::cluster) const NAMESPACES: Self = Self::of("", "namespaces");
     pub(in crate::cluster) const NODES: Self = Self::of("", "nodes");
     pub(in crate::cluster) const SECRETS: Self = Self::of("", "secrets");
+    pub(in crate::cluster) const SERVICES: Self = Self::of("", "services");
     pub(in crate::cluster) const EVENTS: Self = Self::of("", "events");
     pub(in crate::cluster) const SERVICE_ACCOUNTS: Self = Self::of("", "serviceaccounts");
     pub(in crate::cluster) const DEPLOYMENTS: Self = Self::of("apps", "deployments");

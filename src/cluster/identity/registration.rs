@@ -4,36 +4,38 @@
 //! Every replica does this without a leader, because they all write the same. Nothing is written if nothing differs. A deleted
 //! configuration stays deleted.
 
+mod comparison;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tracing::{info, warn};
+
+use comparison::{annotate, fixed, is_as_wanted, registered_bundle};
 
 use crate::cluster::cache::Caches;
 use crate::cluster::cache::facts::today;
 use crate::cluster::client::{ApiError, ApiPath, Cluster, WriteResult};
 use crate::cluster::identity::ca_bundle;
 pub use crate::cluster::identity::ca_bundle::follow;
-use crate::cluster::identity::probe::{ProbeError, probe};
+use crate::cluster::identity::probe::{ProbeError, ServiceEndpoint, probe};
 use crate::cluster::identity::publish;
 use crate::cluster::identity::token::TokenPaths;
 use crate::cluster::identity::webhook_paths::{RegisteredPaths, TokenChoice, TokenRollout, choose};
+use crate::deploy::NAME;
 use crate::deploy::backstop::Parameters;
 use crate::deploy::webhooks::{Address, Phase, configuration};
-use crate::deploy::{NAME, set};
 use crate::policy::Policy;
-use crate::telemetry::metrics::Registered;
+use crate::telemetry::registration::{Registered, RegistrationProblem};
 use crate::tls::token::Token;
 
 /// The interval between two reconciles.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The timeout of one reconcile.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// The timeout of one reconcile. A lasting problem is shown within ten seconds.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long a larger bundle is kept. Another replica may already know a new CA and serve a certificate of it once the bundle is
 /// registered: removing it would make the API server distrust that replica.
 const BUNDLE_GRACE: Duration = Duration::from_secs(20);
@@ -51,6 +53,19 @@ enum RegistrationError {
     Contended,
     #[error("the API server did not answer in time")]
     Late,
+}
+
+impl RegistrationError {
+    /// The same as a label.
+    fn problem(&self) -> RegistrationProblem {
+        match self {
+            Self::Unreachable(_) => RegistrationProblem::Unreachable,
+            Self::Failed(_) => RegistrationProblem::Api,
+            Self::Deleted(_) => RegistrationProblem::Deleted,
+            Self::Contended => RegistrationProblem::Conflict,
+            Self::Late => RegistrationProblem::Late,
+        }
+    }
 }
 
 /// The inputs of the registration.
@@ -81,7 +96,7 @@ impl Registration {
         let (mut is_fed, mut has_tokens) = (true, true);
         // However this task ends, the metric must not stay at 1.
         let shown = UnregisterOnDrop(self.metric.clone());
-        shown.0.set(false);
+        shown.0.set(Some(RegistrationProblem::NotReady));
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
@@ -96,15 +111,16 @@ impl Registration {
                 continue;
             }
             let policy = policy();
-            let look = timeout(REQUEST_TIMEOUT, keeper.reconcile(&self, &own, &policy));
-            let problem = match look.await.unwrap_or(Err(RegistrationError::Late)) {
-                Ok(look) => {
-                    publish(&self.registered, Some(look.bundle));
-                    look.deleted.map_or_else(String::new, |phase| RegistrationError::Deleted(phase.kind()).to_string())
+            let reconciled = timeout(REQUEST_TIMEOUT, keeper.reconcile(&self, &own, &policy));
+            let error = match reconciled.await.unwrap_or(Err(RegistrationError::Late)) {
+                Ok(status) => {
+                    publish(&self.registered, Some(status.bundle));
+                    status.deleted.map(|phase| RegistrationError::Deleted(phase.kind()))
                 }
-                Err(error) => error.to_string(),
+                Err(error) => Some(error),
             };
-            shown.0.set(problem.is_empty());
+            shown.0.set(error.as_ref().map(RegistrationError::problem));
+            let problem = error.map(|error| error.to_string()).unwrap_or_default();
             // The same problem is logged once.
             if problem != trouble && !problem.is_empty() {
                 warn!(problem, "failed to register webhooks, retrying");
@@ -119,6 +135,12 @@ impl Registration {
     fn with_token(&self, token: Option<&Token>) -> Address {
         Address { token: token.map(|token| token.text().to_owned()), ..self.address.clone() }
     }
+
+    /// Checks that nadmit can be reached like the API server does, with that token.
+    async fn probe(&self, token: Option<&Token>, bundle: &str) -> Result<(), ProbeError> {
+        let endpoint = ServiceEndpoint::find(&self.cluster, &self.address).await;
+        probe(&self.with_token(token), &endpoint, bundle).await
+    }
 }
 
 /// Resets the metric when the task ends.
@@ -126,7 +148,7 @@ struct UnregisterOnDrop(Registered);
 
 impl Drop for UnregisterOnDrop {
     fn drop(&mut self) {
-        self.0.set(false);
+        self.0.set(Some(RegistrationProblem::Stopped));
     }
 }
 
@@ -160,10 +182,6 @@ impl RegistrationState {
         own: &str,
         policy: &Policy,
     ) -> Result<RegistrationStatus, RegistrationError> {
-        if self.probed.as_deref() != Some(own) {
-            probe(&to.address, own).await?;
-            self.probed = Some(own.to_owned());
-        }
         let parameters = self.parameters(to, policy);
         for _ in 0..5 {
             let mut stored = Vec::new();
@@ -188,7 +206,12 @@ impl RegistrationState {
                 if let (Phase::Validating, Some(parameters)) = (phase, &parameters) {
                     annotate(&mut wanted, parameters);
                 }
-                is_done &= fix(&to.cluster, phase, stored, &wanted).await?;
+                if !is_as_wanted(&stored, &wanted) {
+                    // Only a write needs the probe: what is stored already is registered, whether or not this replica can
+                    // reach the Service.
+                    self.probe_bundle(to, own).await?;
+                    is_done &= write(&to.cluster, phase, &fixed(stored, &wanted)).await?;
+                }
             }
             if is_done {
                 publish(&to.tokens.registered, token);
@@ -196,6 +219,15 @@ impl RegistrationState {
             }
         }
         Err(RegistrationError::Contended)
+    }
+
+    /// Checks once for each bundle that nadmit can be reached with it.
+    async fn probe_bundle(&mut self, to: &Registration, own: &str) -> Result<(), RegistrationError> {
+        if self.probed.as_deref() != Some(own) {
+            to.probe(None, own).await?;
+            self.probed = Some(own.to_owned());
+        }
+        Ok(())
     }
 
     /// The token to register, given the one that is; `None` while replicas of a version before tokens are still asked.
@@ -210,13 +242,13 @@ impl RegistrationState {
             TokenChoice::Keep(token) => Ok(token),
             TokenChoice::Change(token) => {
                 if self.probed_token.as_ref() != Some(&token) {
-                    probe(&to.with_token(Some(&token)), bundle).await?;
+                    to.probe(Some(&token), bundle).await?;
                     self.probed_token = Some(token.clone());
                 }
                 Ok(Some(token))
             }
             TokenChoice::Upgrade(token) => {
-                let is_known = probe(&to.with_token(Some(&token)), bundle).await.is_ok();
+                let is_known = to.probe(Some(&token), bundle).await.is_ok();
                 let is_complete = self.rollout.is_complete(is_known, Instant::now(), to.tokens.propagation);
                 Ok(is_complete.then_some(token))
             }
@@ -244,84 +276,13 @@ impl RegistrationState {
     }
 }
 
-/// Adds the parameters of the backstop to a configuration.
-fn annotate(wanted: &mut Value, parameters: &Parameters) {
-    let annotations =
-        parameters.annotations.iter().map(|(key, value)| ((*key).to_owned(), Value::from(value.as_str())));
-    if let Some(metadata) = wanted.get_mut("metadata") {
-        set(metadata, "annotations", Value::Object(annotations.collect()));
-    }
-}
-
-/// Writes a configuration if it differs; whether it is as wanted now.
-async fn fix(cluster: &Cluster, phase: Phase, stored: Value, wanted: &Value) -> Result<bool, RegistrationError> {
-    if is_as_wanted(&stored, wanted) {
-        return Ok(true);
-    }
-    let is_stored =
-        matches!(cluster.replace(&ApiPath::webhook(phase), &fixed(stored, wanted)).await?, WriteResult::Stored(_));
+/// Writes a configuration; whether it is stored, and nobody else wrote it meanwhile.
+async fn write(cluster: &Cluster, phase: Phase, configuration: &Value) -> Result<bool, RegistrationError> {
+    let is_stored = matches!(cluster.replace(&ApiPath::webhook(phase), configuration).await?, WriteResult::Stored(_));
     if is_stored {
         info!(kind = phase.kind(), "registered");
     }
     Ok(is_stored)
-}
-
-/// The metadata maps in which nadmit owns some keys.
-const SHARED_METADATA: [&str; 2] = ["labels", "annotations"];
-
-/// Whether the stored configuration is as wanted, ignoring foreign labels and annotations.
-fn is_as_wanted(stored: &Value, wanted: &Value) -> bool {
-    let has_ours = |part: &str| {
-        let pointer = format!("/metadata/{part}");
-        let mut ours = wanted.pointer(&pointer).and_then(Value::as_object).into_iter().flatten();
-        ours.all(|(key, value)| stored.pointer(&pointer).and_then(|all| all.get(key)) == Some(value))
-    };
-    let owners = stored.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
-    stored.get("webhooks") == wanted.get("webhooks")
-        && SHARED_METADATA.into_iter().all(has_ours)
-        && !owners.into_iter().any(is_old_owner)
-}
-
-/// The stored configuration with our fields restored.
-fn fixed(mut stored: Value, wanted: &Value) -> Value {
-    if let Some(webhooks) = wanted.get("webhooks") {
-        set(&mut stored, "webhooks", webhooks.clone());
-    }
-    let Some(metadata) = stored.get_mut("metadata") else { return stored };
-    if let Some(owners) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) {
-        owners.retain(|owner| !is_old_owner(owner));
-    }
-    for part in SHARED_METADATA {
-        let Some(ours) = wanted.pointer(&format!("/metadata/{part}")).and_then(Value::as_object) else { continue };
-        let mut all = metadata.get(part).filter(|all| all.is_object()).cloned().unwrap_or_else(|| json!({}));
-        for (key, value) in ours {
-            set(&mut all, key, value.clone());
-        }
-        set(metadata, part, all);
-    }
-    stored
-}
-
-/// Version 0.1.0 made its ClusterRole the owner of the configurations. They belong to the manifests now: recreating a ClusterRole
-/// must not delete them, because only an administrator could restore them.
-fn is_old_owner(owner: &Value) -> bool {
-    let is = |key: &str, value: &str| owner.get(key).and_then(Value::as_str) == Some(value);
-    is("kind", "ClusterRole") && is("name", NAME)
-}
-
-/// The bundle in all webhook entries, if it is the same.
-fn registered_bundle(stored: &[Option<Value>]) -> Option<String> {
-    let mut bundles = Vec::new();
-    for configuration in stored.iter().flatten() {
-        for entry in configuration.get("webhooks")?.as_array()? {
-            bundles.push(entry.pointer("/clientConfig/caBundle")?.as_str()?);
-        }
-    }
-    let first = *bundles.first()?;
-    if bundles.iter().any(|bundle| *bundle != first) {
-        return None;
-    }
-    String::from_utf8(BASE64_STANDARD.decode(first).ok()?).ok()
 }
 
 #[cfg(test)]

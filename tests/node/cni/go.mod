@@ -5,12 +5,21 @@ module nadmit.test/cni
 go 1.24.2
 
 tool (
+	github.com/containernetworking/plugins/plugins/ipam/dhcp
 	github.com/containernetworking/plugins/plugins/ipam/host-local
 	github.com/containernetworking/plugins/plugins/ipam/static
 	github.com/containernetworking/plugins/plugins/main/bridge
+	github.com/containernetworking/plugins/plugins/main/host-device
+	github.com/containernetworking/plugins/plugins/main/ipvlan
 	github.com/containernetworking/plugins/plugins/main/loopback
 	github.com/containernetworking/plugins/plugins/main/macvlan
+	github.com/containernetworking/plugins/plugins/main/vlan
+	github.com/containernetworking/plugins/plugins/meta/bandwidth
+	github.com/containernetworking/plugins/plugins/meta/firewall
+	github.com/containernetworking/plugins/plugins/meta/portmap
+	github.com/containernetworking/plugins/plugins/meta/sbr
 	github.com/containernetworking/plugins/plugins/meta/tuning
+	github.com/containernetworking/plugins/plugins/meta/vrf
 	github.com/k8snetworkplumbingwg/whereabouts/cmd
 	gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus
 )

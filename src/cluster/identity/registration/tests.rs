@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::*;
 use crate::deploy::ServiceRef;
 
@@ -49,13 +51,14 @@ fn keeps_foreign_metadata_and_restores_own_fields() {
 fn metric_is_zero_after_the_task_ends() {
     let metrics = crate::telemetry::Metrics::default();
     let shown = UnregisterOnDrop(metrics.registered.clone());
-    shown.0.set(true);
+    shown.0.set(None);
     assert!(metrics.text().contains("nadmit_registered 1\n"));
     let panicked = crate::supervise::contained(move || {
         let _shown = shown;
         panic!("killed");
     });
     assert!(panicked.is_err() && metrics.text().contains("nadmit_registered 0\n"), "{}", metrics.text());
+    assert!(metrics.text().contains("nadmit_registration_problem{problem=\"stopped\"} 1\n"), "{}", metrics.text());
 }
 
 #[test]
