@@ -12,7 +12,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 STATIC = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(CARGO_HOME)=cargo
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help build image sbom test e2e readers agreement lint deny doc bench fuzz mutants renderings generate
+.PHONY: help build image sbom test e2e node readers agreement lint deny doc bench fuzz mutants renderings generate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test: ## all tests; at its end it lists those that cannot run here, because Go, 
 
 e2e: ## the tests against a real API server and the real operator (K8S=1.34, TEST=secret:: for some; the first time builds them)
 	tests/cluster/run $(K8S) -- $(TEST)
+
+node: ## the tests on a real node with pods, in namespaces of their own (needs root; TEST=node::errors for some; the first time builds it)
+	tests/node/run -- $(TEST)
 
 readers: ## compare nadmit with the programs that read a config, on a few thousand generated ones (NADMIT_SEED repeats a run)
 	tests/readers/run

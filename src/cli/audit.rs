@@ -6,27 +6,23 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::connection::{Connection, block_on};
-use super::output_args::{OutputArgs, judged};
+use super::output_args::OutputArgs;
 use super::policy_args::PolicyArgs;
 use super::progress::Progress;
 use super::serve::duration;
-use super::{EXIT_DENIED, confirm, print_error};
+use super::{EXIT_DENIED, confirm, print_error, stored};
 use crate::cluster::client::Cluster;
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::fix::{FixResult, IncompleteNad};
 use crate::cluster::leader::full_scan::FullScan;
 use crate::cluster::leader::object_audit::{ScanSink, Scanned};
 use crate::cluster::leader::observe::Observation;
-use crate::json::LineIndex;
-use crate::manifests::{ManifestDocument, documents};
 use crate::output::{Format, Summary};
 use crate::policy::{NameVisibility, Operators, Policy, Rewrites};
 use crate::resources::{Object, ObjectKey};
 use crate::supervise::Panicked;
-use crate::yaml::emit;
 
 /// The shortest time to observe.
 const MIN_OBSERVE: Duration = Duration::from_secs(1);
@@ -185,18 +181,8 @@ impl AuditOutput {
     }
 
     fn show(&mut self, scanned: &Scanned<'_>) -> io::Result<()> {
-        let text = readable(scanned.text);
-        let lines = LineIndex::of(&text);
-        let meta = scanned.object.meta();
-        let source = format!("{}/{}/{}", scanned.object.kind(), meta.namespace, meta.name);
         let mut chunk = String::new();
-        documents(&lines, &mut |document| {
-            if let ManifestDocument::Manifest(manifest) = document {
-                let json = manifest.node.to_json();
-                let judged = judged((&source, &lines), &manifest, (meta, &json), &scanned.verdict);
-                chunk = self.format.document(&judged);
-            }
-        });
+        stored::judged(scanned.text, scanned.object, &scanned.verdict, |judged| chunk = self.format.document(judged));
         if chunk.is_empty() {
             return Ok(());
         }
@@ -246,18 +232,4 @@ impl ScanSink for AuditOutput {
             self.failed = self.show(&scanned).err();
         }
     }
-}
-
-/// The object as its author would write it: without what the API server adds.
-fn readable(text: &str) -> String {
-    let mut object: Value = serde_json::from_str(text).unwrap_or_default();
-    if let Some(object) = object.as_object_mut() {
-        object.remove("status");
-        if let Some(Value::Object(meta)) = object.get_mut("metadata") {
-            for added in ["managedFields", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"] {
-                meta.remove(added);
-            }
-        }
-    }
-    emit::stream(&[object])
 }

@@ -14,6 +14,7 @@ mod progress;
 mod rules;
 mod secret;
 mod serve;
+mod stored;
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -2,6 +2,7 @@
 //! with the examples that the tests run.
 
 use super::table::aligned;
+use crate::policy::pod_errors::POD_ERRORS;
 use crate::policy::rules::RULES;
 use crate::policy::{Action, Rule};
 
@@ -30,6 +31,9 @@ pub fn explain(rule: &Rule) -> String {
         text += &format!("{:10}{}\n", format!("{label}:"), lines.join("\n          "));
     }
     text += &format!("\n{}\n", wrap(rule.why, WIDTH).join("\n"));
+    if let Some(errors) = pod_errors(rule) {
+        text += &format!("\nPods show: {errors}\n");
+    }
     for (title, example) in examples(rule) {
         text += &format!("\n{title}:\n\n");
         for line in example.lines() {
@@ -70,10 +74,20 @@ pub(super) fn family(rule: &Rule) -> &'static str {
 /// A rule's section of the page, without its heading.
 pub(super) fn details(rule: &Rule) -> String {
     let mut text = format!("Finds: {}.\n\nDefault: {}.\n\n{}\n", rule.finds, default(rule), rule.why);
+    if let Some(errors) = pod_errors(rule) {
+        text += &format!("\nPods show: {errors}\n");
+    }
     for (title, example) in examples(rule) {
         text += &format!("\n{title}:\n\n```yaml\n{}\n```\n", example.trim_end());
     }
     text
+}
+
+/// The errors that pods show because of what the rule finds.
+fn pod_errors(rule: &Rule) -> Option<String> {
+    let errors = POD_ERRORS.iter().filter(|error| error.rules.contains(&rule.id));
+    let words: Vec<String> = errors.map(|error| format!("`{}`", error.words.trim())).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// The default action in words.

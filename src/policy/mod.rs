@@ -12,6 +12,7 @@ mod finding_text;
 mod judge;
 mod names;
 mod operators;
+pub mod pod_errors;
 mod ratchet;
 mod resource_name;
 mod rule;

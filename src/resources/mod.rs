@@ -11,6 +11,7 @@ mod meta;
 mod network;
 pub mod raw;
 mod render;
+mod selection;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,6 +24,7 @@ pub use meta::Meta;
 pub use network::{Network, NetworkKind};
 pub(crate) use render::offset_of_nonblank;
 pub use render::{RenderFault, Rendered, render};
+pub use selection::{NETWORKS, selected_nads};
 
 use crate::json::JsonReader;
 use raw::RawObject;

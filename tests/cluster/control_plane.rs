@@ -114,10 +114,7 @@ pub fn api_server(bin: &Path, dir: &Path, etcd: &str, place: Place, port: u16) -
     command.arg(format!("--service-account-key-file={dir}/sa.pub"));
     command.arg(format!("--service-account-signing-key-file={dir}/sa.key"));
     command.arg(format!("--bind-address={}", place.address()));
-    command.args([
-        "--authorization-mode=RBAC",
-        "--service-account-issuer=https://kubernetes.default.svc",
-    ]);
+    command.args(["--authorization-mode=RBAC", "--service-account-issuer=https://kubernetes.default.svc"]);
     command.args(match place {
         Place::Loopback => ["--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none"],
         Place::Node(_) => ["--kubelet-preferred-address-types=InternalIP", "--allow-privileged"],

@@ -19,6 +19,14 @@ pub fn import(archive: &Path) {
     });
 }
 
+/// Gives the image of nadmit another name.
+pub fn tag(name: &str) {
+    let mut command = Command::new("ctr");
+    let image = format!("docker.io/library/nadmit:{}", env!("CARGO_PKG_VERSION"));
+    command.args(["--address", SOCKET, "--namespace", "k8s.io", "images", "tag", &image, name]);
+    assert!(run(command).status.success());
+}
+
 /// The names of all images.
 pub fn images() -> Vec<String> {
     let mut command = Command::new("ctr");

@@ -16,11 +16,7 @@ const PODS: &str = "/api/v1/namespaces/nadmit/pods";
 impl Node {
     /// Installs nadmit, and waits until it is rolled out and called.
     pub fn install(&self) {
-        let mut objects = printed(&[]);
-        for object in &mut objects { // TEMP
-            if object["kind"] == "Service" { object["spec"]["clusterIP"] = json!("10.0.0.200"); }
-            if object["kind"] == "Deployment" { object["spec"]["template"]["spec"]["containers"][0]["args"].as_array_mut().unwrap().push(json!("--service-address=10.0.0.200:443")); }
-        }
+        let objects = printed(&[]);
         self.cluster.create_strictly(&objects, &[]);
         self.await_rollout();
         await_effect(&self.cluster.admin);
@@ -38,9 +34,10 @@ impl Node {
         wait("the old pods to end", || (self.pods().len() as u64 == wanted).then_some(()));
     }
 
-    /// Changes the Deployment.
+    /// Changes the Deployment, with a patch that merges the containers by their names.
     pub fn change(&self, patch: &Value) {
-        self.cluster.admin.patch(DEPLOYMENT, patch);
+        let kind = "application/strategic-merge-patch+json";
+        self.cluster.admin.send("PATCH", DEPLOYMENT, kind, Some(patch)).unwrap();
     }
 
     /// What `kubectl rollout restart` does.
@@ -57,7 +54,8 @@ impl Node {
 
     /// The names of the pods that are ready.
     pub fn ready_pods(&self) -> Vec<String> {
-        let ready = self.pods().into_iter().filter(|pod| is_ready(pod) && pod["metadata"]["deletionTimestamp"].is_null());
+        let ready =
+            self.pods().into_iter().filter(|pod| is_ready(pod) && pod["metadata"]["deletionTimestamp"].is_null());
         ready.map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -78,10 +76,21 @@ impl Node {
         }
     }
 
-    /// The log of a pod so far.
-    pub fn log(&self, pod: &str) -> String {
-        let out = self.cluster.kubectl("admin", &["logs", "-n", "nadmit", pod], "");
-        String::from_utf8_lossy(&out.stdout).into_owned()
+    /// Sets the memory limit of the container, and its request, which must not be larger.
+    pub fn limit_memory(&self, limit: &str) {
+        let request = if limit == "8Mi" { "8Mi" } else { "64Mi" };
+        let resources = json!({ "limits": { "memory": limit }, "requests": { "memory": request } });
+        let container = json!({ "name": "nadmit", "resources": resources });
+        self.change(&json!({ "spec": { "template": { "spec": { "containers": [container] } } } }));
+    }
+
+    /// Whether a container was ended because it needed more memory than its limit.
+    pub fn has_oom_killed_pod(&self) -> bool {
+        let is_killed = |state: &Value| state["terminated"]["reason"] == "OOMKilled";
+        self.pods()
+            .iter()
+            .flat_map(|pod| pod["status"]["containerStatuses"].as_array().into_iter().flatten())
+            .any(|container| is_killed(&container["state"]) || is_killed(&container["lastState"]))
     }
 }
 
@@ -89,7 +98,9 @@ impl Node {
 pub fn servers() -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     let mut ours: Vec<u32> = all
-        .filter(|pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|text| text.starts_with(b"/nadmit\0serve\0")))
+        .filter(|pid: &u32| {
+            fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|text| text.starts_with(b"/nadmit\0serve\0"))
+        })
         .collect();
     ours.sort_unstable();
     ours

@@ -1,7 +1,6 @@
 //! The files that containerd, the kubelet, kube-proxy and Multus read.
 
 use std::fs;
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -19,10 +18,12 @@ fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// containerd, with the plugins of that directory.
-pub fn containerd(dir: &Path, plugins: &Path) -> PathBuf {
-    let configs = dir.join("net.d");
-    fs::create_dir_all(&configs).unwrap();
+/// The usual places of the plugins and of their configs.
+pub const PLUGINS: &str = "/opt/cni/bin";
+const CONFIGS: &str = "/etc/cni/net.d";
+
+/// containerd.
+pub fn containerd(dir: &Path) -> PathBuf {
     // Where root lacks CAP_SYS_RESOURCE, no container starts without `restrict_oom_score_adj`.
     let text = format!(
         r#"version = 2
@@ -41,11 +42,9 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         SystemdCgroup = false
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{plugins}"
-    conf_dir = "{configs}"
-"#,
-        plugins = plugins.display(),
-        configs = configs.display(),
+    bin_dir = "{PLUGINS}"
+    conf_dir = "{CONFIGS}"
+"#
     );
     write(dir, "containerd.toml", &text)
 }
@@ -64,6 +63,8 @@ pub fn kubelet(dir: &Path, cgroup: &str) -> PathBuf {
         "failSwapOn": false,
         "oomScoreAdj": 0,
         "resolvConf": "",
+        // Nobody answers there, and nothing needs it.
+        "clusterDNS": ["10.0.0.10"],
         // The disk and the memory of the machine are not the node's.
         "evictionHard": { "memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%" },
         "imageGCHighThresholdPercent": 100,
@@ -89,21 +90,19 @@ pub fn kube_proxy(dir: &Path) -> PathBuf {
     write(dir, "kube-proxy.json", &config.to_string())
 }
 
-/// Multus, in front of a bridge for all pods.
-pub fn multus(dir: &Path) {
+/// Multus, in front of a bridge for all pods; it and whereabouts use the given kubeconfig.
+pub fn networks(kubeconfig: &Path) {
     let bridge = json!({
         "cniVersion": "1.0.0", "name": "pods", "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
         "ipam": { "type": "host-local", "ranges": [[{ "subnet": "10.88.0.0/16" }]], "routes": [{ "dst": "0.0.0.0/0" }] },
     });
-    let config = json!({
-        "cniVersion": "1.0.0", "name": "multus-cni-network", "type": "multus",
-        "kubeconfig": dir.join("admin.kubeconfig"), "confDir": dir.join("net.d"), "delegates": [bridge],
+    let multus = json!({
+        "cniVersion": "1.0.0", "name": "multus-cni-network", "type": "multus", "kubeconfig": kubeconfig, "delegates": [bridge],
     });
-    write(&dir.join("net.d"), "00-multus.conf", &config.to_string());
-}
-
-/// What whereabouts reads besides the NAD; a NAD names it as `configuration_path`.
-pub fn whereabouts(dir: &Path, _address: Ipv4Addr) -> PathBuf {
-    let config = json!({ "datastore": "kubernetes", "kubernetes": { "kubeconfig": dir.join("admin.kubeconfig") } });
-    write(dir, "whereabouts.json", &config.to_string())
+    let whereabouts = json!({ "datastore": "kubernetes", "kubernetes": { "kubeconfig": kubeconfig } });
+    let directory = Path::new(CONFIGS).join("whereabouts.d");
+    fs::create_dir_all(&directory).unwrap();
+    write(&directory, "whereabouts.conf", &whereabouts.to_string());
+    // The node is ready as soon as this is there.
+    write(Path::new(CONFIGS), "00-multus.conf", &multus.to_string());
 }

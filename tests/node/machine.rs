@@ -48,7 +48,8 @@ fn cgroups() -> Vec<String> {
 fn processes() -> Vec<String> {
     let wanted = format!("{CGROUP}=");
     let all = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
-    let is_ours = |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|line| line.starts_with(wanted.as_bytes()));
+    let is_ours =
+        |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|line| line.starts_with(wanted.as_bytes()));
     all.filter(|path| fs::read(path.join("environ")).is_ok_and(is_ours))
         .map(|path| fs::read_to_string(path.join("cmdline")).unwrap_or_default().replace('\0', " "))
         .collect()

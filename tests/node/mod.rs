@@ -10,8 +10,10 @@ mod machine;
 mod processes;
 
 mod errors;
+mod installs;
 mod pods;
 mod rollouts;
+mod terminating;
 
 use std::path::Path;
 use std::process::Command;

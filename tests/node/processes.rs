@@ -33,7 +33,9 @@ impl Node {
         // Its image store does not depend on the control plane.
         let runtime = Path::new("/run/node");
         fs::create_dir_all(runtime).unwrap();
-        let config = files::containerd(runtime, &bin.join("cni"));
+        let config = files::containerd(runtime);
+        fs::create_dir_all("/opt/cni").unwrap();
+        std::os::unix::fs::symlink(bin.join("cni"), files::PLUGINS).unwrap();
         let mut command = Command::new("containerd");
         let containerd = Process::start("containerd", runtime, command.arg("--config").arg(config));
         let cluster = TestCluster::start_at(Place::Node(address), |_, _| ());
@@ -45,9 +47,13 @@ impl Node {
         let scheduler =
             Process::start("kube-scheduler", &dir, command.args([&admin, "--secure-port=0", "--leader-elect=false"]));
         let mut command = Command::new(bin.join("kube-proxy"));
-        command.arg(format!("--config={}", files::kube_proxy(&dir).display())).arg(format!("--hostname-override={NAME}"));
+        command
+            .arg(format!("--config={}", files::kube_proxy(&dir).display()))
+            .arg(format!("--hostname-override={NAME}"));
         let proxy = Process::start("kube-proxy", &dir, &mut command);
-        multus_config(&dir, runtime);
+        let out = cluster.kubectl("admin", &["create", "-f", bin.join("crds-of-node").to_str().unwrap()], "");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        files::networks(&cluster.kubeconfig("admin"));
         let cgroup = std::env::var(CGROUP).unwrap();
         let mut command = Command::new(bin.join("kubelet"));
         command.arg(format!("--config={}", files::kubelet(&dir, &cgroup).display())).arg(&admin);
@@ -57,15 +63,6 @@ impl Node {
         node.cluster.admin.wait(&format!("/api/v1/nodes/{NAME}"), is_ready);
         node
     }
-}
-
-/// Multus reads the kubeconfig of the cluster, and containerd the config of Multus.
-fn multus_config(dir: &Path, runtime: &Path) {
-    fs::create_dir_all(dir.join("net.d")).unwrap();
-    files::multus(dir);
-    fs::rename(dir.join("net.d/00-multus.conf"), runtime.join("net.d/00-multus.conf")).or_else(|_| {
-        fs::copy(dir.join("net.d/00-multus.conf"), runtime.join("net.d/00-multus.conf")).map(|_| ())
-    }).unwrap();
 }
 
 /// The archive that `make image` wrote.

@@ -6,12 +6,33 @@ use serde_json::json;
 
 use super::deployment::servers;
 use super::{Node, on_a_node};
-use crate::harness::signal;
 use crate::processes::wait;
 use crate::writers::Writers;
 
+/// What happened to the writes during a disturbance.
+struct Disturbance {
+    took: Duration,
+    written: usize,
+    /// Those that nadmit did not answer, with the time since the disturbance began.
+    missed: Vec<(Duration, String)>,
+}
+
+impl Disturbance {
+    /// From the first to the last write that nadmit did not answer.
+    fn window(&self) -> Duration {
+        let times = || self.missed.iter().map(|(at, _)| *at);
+        times().max().unwrap_or_default().saturating_sub(times().min().unwrap_or_default())
+    }
+
+    /// How many bad writes were accepted, and how many good ones failed.
+    fn counts(&self) -> (usize, usize) {
+        let unjudged = self.missed.iter().filter(|(_, problem)| problem.contains("was accepted")).count();
+        (unjudged, self.missed.len() - unjudged)
+    }
+}
+
 /// Runs something under constant writes: there are some before and some after it.
-fn under_writes(node: &Node, what: &str, work: impl FnOnce()) -> Vec<(Duration, String)> {
+fn under_writes(node: &Node, what: &str, work: impl FnOnce()) -> Disturbance {
     let writers = Writers::start(&node.cluster.jane);
     let more = |number: usize| {
         let from = writers.written();
@@ -22,23 +43,43 @@ fn under_writes(node: &Node, what: &str, work: impl FnOnce()) -> Vec<(Duration, 
     work();
     let took = started.elapsed();
     more(200);
-    let (written, failed) = writers.outcome();
-    println!("{what}: {took:.1?}, {written} writes, {} of them not answered by nadmit", failed.len());
-    failed.into_iter().map(|(at, problem)| (at.saturating_duration_since(started), problem)).collect()
+    let (written, missed) = writers.outcome();
+    let missed = missed.into_iter().map(|(at, problem)| (at.saturating_duration_since(started), problem)).collect();
+    let result = Disturbance { took, written, missed };
+    let (unjudged, failed) = result.counts();
+    let window = result.window();
+    println!("| {what} | {:.1?} | {written} | {unjudged} | {failed} | {window:.0?} |", result.took);
+    result
+}
+
+/// The same, where nadmit must answer every write.
+fn without_a_gap(node: &Node, what: &str, work: impl FnOnce()) {
+    let result = under_writes(node, what, work);
+    assert!(result.missed.is_empty(), "{what}: {:#?}", result.missed);
+    assert!(result.written > 400);
+}
+
+/// Ends a process of nadmit at once, as nothing but the kernel or the node does.
+fn kill(pids: &[u32]) {
+    let mut command = std::process::Command::new("kill");
+    command.arg("-9").args(pids.iter().map(ToString::to_string));
+    assert!(command.status().unwrap().success());
 }
 
 #[test]
 fn no_write_is_missed_while_pods_are_replaced_in_order() {
     on_a_node(|node| {
         node.install();
-        for number in 0..2 {
-            let failed = under_writes(node, "rollout restart", || {
-                node.restart(number);
-                node.await_rollout();
-            });
-            assert_eq!(failed, []);
-        }
-        let failed = under_writes(node, "eviction of both, one after the other", || {
+        without_a_gap(node, "rollout restart", || {
+            node.restart(1);
+            node.await_rollout();
+        });
+        without_a_gap(node, "upgrade to another image", || {
+            super::container::tag("docker.io/library/nadmit:next");
+            node.change(&json!({ "spec": { "template": { "spec": { "containers": [{ "name": "nadmit", "image": "nadmit:next" }] } } } }));
+            node.await_rollout();
+        });
+        without_a_gap(node, "eviction of both, one after the other", || {
             for pod in node.ready_pods() {
                 node.await_budget(1);
                 assert!(node.evict(&pod));
@@ -46,30 +87,41 @@ fn no_write_is_missed_while_pods_are_replaced_in_order() {
                 node.await_rollout();
             }
         });
-        assert_eq!(failed, []);
-        let failed = under_writes(node, "from two replicas to one and back", || {
+        without_a_gap(node, "to one replica and back", || {
             for replicas in [1, 2] {
                 node.change(&json!({ "spec": { "replicas": replicas } }));
                 node.await_rollout();
             }
         });
-        assert_eq!(failed, []);
+        // New pods that cannot start do not replace the old ones.
+        without_a_gap(node, "rollout with a memory limit that is too low", || {
+            node.limit_memory("8Mi");
+            wait("a pod that is killed", || node.has_oom_killed_pod().then_some(()));
+            node.limit_memory("128Mi");
+            node.await_rollout();
+        });
     });
 }
 
 #[test]
-fn killing_one_replica_is_noticed_for_a_moment_only() {
+fn killed_replicas_are_missed_for_a_moment_only() {
     on_a_node(|node| {
+        node.cluster.create_other_crds();
         node.install();
         let pids = servers();
         assert_eq!(pids.len(), 2, "{pids:?}");
-        let failed = under_writes(node, "kill -9 of one of two", || {
-            signal(pids[0], "KILL");
+        let result = under_writes(node, "kill -9 of one of two", || {
+            kill(&pids[..1]);
             wait("the killed replica to come back", || (servers().len() == 2).then_some(()));
             node.await_rollout();
         });
-        for (at, problem) in &failed {
-            println!("{at:?}: {problem}");
-        }
+        // The machine of the tests may be busy: the figure in docs/operations.md is of a quiet one.
+        assert!(result.window() < Duration::from_secs(2), "{:#?}", result.missed);
+        let result = under_writes(node, "kill -9 of both", || {
+            kill(&servers());
+            wait("the killed replicas to come back", || (servers().len() == 2).then_some(()));
+            node.await_rollout();
+        });
+        println!("kill -9 of both: {:#?}", result.missed.first());
     });
 }

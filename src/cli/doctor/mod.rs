@@ -1,13 +1,14 @@
 //! `nadmit doctor`.
 
 mod canary;
+mod pod;
 mod show;
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use tokio::time::{Instant, sleep};
 
 use super::color::ColorArgs;
@@ -33,8 +34,13 @@ const MIN_INTERVAL: Duration = Duration::from_millis(250);
 /// resourceName, the node policies that offer it, and the nodes that have it. What you may not read is unknown, with the missing permission named.
 ///
 /// Exit code 0: healthy. 1: not healthy. 2: wrong arguments, or the cluster cannot be reached. 3: not healthy within --wait.
+///
+/// With `pod`, the subject is a pod that does not start or does not end.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Doctor {
+    #[command(subcommand)]
+    subject: Option<Subject>,
     /// The network: KIND/NAMESPACE/NAME, NAMESPACE/NAME for a SriovNetwork, or a unique NAME
     #[arg(required_unless_present = "canary", conflicts_with = "canary")]
     network: Option<NetworkArg>,
@@ -60,6 +66,12 @@ pub(super) struct Doctor {
     connection: Connection,
     #[command(flatten)]
     colours: ColorArgs,
+}
+
+/// What is examined instead of a network.
+#[derive(Debug, Subcommand)]
+enum Subject {
+    Pod(Box<pod::DoctorPod>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -118,6 +130,9 @@ fn kind_of(text: &str) -> Option<NetworkKind> {
 
 impl Doctor {
     pub(super) fn run(self) -> anyhow::Result<u8> {
+        if let Some(Subject::Pod(pod)) = self.subject {
+            return pod.run();
+        }
         let policy = self.policy.read()?;
         block_on(async {
             let cluster = self.connection.connect().await?;

@@ -131,7 +131,7 @@ impl<'a> StepJson<'a> {
 }
 
 #[derive(Serialize)]
-struct FindingJson<'a> {
+pub(super) struct FindingJson<'a> {
     rule: &'static str,
     action: &'static str,
     pointer: &'a str,
@@ -142,7 +142,7 @@ struct FindingJson<'a> {
 }
 
 impl<'a> FindingJson<'a> {
-    fn of(finding: &'a Finding) -> Self {
+    pub(super) fn of(finding: &'a Finding) -> Self {
         Self {
             rule: finding.rule.id,
             action: finding.action.name(),

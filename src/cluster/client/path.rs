@@ -29,6 +29,7 @@ impl ApiResource {
     pub(in crate::cluster) const NAMESPACES: Self = Self::of("", "namespaces");
     pub(in crate::cluster) const NODES: Self = Self::of("", "nodes");
     pub(in crate::cluster) const SECRETS: Self = Self::of("", "secrets");
+    pub(in crate::cluster) const PODS: Self = Self::of("", "pods");
     pub(in crate::cluster) const SERVICES: Self = Self::of("", "services");
     pub(in crate::cluster) const EVENTS: Self = Self::of("", "events");
     pub(in crate::cluster) const SERVICE_ACCOUNTS: Self = Self::of("", "serviceaccounts");
@@ -166,6 +167,15 @@ impl ApiPath {
     /// Of a collection: the objects of that name. A selector has a syntax of its own, so the name is checked like a segment.
     pub(in crate::cluster) fn named(self, name: &str) -> Result<Self, ApiError> {
         if is_name(name) { Ok(self.with_name(name)) } else { Err(invalid(name)) }
+    }
+
+    /// Of Events: those about an object of that name.
+    pub(in crate::cluster) fn about(self, name: &str) -> Result<Self, ApiError> {
+        if is_name(name) {
+            Ok(self.with("fieldSelector", &format!("involvedObject.name={name}")))
+        } else {
+            Err(invalid(name))
+        }
     }
 
     /// Of a collection: the objects of a name that nadmit itself has chosen.

@@ -2,6 +2,7 @@
 //! missing permission named.
 
 pub mod canary;
+pub mod pod;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

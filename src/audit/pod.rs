@@ -1,0 +1,238 @@
+//! Why a pod does not start or does not end: its Events, the NADs it asks for, and the findings that explain them.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::chain::{LinkHealth, Read};
+use super::context::AuditContext;
+use crate::policy::pod_errors::{PodError, without_preamble};
+use crate::policy::{Action, ClaimFacts, ClaimIndex, FactLookup, Finding, Operators, Policy, Rule, Verdict};
+use crate::resources::{Object, ObjectKey};
+
+/// The reasons of the Events that networks cause.
+const OF_NETWORKS: [&str; 2] = ["FailedCreatePodSandBox", "FailedKillPod"];
+
+/// Everything read from the cluster for one pod.
+#[derive(Clone, Debug)]
+pub struct PodSnapshot {
+    /// Which pod.
+    pub key: ObjectKey,
+    /// Whether its condition Ready is true.
+    pub is_ready: bool,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Its warnings.
+    pub events: Read<Vec<PodEvent>>,
+    /// The NADs it asks for, as JSON.
+    pub nads: Vec<(ObjectKey, Read<Option<String>>)>,
+    /// The operators.
+    pub operators: Operators,
+    /// The claims of devices (DRA).
+    pub device_claims: Arc<ClaimIndex>,
+}
+
+/// A warning about a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodEvent {
+    /// The reason, such as `FailedCreatePodSandBox`.
+    pub reason: String,
+    /// The message.
+    pub message: String,
+    /// How often it was recorded.
+    pub count: u64,
+}
+
+/// What is the matter with a pod.
+#[derive(Debug)]
+pub struct PodReport {
+    /// Which pod.
+    pub key: ObjectKey,
+    /// Whether it is well.
+    pub state: LinkHealth,
+    /// In words.
+    pub says: String,
+    /// Its warnings, each error once.
+    pub errors: Read<Vec<ExplainedError>>,
+    /// The NADs it asks for.
+    pub nads: Vec<PodNad>,
+}
+
+/// An error of a pod, and the rules about it.
+#[derive(Debug)]
+pub struct ExplainedError {
+    /// The reason of the Event.
+    pub reason: String,
+    /// The message, without what differs from pod to pod.
+    pub message: String,
+    /// How often it was recorded.
+    pub count: u64,
+    /// The rules that find its cause.
+    pub rules: Vec<&'static Rule>,
+}
+
+/// A NAD that a pod asks for.
+#[derive(Debug)]
+pub struct PodNad {
+    /// Which NAD.
+    pub key: ObjectKey,
+    /// The NAD as JSON.
+    pub text: Read<Option<String>>,
+    /// What admission would find now; `None` where there is no NAD to judge.
+    pub verdict: Option<Verdict>,
+}
+
+impl PodNad {
+    /// What admission would find now.
+    pub fn findings(&self) -> &[Finding] {
+        self.verdict.as_ref().map_or(&[], |verdict| &verdict.findings)
+    }
+}
+
+impl PodReport {
+    /// Explains the errors of a pod.
+    pub fn of(snapshot: PodSnapshot, policy: &Policy, now: Timestamp) -> Self {
+        let context = AuditContext {
+            now,
+            operators: snapshot.operators,
+            device_claims: Arc::clone(&snapshot.device_claims),
+            ..AuditContext::default()
+        };
+        let lookup = OnlyClaims(&snapshot.device_claims);
+        let judged = |(key, text): (ObjectKey, Read<Option<String>>)| {
+            let object = text.as_ref().ok().and_then(Option::as_deref).and_then(|text| Object::read(text).ok()?);
+            let verdict = object.map(|object| context.nad_at_admission(&object, &lookup, policy));
+            PodNad { key, text, verdict }
+        };
+        let nads: Vec<PodNad> = snapshot.nads.into_iter().map(judged).collect();
+        let errors = snapshot.events.map(explained);
+        let has_errors = errors.as_ref().is_ok_and(|errors| !errors.is_empty());
+        let (state, says) = match (snapshot.is_deleting, snapshot.is_ready) {
+            (true, _) if has_errors => (LinkHealth::Broken, "is being deleted and cannot end"),
+            (true, _) => (LinkHealth::Waiting, "is being deleted"),
+            (false, true) => (LinkHealth::Good, "is ready"),
+            (false, false) if has_errors => (LinkHealth::Broken, "does not start"),
+            (false, false) => (LinkHealth::Waiting, "is not ready"),
+        };
+        let missing = nads.iter().any(|nad| matches!(nad.text, Ok(None)));
+        let state = if missing && state == LinkHealth::Waiting { LinkHealth::Broken } else { state };
+        Self { key: snapshot.key, state, says: says.to_owned(), errors, nads }
+    }
+
+    /// Whether a rule explains one of the errors.
+    pub fn is_explained_by(&self, rule: &Rule) -> bool {
+        self.errors.iter().flatten().any(|error| error.rules.contains(&rule))
+    }
+
+    /// The errors of the pod's network whose cause no NAD has now: no rule knows it, or the NAD was changed since.
+    pub fn unexplained(&self) -> impl Iterator<Item = &ExplainedError> {
+        let is_found = |rule: &&'static Rule| {
+            self.nads
+                .iter()
+                .any(|nad| nad.findings().iter().any(|found| found.rule == *rule && found.action > Action::Audit))
+        };
+        let is_about_networks = |error: &&ExplainedError| OF_NETWORKS.contains(&error.reason.as_str());
+        let errors = self.errors.iter().flatten().filter(is_about_networks);
+        errors.filter(move |error| !error.rules.iter().any(is_found))
+    }
+}
+
+/// Each error once, those that a rule explains first, then the most frequent ones: the kubelet records it again and again, with another sandbox each time.
+fn explained(events: Vec<PodEvent>) -> Vec<ExplainedError> {
+    let mut errors: Vec<ExplainedError> = Vec::new();
+    for event in events {
+        let message = without_preamble(&event.message).to_owned();
+        match errors.iter_mut().find(|error| error.reason == event.reason && error.message == message) {
+            Some(error) => error.count = error.count.saturating_add(event.count),
+            None => {
+                let rules = PodError::explain(&message).collect();
+                errors.push(ExplainedError { reason: event.reason, message, count: event.count, rules });
+            }
+        }
+    }
+    errors.sort_by_key(|error| (error.rules.is_empty(), std::cmp::Reverse(error.count)));
+    errors
+}
+
+/// Of other objects, only the claims of devices are known.
+struct OnlyClaims<'s>(&'s ClaimIndex);
+
+impl FactLookup for OnlyClaims<'_> {
+    fn served_by_classes(&self) -> Arc<[String]> {
+        self.0.served()
+    }
+
+    fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
+        self.0.facts(nad, resource_name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(config: &str, messages: &[&str]) -> PodSnapshot {
+        let nad = serde_json::json!({ "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": { "name": "net", "namespace": "apps" }, "spec": { "config": config } });
+        let event = |message: &&str| PodEvent {
+            reason: "FailedCreatePodSandBox".to_owned(),
+            message: format!(
+                "x name=\"multus-cni-network\" failed (add): [apps/p/1:net]: error adding container to network \"net\": {message}"
+            ),
+            count: 2,
+        };
+        PodSnapshot {
+            key: ObjectKey::new("apps", "p"),
+            is_ready: false,
+            is_deleting: false,
+            events: Ok(messages.iter().map(event).collect()),
+            nads: vec![(ObjectKey::new("apps", "net"), Ok(Some(nad.to_string())))],
+            operators: Operators::Unknown,
+            device_claims: Arc::default(),
+        }
+    }
+
+    fn report(snapshot: PodSnapshot) -> PodReport {
+        PodReport::of(snapshot, &Policy::default(), Timestamp::UNIX_EPOCH)
+    }
+
+    const OUTSIDE: &str = r#"{"cniVersion":"1.0.0","type":"macvlan","master":"eth0","ipam":{"type":"host-local","subnet":"10.53.0.0/24","rangeStart":"10.54.0.10"}}"#;
+    const GOOD: &str = r#"{"cniVersion":"1.0.0","type":"macvlan","master":"eth0"}"#;
+    const MESSAGE: &str = "invalid range set 0: RangeStart 10.54.0.10 not in network 10.53.0.0/24";
+
+    #[test]
+    fn an_error_leads_to_the_finding_in_the_nad() {
+        let report = report(snapshot(OUTSIDE, &[MESSAGE, MESSAGE]));
+        assert_eq!((report.state, report.says.as_str()), (LinkHealth::Broken, "does not start"));
+        let errors = report.errors.as_ref().unwrap();
+        assert_eq!((errors.len(), errors[0].count, errors[0].message.as_str()), (1, 4, MESSAGE));
+        let found = report.nads[0].findings();
+        assert!(found.iter().any(|finding| report.is_explained_by(finding.rule)), "{found:?}");
+        assert_eq!(report.unexplained().count(), 0);
+    }
+
+    #[test]
+    fn an_error_of_a_nad_that_was_fixed_since_is_said_to_be() {
+        let report = report(snapshot(GOOD, &[MESSAGE]));
+        let left: Vec<_> = report.unexplained().map(|error| error.rules[0].id).collect();
+        assert_eq!(left, ["ipam/host-local-range"]);
+    }
+
+    #[test]
+    fn the_state_of_a_pod() {
+        use LinkHealth::{Broken, Good, Waiting};
+        for (is_ready, is_deleting, messages, want) in [
+            (true, false, &[] as &[&str], (Good, "is ready")),
+            (true, false, &["old"], (Good, "is ready")),
+            (false, false, &[], (Waiting, "is not ready")),
+            (false, false, &["x"], (Broken, "does not start")),
+            (false, true, &[], (Waiting, "is being deleted")),
+            (false, true, &["x"], (Broken, "is being deleted and cannot end")),
+        ] {
+            let report = report(PodSnapshot { is_ready, is_deleting, ..snapshot(GOOD, messages) });
+            assert_eq!((report.state, report.says.as_str()), want, "{is_ready} {is_deleting} {messages:?}");
+        }
+        let missing = PodSnapshot { nads: vec![(ObjectKey::new("apps", "net"), Ok(None))], ..snapshot(GOOD, &[]) };
+        assert_eq!(report(missing).state, Broken);
+    }
+}

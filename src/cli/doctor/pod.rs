@@ -1,0 +1,249 @@
+//! `nadmit doctor pod`.
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+
+use super::DoctorOutputFormat;
+use super::show::FindingJson;
+use crate::audit::chain::LinkHealth;
+use crate::audit::pod::{ExplainedError, PodNad, PodReport};
+use crate::cli::color::ColorArgs;
+use crate::cli::connection::{Connection, block_on};
+use crate::cli::policy_args::PolicyArgs;
+use crate::cli::{EXIT_CLEAN, EXIT_DENIED, print, stored};
+use crate::output::{Format, Human, JudgedDocument};
+use crate::resources::{Object, ObjectKey};
+use crate::visible;
+
+/// Show why a pod does not start or does not end: the rule that explains its Events, the line in the NAD, and the fix
+///
+/// Exit code 0: the pod is ready. 1: it is not. 2: wrong arguments, there is no such pod, or the cluster cannot be reached.
+#[derive(Debug, Args)]
+pub(super) struct DoctorPod {
+    /// The pod: NAMESPACE/NAME
+    #[arg(value_parser = pod_key, value_name = "NAMESPACE/NAME")]
+    pod: ObjectKey,
+    /// The output format
+    #[arg(long, short, value_enum, default_value_t = DoctorOutputFormat::Human)]
+    output: DoctorOutputFormat,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    colours: ColorArgs,
+}
+
+fn pod_key(text: &str) -> Result<ObjectKey, String> {
+    match text.split('/').collect::<Vec<_>>().as_slice() {
+        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok(ObjectKey::new(namespace, name)),
+        _ => Err("write NAMESPACE/NAME".to_owned()),
+    }
+}
+
+impl DoctorPod {
+    pub(super) fn run(self) -> anyhow::Result<u8> {
+        let policy = self.policy.read()?;
+        let report = block_on(async {
+            let cluster = self.connection.connect().await?;
+            let snapshot = cluster.pod_snapshot(&self.pod, &policy).await?;
+            let snapshot = snapshot.with_context(|| format!("pod {} does not exist", self.pod))?;
+            Ok(PodReport::of(snapshot, &policy, jiff::Timestamp::now()))
+        })?;
+        print(&match self.output {
+            DoctorOutputFormat::Human => human(&report, self.colours.is_on()),
+            DoctorOutputFormat::Json => json(&report),
+        })?;
+        Ok(if report.state == LinkHealth::Good { EXIT_CLEAN } else { EXIT_DENIED })
+    }
+}
+
+/// The report as text: the errors, then the findings in the NADs as `nadmit check` shows them.
+fn human(report: &PodReport, has_colours: bool) -> String {
+    let mut text = format!("pod {} {}\n\n", visible::line(&report.key.to_string()), report.says);
+    let mut line = |words: &str| {
+        text += &visible::line(words);
+        text.push('\n');
+    };
+    match &report.errors {
+        Err(missing) => line(&format!("its Events are unknown: {missing}")),
+        Ok(errors) if errors.is_empty() => line("it has no warnings"),
+        Ok(errors) => errors.iter().for_each(|error| line(&in_words(error))),
+    }
+    if report.nads.is_empty() {
+        line("it asks for no networks: it has no annotation k8s.v1.cni.cncf.io/networks");
+    }
+    for nad in &report.nads {
+        match &nad.text {
+            Err(missing) => line(&format!("NAD {} is unknown: {missing}", nad.key)),
+            Ok(None) => {
+                line(&format!("NAD {} does not exist: create it, or correct the annotation of the pod", nad.key))
+            }
+            Ok(Some(_)) if nad.findings().is_empty() => line(&format!("NAD {} has no findings", nad.key)),
+            Ok(Some(_)) => {}
+        }
+    }
+    for error in report.unexplained() {
+        line(&match error.rules.as_slice() {
+            [] => format!("no rule explains `{}`", error.message),
+            [rule, ..] => format!(
+                "`{}` is what {} finds ({}), but no NAD of the pod has it now: it may have been changed since",
+                error.message, rule.id, rule.finds
+            ),
+        });
+    }
+    if report.state == LinkHealth::Broken && report.says.contains("cannot end") {
+        line("the plugins also fail when they remove the network: the pod ends after the NAD is corrected or deleted");
+    }
+    text.push('\n');
+    let format = Human::new(has_colours, false);
+    for nad in ordered(report) {
+        shown(nad, |judged| text += &format.document(judged));
+    }
+    text
+}
+
+/// `FailedCreatePodSandBox (5 times): invalid range set …`
+fn in_words(error: &ExplainedError) -> String {
+    let times = if error.count == 1 { "once".to_owned() } else { format!("{} times", error.count) };
+    format!("{} ({times}): {}", error.reason, error.message)
+}
+
+/// Calls `show` with a NAD and its findings, if there is one.
+fn shown(nad: &PodNad, show: impl FnMut(&JudgedDocument<'_>)) {
+    let (Ok(Some(text)), Some(verdict)) = (&nad.text, &nad.verdict) else { return };
+    if let Ok(Some(object)) = Object::read(text) {
+        stored::judged(text, &object, verdict, show);
+    }
+}
+
+/// The NADs, those with a finding that explains an error first.
+fn ordered(report: &PodReport) -> Vec<&PodNad> {
+    let mut nads: Vec<&PodNad> = report.nads.iter().collect();
+    let explains = |nad: &PodNad| nad.findings().iter().any(|finding| report.is_explained_by(finding.rule));
+    nads.sort_by_key(|nad| !explains(nad));
+    nads
+}
+
+fn json(report: &PodReport) -> String {
+    let nad = |nad: &PodNad| NadJson {
+        namespace: nad.key.namespace().to_owned(),
+        name: nad.key.name().to_owned(),
+        state: match &nad.text {
+            Ok(Some(_)) => "found",
+            Ok(None) => "absent",
+            Err(_) => "unknown",
+        },
+        findings: findings(report, nad),
+    };
+    let error = |error: &ExplainedError| ErrorJson {
+        reason: error.reason.clone(),
+        message: error.message.clone(),
+        count: error.count,
+        rules: error.rules.iter().map(|rule| rule.id).collect(),
+    };
+    let document = PodJson {
+        version: 1,
+        namespace: report.key.namespace(),
+        name: report.key.name(),
+        state: report.state.name(),
+        errors: report.errors.as_ref().ok().map(|errors| errors.iter().map(error).collect()),
+        nads: report.nads.iter().map(nad).collect(),
+    };
+    crate::json::write::to_json(&document) + "\n"
+}
+
+/// The findings of a NAD with their lines.
+fn findings(report: &PodReport, nad: &PodNad) -> Vec<serde_json::Value> {
+    let mut found = Vec::new();
+    shown(nad, |judged| {
+        for located in &judged.findings {
+            let mut value = serde_json::to_value(FindingJson::of(located.finding)).unwrap_or_default();
+            if let Some(members) = value.as_object_mut() {
+                members.insert("line".to_owned(), located.line.into());
+                members.insert("explains".to_owned(), report.is_explained_by(located.finding.rule).into());
+            }
+            found.push(value);
+        }
+    });
+    found
+}
+
+#[derive(Serialize)]
+struct PodJson<'a> {
+    version: u8,
+    namespace: &'a str,
+    name: &'a str,
+    state: &'static str,
+    errors: Option<Vec<ErrorJson>>,
+    nads: Vec<NadJson>,
+}
+
+#[derive(Serialize)]
+struct ErrorJson {
+    reason: String,
+    message: String,
+    count: u64,
+    rules: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct NadJson {
+    namespace: String,
+    name: String,
+    state: &'static str,
+    findings: Vec<serde_json::Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::audit::pod::{PodEvent, PodSnapshot};
+    use crate::policy::{Operators, Policy};
+
+    fn report(config: &str, message: &str) -> PodReport {
+        let nad = serde_json::json!({ "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": { "name": "net", "namespace": "apps", "uid": "u" }, "spec": { "config": config } });
+        let snapshot = PodSnapshot {
+            key: ObjectKey::new("apps", "p"),
+            is_ready: false,
+            is_deleting: true,
+            events: Ok(vec![PodEvent { reason: "FailedKillPod".to_owned(), message: message.to_owned(), count: 3 }]),
+            nads: vec![
+                (ObjectKey::new("apps", "net"), Ok(Some(nad.to_string()))),
+                (ObjectKey::new("apps", "gone"), Ok(None)),
+            ],
+            operators: Operators::Unknown,
+            device_claims: Arc::default(),
+        };
+        PodReport::of(snapshot, &Policy::default(), jiff::Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn the_report_names_the_error_the_line_and_the_fix() {
+        let config = "{\n  \"cniVersion\": \"1.0.0\",\n  \"type\": \"macvlan\",\n  \"mode\": \"l2\"\n}\n";
+        let report = report(config, "unknown macvlan mode: \"l2\"\u{1b}[2J");
+        insta::assert_snapshot!(human(&report, false));
+        insta::assert_snapshot!(json(&report));
+    }
+
+    #[test]
+    fn an_error_without_a_finding_is_said_so() {
+        let good = r#"{"cniVersion":"1.0.0","type":"macvlan"}"#;
+        let text = human(&report(good, "unknown macvlan mode: \"l2\""), false);
+        assert!(text.contains("but no NAD of the pod has it now"), "{text}");
+        let text = human(&report(good, "something else"), false);
+        assert!(text.contains("no rule explains `something else`"), "{text}");
+    }
+
+    #[test]
+    fn a_pod_has_a_namespace_and_a_name() {
+        assert_eq!(pod_key("apps/p").unwrap(), ObjectKey::new("apps", "p"));
+        for bad in ["p", "/p", "apps/", "a/b/c", ""] {
+            assert!(pod_key(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Reads a pod, its warnings, and the NADs it asks for.
+
+use serde_json::Value;
+
+use super::text;
+use crate::audit::pod::{PodEvent, PodSnapshot};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
+use crate::policy::{Operators, Policy};
+use crate::resources::{NETWORKS, ObjectKey, selected_nads};
+
+impl Cluster {
+    /// Takes the snapshot of a pod; `None` if it does not exist.
+    pub async fn pod_snapshot(&self, key: &ObjectKey, policy: &Policy) -> Result<Option<PodSnapshot>, ApiError> {
+        let path = ApiPath::object(ApiResource::PODS, key)?;
+        let pod = self.one(&path, &format!("get pods in namespace {}", key.namespace())).await?;
+        let Some(pod) = pod.map_err(ApiError::Forbidden)? else { return Ok(None) };
+        let pod: Value = serde_json::from_str(&pod).unwrap_or_default();
+        let about = ApiPath::in_namespace(ApiResource::EVENTS, key.namespace())?.about(key.name())?;
+        let events = self.all(&about, &format!("list events in namespace {}", key.namespace())).await?;
+        let uid = text(&pod, "/metadata/uid");
+        let is_warning = |event: &&Value| {
+            text(event, "/type") == "Warning"
+                && text(event, "/involvedObject/kind") == "Pod"
+                // An earlier pod may have had the same name.
+                && text(event, "/involvedObject/uid") == uid
+        };
+        let annotation = pod.pointer("/metadata/annotations").and_then(|all| all.get(NETWORKS)).and_then(Value::as_str);
+        let mut nads = Vec::new();
+        for nad in selected_nads(annotation.unwrap_or_default(), key.namespace()) {
+            let found = self.nad_text(&nad).await?;
+            nads.push((nad, found));
+        }
+        Ok(Some(PodSnapshot {
+            key: key.clone(),
+            is_ready: is_ready(&pod),
+            is_deleting: pod.pointer("/metadata/deletionTimestamp").is_some(),
+            events: events.map(|all| all.iter().filter(is_warning).map(event).collect()),
+            nads,
+            operators: self.operators_read(policy).await?.unwrap_or(Operators::Unknown),
+            device_claims: self.claim_index().await?.into(),
+        }))
+    }
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let is = |condition: &Value, kind: &str| text(condition, "/type") == kind && text(condition, "/status") == "True";
+    conditions.into_iter().any(|condition| is(condition, "Ready"))
+}
+
+/// An Event, of either API: the newer one counts in a series.
+fn event(event: &Value) -> PodEvent {
+    let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_u64);
+    PodEvent {
+        reason: text(event, "/reason"),
+        message: text(event, "/message"),
+        count: number("/series/count").or_else(|| number("/count")).unwrap_or(1).max(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn events_of_both_apis_are_counted() {
+        for (given, want) in [
+            (json!({ "count": 5 }), 5),
+            (json!({ "series": { "count": 7 }, "count": 1 }), 7),
+            (json!({ "count": 0 }), 1),
+            (json!({}), 1),
+        ] {
+            assert_eq!(event(&given).count, want, "{given}");
+        }
+    }
+}
