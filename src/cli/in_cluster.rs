@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::secret::Secret;
 use crate::cluster::cache::facts::FactSource;
+use crate::cluster::cache::policy_config_map::ConfigMapName;
 use crate::cluster::cache::{CachedCluster, Caches};
 use crate::cluster::client::{Cluster, ServiceRef};
 use crate::cluster::identity::certificates::Settings;
@@ -24,6 +25,7 @@ use crate::cluster::leader::audit::Auditor;
 use crate::cluster::leader::completion::{Completer, IncompleteObjects};
 use crate::cluster::leader::denial_reports::DenialReporter;
 use crate::deploy::webhooks::Address;
+use crate::resources::ObjectKey;
 use crate::server::{Readiness, Server};
 use crate::supervise::Supervisor;
 use crate::telemetry::Metrics;
@@ -108,6 +110,11 @@ impl InCluster {
         }
     }
 
+    /// The ConfigMap of that name; without a namespace it is in nadmit's own.
+    pub(super) fn config_map(&self, name: &ConfigMapName) -> ObjectKey {
+        name.key(&self.home().namespace)
+    }
+
     /// The settings of the certificate Secret, if any.
     pub(super) fn secret(&self, client_ca: Option<PathBuf>) -> anyhow::Result<Option<Settings>> {
         self.secret.settings(self.home(), client_ca)
@@ -169,9 +176,19 @@ impl InCluster {
         };
         // The Lease is kept while a leader task restarts: a task that panics here would panic in any other leader too.
         let (claims_sender, claims) = watch::channel(Claim::default());
-        let stopped = stop.clone();
-        let ended =
-            supervisor.restarted("lease", move || candidate.clone().run(claims_sender.clone(), stopped.clone()));
+        let (stopped, has_policy) = (stop.clone(), server.has_policy());
+        let ended = supervisor.restarted("lease", move || {
+            let (mut has_policy, stopped) = (has_policy.clone(), stopped.clone());
+            let lead = candidate.clone().run(claims_sender.clone(), stopped.clone());
+            async move {
+                // A leader without the configured policy would complete and audit by the default one.
+                tokio::select! {
+                    () = stopped.cancelled() => return,
+                    _ = has_policy.wait_for(|has_policy| *has_policy) => {}
+                }
+                lead.await;
+            }
+        });
         let incomplete = Arc::<IncompleteObjects>::default();
         let auditor = Auditor {
             cached: Arc::clone(&cached),

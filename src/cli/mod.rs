@@ -9,6 +9,7 @@ mod doctor;
 mod in_cluster;
 mod install;
 mod output_args;
+mod policy;
 mod policy_args;
 mod progress;
 mod rules;
@@ -52,6 +53,7 @@ enum Command {
     Audit(audit::Audit),
     Doctor(doctor::Doctor),
     AuditLog(audit_log::AuditLog),
+    Policy(policy::PolicyCommand),
     Install(install::Install),
     Uninstall(install::Uninstall),
     Rules(rules::Rules),
@@ -75,6 +77,7 @@ impl Cli {
             Command::Audit(audit) => audit.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::AuditLog(audit_log) => audit_log.run(),
+            Command::Policy(policy) => policy.run(),
             Command::Install(install) => install.run(),
             Command::Uninstall(uninstall) => uninstall.run(),
             Command::Rules(rules) => rules.run(),

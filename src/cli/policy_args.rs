@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::print_error;
-use crate::manifests::{PolicyFile, PolicyFileError};
+use crate::manifests::{LoadedPolicy, PolicyFile, PolicyFileError};
 use crate::policy::Policy;
 
 /// Policy arguments.
@@ -24,7 +24,7 @@ impl PolicyArgs {
 
     /// The policy and its file, if there is one. Warnings go to standard error.
     pub(super) fn read_with_file(&self) -> Result<(Option<PolicyFile>, Policy), PolicyFileError> {
-        let (file, policy) = self.open()?;
+        let (file, LoadedPolicy { policy, .. }) = self.open()?;
         if let Some(path) = &self.policy {
             for warning in policy.warnings() {
                 print_error(format_args!("nadmit: {}: {warning}", path.display()));
@@ -34,10 +34,10 @@ impl PolicyArgs {
     }
 
     /// The policy and its file, if there is one, for a command that logs the warnings.
-    pub(super) fn open(&self) -> Result<(Option<PolicyFile>, Policy), PolicyFileError> {
+    pub(super) fn open(&self) -> Result<(Option<PolicyFile>, LoadedPolicy), PolicyFileError> {
         Ok(match self.policy.clone().map(PolicyFile::open).transpose()? {
             Some((file, policy)) => (Some(file), policy),
-            None => (None, Policy::default()),
+            None => (None, Policy::default().into()),
         })
     }
 }

@@ -16,6 +16,7 @@ use super::EXIT_CLEAN;
 use super::in_cluster::{InCluster, cached_cluster};
 use super::policy_args::PolicyArgs;
 use crate::cluster::cache::facts::{FactSource, NoCluster};
+use crate::cluster::cache::policy_config_map::{ConfigMapName, PolicyConfigMap};
 use crate::cluster::identity::certificates::CertificateKeeper;
 use crate::cluster::identity::token::TokenKeeper;
 use crate::server::reload::WatchedFiles;
@@ -62,6 +63,10 @@ pub(super) struct Serve {
     client_name: Option<String>,
     #[command(flatten)]
     policy: PolicyArgs,
+    /// The ConfigMap with the policy, under its key policy.yaml, instead of a file; without a namespace it is in nadmit's own. It is
+    /// watched, so that all replicas apply a change at once. Without a valid policy at start, nadmit is not ready and waits for one
+    #[arg(long, env = "NADMIT_POLICY_CONFIGMAP", value_name = "[NAMESPACE/]NAME", conflicts_with = "policy")]
+    policy_configmap: Option<ConfigMapName>,
     #[command(flatten)]
     in_cluster: InCluster,
     /// Also accept the API server's audit events at POST /audit-events, from its audit webhook backend (docs/audit-log.md)
@@ -95,7 +100,13 @@ impl Serve {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
-        let (policy_file, policy) = self.policy.open()?;
+        let (policy_file, policy) = match &self.policy_configmap {
+            Some(_) => (None, None),
+            None => {
+                let (file, policy) = self.policy.open()?;
+                (file, Some(policy))
+            }
+        };
         let format =
             self.log_format.unwrap_or(if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json });
         let logs = Logs::start(format, self.log_level.clone())?;
@@ -116,6 +127,15 @@ impl Serve {
         };
         let (metrics, readiness) = (Metrics::default(), Arc::default());
         let supervisor = Supervisor::new(&metrics.tasks, Pauses::default());
+        let policy_config_map = match &self.policy_configmap {
+            Some(name) => {
+                let cluster = cluster
+                    .clone()
+                    .context("--policy-configmap needs a cluster: run in a pod, or pass --kubeconfig")?;
+                Some((PolicyConfigMap::new(self.in_cluster.config_map(name), &metrics.caches)?, cluster))
+            }
+            None => None,
+        };
         let informed = cluster.map(|cluster| Arc::new(cached_cluster(cluster, &metrics, &readiness, &supervisor)));
         let facts: Arc<dyn FactSource> = match &informed {
             Some(informed) => Arc::clone(informed) as _,
@@ -146,6 +166,10 @@ impl Serve {
                 reloader.notify_one();
             }
         });
+        if let Some((config_map, cluster)) = policy_config_map {
+            let updater = server.policy_updater();
+            supervisor.serving("policy", config_map.follow(cluster, move |policy| updater.replace(policy)));
+        }
         let bundle = kept.as_ref().map(CertificateKeeper::bundle);
         let lead = self.in_cluster.register(informed, bundle, tokens, registered, &server)?;
         if let Some(kept) = kept {

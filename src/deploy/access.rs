@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::webhooks::CONFIGURATIONS;
-use super::{CERTIFICATE, NAME, Options, TOKEN, cluster_metadata, named, namespaced_metadata, set};
+use super::{CERTIFICATE, NAME, Options, POLICY, TOKEN, cluster_metadata, named, namespaced_metadata, set};
 
 /// The verbs on reports; they are not watched.
 const REPORTS: &[&str] = &["get", "list", "create", "update", "delete"];
@@ -182,6 +182,8 @@ fn role(options: &Options) -> Value {
             rule("", &["secrets"], &[CERTIFICATE, TOKEN], &["get", "update"]),
             rule("coordination.k8s.io", &["leases"], &[], &["create"]),
             rule("coordination.k8s.io", &["leases"], &[NAME], &["get", "update"]),
+            // The policy, watched by name.
+            rule("", &["configmaps"], &[POLICY], &["get", "list", "watch"]),
             // Its cluster IP, with which nadmit reaches itself before it registers.
             rule("", &["services"], &[&options.home.service], &["get"]),
         ],

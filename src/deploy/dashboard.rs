@@ -46,8 +46,8 @@ const STAT_PANELS: [(&str, &str, &str, &str); 6] = [
         "s",
     ),
     (
-        "Policy file in force",
-        "0: the policy file is invalid, and the last good policy is in force",
+        "Configured policy in force",
+        "0: the configured policy is missing or invalid, and the last good one is in force",
         "min(nadmit_policy_current{job=~\"$job\"})",
         "short",
     ),
@@ -202,6 +202,11 @@ const GRAPH_PANELS: [(&str, &str, &[Query], &str); 14] = [
             (
                 "sum by (result) (increase(nadmit_policy_reloads_total{job=~\"$job\"}[$__rate_interval]))",
                 "policy {{result}}",
+            ),
+            ("count by (hash) (nadmit_policy_info{job=~\"$job\"})", "replicas with policy {{hash}}"),
+            (
+                "(time() - min(nadmit_policy_applied_timestamp_seconds{job=~\"$job\"})) / 3600",
+                "age of the oldest policy, hours",
             ),
         ],
         "short",

@@ -28,7 +28,7 @@ pub fn files() -> Vec<(String, String)> {
     }
     let backstop = added(&Options { backstop: true, ..minimal() });
     component(&mut files, "without-backstop", &backstop.iter().map(removal).collect::<Vec<_>>());
-    component(&mut files, "client-ca", &[client_ca()]);
+    component(&mut files, "client-ca", &client_ca());
     for (name, text) in admission_files(&Options::default().home, DIRECTORY) {
         files.push((format!("admission/{name}"), format!("{HEAD}{text}")));
     }
@@ -76,17 +76,29 @@ fn removal(object: &Value) -> Value {
     json!({ "patch": emit::stream(&[patch]) })
 }
 
-/// The patch that makes the Deployment require client certificates; the user adds the ConfigMap with the CA.
-fn client_ca() -> Value {
+/// The patches that make the Deployment require client certificates; the user adds the ConfigMap with the CA. Lists of arguments can
+/// only be appended to by operations, and lists of volumes, which may be absent, only be merged.
+fn client_ca() -> [Value; 2] {
     let clients = Clients { ca: String::new(), name: None };
     let (volume, path) = clients::volume();
     let mount = json!({ "name": volume.get("name"), "mountPath": path, "readOnly": true });
-    let add = |path: &str, value: Value| json!({ "op": "add", "path": format!("/spec/template/spec/{path}/-"), "value": value });
-    let mut operations: Vec<Value> =
-        clients.arguments().into_iter().map(|argument| add("containers/0/args", argument.into())).collect();
-    operations.push(add("containers/0/volumeMounts", mount));
-    operations.push(add("volumes", volume));
-    json!({ "target": { "kind": "Deployment", "name": NAME }, "patch": format!("{:#}\n", Value::from(operations)) })
+    let add =
+        |argument: String| json!({ "op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": argument });
+    let operations: Vec<Value> = clients.arguments().into_iter().map(add).collect();
+    let merged = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": NAME },
+        "spec": { "template": { "spec": {
+            "containers": [{ "name": NAME, "volumeMounts": [mount] }],
+            "volumes": [volume],
+        } } },
+    });
+    let target = json!({ "kind": "Deployment", "name": NAME });
+    [
+        json!({ "target": target, "patch": format!("{:#}\n", Value::from(operations)) }),
+        json!({ "target": target, "patch": emit::stream(&[merged]) }),
+    ]
 }
 
 /// Placeholders for chart values. They look like real values, so that nothing is quoted.
@@ -232,7 +244,7 @@ fn schema() -> Value {
             "dryRuns": { "type": "boolean", "description": "Whether nadmit may create NADs, only in dry runs, to report who denies a missing one" },
             "clientCa": { "type": "string", "description": "The CA (PEM) of required client certificates; empty: none" },
             "clientName": { "type": "string", "description": "The name that must be in the client certificate; empty: any" },
-            "policy": { "type": "string", "description": "The policy file" },
+            "policy": { "type": "string", "description": "The text of the policy" },
         },
         "required": ["image", "service", "replicas", "certificates", "policy"],
     })

@@ -32,11 +32,13 @@ pub const CERTIFICATE: &str = "nadmit-tls";
 /// The Secret with the token of the registered paths.
 pub const TOKEN: &str = "nadmit-token";
 /// The ConfigMap with the policy.
-const POLICY: &str = "nadmit-policy";
+pub const POLICY: &str = "nadmit-policy";
+/// The key of the policy in its ConfigMap.
+pub const POLICY_KEY: &str = "policy.yaml";
 /// The HTTPS port of the pod.
 const HTTPS_PORT: u16 = 8443;
 /// The metrics port of the pod.
-const METRICS_PORT: u16 = 9443;
+pub const METRICS_PORT: u16 = 9443;
 
 /// The Service of nadmit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +89,7 @@ pub struct Options {
     pub replicas: u32,
     /// Where the certificate comes from.
     pub certificates: CertificateSource,
-    /// The policy file.
+    /// The text of the policy.
     pub policy: String,
     /// Whether to include monitoring objects.
     pub monitoring: bool,

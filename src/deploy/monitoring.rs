@@ -102,14 +102,22 @@ fn alerts() -> Vec<Value> {
             "min(nadmit_policy_current) == 0",
             "5m",
             "warning",
-            "The policy file is invalid; the last good policy is in force",
+            "The policy is missing or invalid; the last good policy is in force, and replicas without one are not ready",
+        ),
+        alert(
+            "NadmitPoliciesDiffer",
+            // Replicas apply a change within seconds of each other.
+            "count(count by (hash) (nadmit_policy_info)) > 1",
+            "2m",
+            "warning",
+            "Replicas judge by different policies: `nadmit policy` shows which",
         ),
         alert(
             "NadmitCacheUnknown",
             "min by (kind) (nadmit_cache_ready) == 0",
             "15m",
             "warning",
-            "The cache of {{ $labels.kind }} objects is not synced: warnings that need them are missing",
+            "The cache of {{ $labels.kind }} objects is not synced: warnings that need them are missing, and of a ConfigMap, changes of the policy",
         ),
         alert(
             "NadmitTaskDown",
@@ -236,7 +244,8 @@ mod tests {
         metrics.refused("x");
         metrics.expires("serving", 1);
         metrics.certificate_reloaded(Reload::Taken);
-        metrics.policy_reloaded(Reload::Taken);
+        metrics.policy.reloaded(Reload::Taken);
+        metrics.policy.applied("0");
         metrics.completions.count("failed");
         metrics.registered.set(None);
         metrics.tasks.set_up("audit", true);

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::clients::{self, Clients};
 use super::{
-    HTTPS_PORT, METRICS_PORT, NAME, Options, POLICY, certificates, labels, namespaced_metadata, selector, set,
+    HTTPS_PORT, METRICS_PORT, NAME, Options, POLICY, POLICY_KEY, certificates, labels, namespaced_metadata, selector,
+    set,
 };
 
 /// The policy ConfigMap, Service, Deployment, PodDisruptionBudget and NetworkPolicy.
@@ -14,7 +15,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": namespaced_metadata(options, POLICY),
-            "data": { "policy.yaml": options.policy },
+            "data": { POLICY_KEY: options.policy },
         }),
         service(options),
         deployment(options),
@@ -48,7 +49,7 @@ fn service(options: &Options) -> Value {
 }
 
 fn deployment(options: &Options) -> Value {
-    let mut volumes = vec![(json!({ "name": "policy", "configMap": { "name": POLICY } }), "/etc/nadmit/policy")];
+    let mut volumes = Vec::new();
     volumes.extend(certificates::volumes(options));
     volumes.extend(options.clients.as_ref().map(|_| clients::volume()));
     let mounts: Vec<Value> = volumes
@@ -60,14 +61,14 @@ fn deployment(options: &Options) -> Value {
         "serve".to_owned(),
         format!("--listen=0.0.0.0:{HTTPS_PORT}"),
         format!("--metrics-listen=0.0.0.0:{METRICS_PORT}"),
-        "--policy=/etc/nadmit/policy/policy.yaml".to_owned(),
+        format!("--policy-configmap={POLICY}"),
         format!("--service={}", options.home.service),
         "--register".to_owned(),
     ];
     arguments.extend(certificates::arguments(options));
     arguments.extend(options.clients.iter().flat_map(Clients::arguments));
     let probe = |path: &str, seconds: u32| json!({ "httpGet": { "path": path, "port": "https", "scheme": "HTTPS" }, "periodSeconds": seconds });
-    let container = json!({
+    let mut container = json!({
         "name": NAME,
         "image": options.image,
         "args": arguments,
@@ -78,7 +79,6 @@ fn deployment(options: &Options) -> Value {
         "livenessProbe": probe("/healthz", 10),
         "readinessProbe": probe("/readyz", 2),
         "resources": { "requests": { "cpu": "50m", "memory": "64Mi" }, "limits": { "memory": "128Mi" } },
-        "volumeMounts": mounts,
     });
     let spread = |key: &str| {
         json!({
@@ -88,6 +88,14 @@ fn deployment(options: &Options) -> Value {
             "labelSelector": { "matchLabels": selector() },
         })
     };
+    let mut pod = json!({
+        "terminationGracePeriodSeconds": 30,
+        "topologySpreadConstraints": [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
+    });
+    if !volumes.is_empty() {
+        set(&mut container, "volumeMounts", mounts.into());
+        set(&mut pod, "volumes", volumes.into());
+    }
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -99,11 +107,7 @@ fn deployment(options: &Options) -> Value {
             "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } },
             "template": {
                 "metadata": { "labels": labels() },
-                "spec": hardened(NAME, container, json!({
-                    "terminationGracePeriodSeconds": 30,
-                    "topologySpreadConstraints": [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
-                    "volumes": volumes,
-                })),
+                "spec": hardened(NAME, container, pod),
             },
         },
     })

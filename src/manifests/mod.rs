@@ -11,4 +11,4 @@ mod policy_file;
 pub use files::{Input, InputError, inputs};
 pub use index::{Assumptions, Index};
 pub use objects::{Manifest, ManifestDocument, documents};
-pub use policy_file::{PolicyFile, PolicyFileError};
+pub use policy_file::{LoadedPolicy, PolicyFile, PolicyFileError};

@@ -1,12 +1,15 @@
-//! The policy file: reading it, and following its changes.
+//! The text of a policy, and the policy file: reading it, and following its changes.
 
 use std::path::{Path, PathBuf};
 
 use super::{Input, InputError};
 use crate::policy::{Policy, PolicyError};
+use crate::tls::sha256_digits;
 
-/// The largest policy file that is read.
+/// The largest policy that is read.
 const MAX_BYTES: u64 = 1 << 20;
+/// How many digits of a hash are shown.
+const HASH_DIGITS: usize = 12;
 
 /// Why a policy file is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +18,7 @@ pub enum PolicyFileError {
     #[error(transparent)]
     Read(#[from] InputError),
     /// It is larger than a policy is.
-    #[error("cannot read policy file {0}: larger than 1 MiB")]
+    #[error("{0}: the policy is larger than 1 MiB")]
     TooLarge(String),
     /// It is no policy.
     #[error("{path}: {problem}")]
@@ -25,6 +28,32 @@ pub enum PolicyFileError {
         /// What is wrong; part of the message, so not a source.
         problem: PolicyError,
     },
+}
+
+/// A policy, and which text it was read from.
+#[derive(Debug)]
+pub struct LoadedPolicy {
+    /// The policy.
+    pub policy: Policy,
+    /// The first digits of the text's SHA-256; `default` if there is no text.
+    pub hash: String,
+}
+
+impl LoadedPolicy {
+    /// Reads a text; an error names where it comes from.
+    pub fn parse(origin: &str, text: &str) -> Result<Self, PolicyFileError> {
+        if text.len() as u64 > MAX_BYTES {
+            return Err(PolicyFileError::TooLarge(origin.to_owned()));
+        }
+        let problem = |problem| PolicyFileError::Policy { path: origin.to_owned(), problem };
+        Ok(Self { policy: Policy::parse(text).map_err(problem)?, hash: sha256_digits(text, HASH_DIGITS) })
+    }
+}
+
+impl From<Policy> for LoadedPolicy {
+    fn from(policy: Policy) -> Self {
+        Self { policy, hash: "default".to_owned() }
+    }
 }
 
 /// The policy file with its last content.
@@ -37,7 +66,7 @@ pub struct PolicyFile {
 
 impl PolicyFile {
     /// Reads the file.
-    pub fn open(path: PathBuf) -> Result<(Self, Policy), PolicyFileError> {
+    pub fn open(path: PathBuf) -> Result<(Self, LoadedPolicy), PolicyFileError> {
         let text = read(&path)?;
         let policy = parse(&path, &text)?;
         Ok((Self { path, text: Some(text) }, policy))
@@ -49,7 +78,7 @@ impl PolicyFile {
     }
 
     /// The policy in the file now, if it is not what was there before.
-    pub fn reread(&mut self) -> Option<Result<Policy, PolicyFileError>> {
+    pub fn reread(&mut self) -> Option<Result<LoadedPolicy, PolicyFileError>> {
         match read(&self.path) {
             Ok(text) if self.text.as_ref() == Some(&text) => None,
             Ok(text) => {
@@ -70,6 +99,6 @@ fn read(path: &Path) -> Result<String, PolicyFileError> {
     Ok(Input::File(path.into()).text()?.into_owned())
 }
 
-fn parse(path: &Path, text: &str) -> Result<Policy, PolicyFileError> {
-    Policy::parse(text).map_err(|problem| PolicyFileError::Policy { path: path.display().to_string(), problem })
+fn parse(path: &Path, text: &str) -> Result<LoadedPolicy, PolicyFileError> {
+    LoadedPolicy::parse(&path.display().to_string(), text)
 }

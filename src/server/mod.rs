@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -34,10 +34,11 @@ use capacity::Capacity;
 use connections::{CallerRule, Connections};
 pub use limits::Limits;
 pub use readiness::Readiness;
-use reload::{CertificateUpdater, WatchedFiles};
+use reload::{CertificateUpdater, PolicyUpdater, WatchedFiles};
 
 use crate::cluster::cache::facts::FactSource;
 use crate::denials::RecentDenials;
+use crate::manifests::LoadedPolicy;
 use crate::policy::Policy;
 use crate::supervise::Supervisor;
 use crate::telemetry::metrics::{AuditMetrics, Completions};
@@ -46,9 +47,14 @@ use crate::telemetry::{Logs, Metrics};
 use crate::tls::token::AcceptedTokens;
 use crate::tls::{POLL_INTERVAL, Tls};
 
+/// The startup condition of a policy that is not known at start.
+const POLICY_CHECK: &str = "the policy";
+
 /// The state shared by all requests.
 pub struct ServerState {
     policy: Arc<ArcSwap<Policy>>,
+    /// Whether there is a policy: reviews are not judged by the default one in place of the configured one.
+    has_policy: watch::Sender<bool>,
     facts: Arc<dyn FactSource>,
     metrics: Metrics,
     denials: Arc<RecentDenials>,
@@ -63,7 +69,8 @@ pub struct ServerState {
 }
 
 impl ServerState {
-    fn take_policy(&self, policy: Policy) {
+    fn take_policy(&self, loaded: LoadedPolicy) {
+        let LoadedPolicy { policy, hash } = loaded;
         if let Some(logs) = &self.logs {
             logs.refilter(policy.log_level);
         }
@@ -71,26 +78,16 @@ impl ServerState {
             warn!(warning, "policy accepted with a warning");
         }
         self.policy.store(Arc::new(policy));
-    }
-
-    /// One line for each check. The registration is shown, but readiness does not depend on it: the probe that precedes it goes
-    /// through the Service, which needs a ready replica.
-    fn checks(&self) -> String {
-        let registration = match self.metrics.registered.state() {
-            None => String::new(),
-            Some(Ok(())) => "[+]registration ok\n".to_owned(),
-            Some(Err(problem)) => {
-                format!("[-]registration failed: {} (readiness does not depend on it)\n", problem.sentence())
-            }
-        };
-        self.readiness.lines() + &registration
+        self.metrics.policy.applied(&hash);
+        self.has_policy.send_replace(true);
+        self.readiness.fulfil(POLICY_CHECK);
     }
 }
 
 /// The parts of a server.
 pub struct ServerParts {
-    /// The initial policy.
-    pub policy: Policy,
+    /// The initial policy; `None` if it is not known yet: until then the server is not ready and fails every review.
+    pub policy: Option<LoadedPolicy>,
     /// The source of facts.
     pub facts: Arc<dyn FactSource>,
     /// The initial certificate.
@@ -170,6 +167,7 @@ impl Server {
         let tokens = parts.tokens;
         let state = ServerState {
             policy: policy_in_force,
+            has_policy: watch::Sender::new(false),
             facts,
             metrics,
             denials,
@@ -180,7 +178,10 @@ impl Server {
             logs,
             audit_events,
         };
-        state.take_policy(policy);
+        match policy {
+            Some(policy) => state.take_policy(policy),
+            None => state.readiness.waits_for(POLICY_CHECK),
+        }
         state.metrics.expires("serving", tls.expires());
         Ok(Self {
             https: listen(https)?,
@@ -197,6 +198,16 @@ impl Server {
     /// The policy that is in force, now and later.
     pub fn policy(&self) -> Arc<ArcSwap<Policy>> {
         Arc::clone(&self.state.policy)
+    }
+
+    /// Whether there is a policy, now and later.
+    pub fn has_policy(&self) -> watch::Receiver<bool> {
+        self.state.has_policy.subscribe()
+    }
+
+    /// Updates a policy that does not come from a file.
+    pub fn policy_updater(&self) -> PolicyUpdater {
+        PolicyUpdater { state: Arc::clone(&self.state) }
     }
 
     /// The metrics of completions.
@@ -266,7 +277,7 @@ impl Server {
             caller: None,
             ..connections.clone()
         };
-        let files = watch(self.watched, Arc::clone(&self.state), self.tls, self.reload, stop.clone());
+        let files = watch_files(self.watched, Arc::clone(&self.state), self.tls, self.reload, stop.clone());
         tasks.spawn(self.supervisor.guarded("https", connections.accept(self.https, stop.clone())));
         tasks.spawn(self.supervisor.guarded("metrics", scrapes.accept(self.metrics, stop.clone())));
         tasks.spawn(self.supervisor.guarded("files", files));
@@ -299,7 +310,7 @@ fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
     open().map_err(|source| ServeError::Listen { address, source })
 }
 
-async fn watch(
+async fn watch_files(
     mut watched: WatchedFiles,
     state: Arc<ServerState>,
     tls: Arc<Tls>,

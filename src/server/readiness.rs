@@ -17,19 +17,18 @@ struct Condition {
 impl Readiness {
     /// Adds a condition.
     pub fn waits_for(&self, what: &'static str) {
-        self.set(what, false);
-    }
-
-    /// Fulfills a condition.
-    pub fn fulfil(&self, what: &'static str) {
-        self.set(what, true);
-    }
-
-    fn set(&self, name: &'static str, is_fulfilled: bool) {
         let mut conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
-        match conditions.iter_mut().find(|condition| condition.name == name) {
-            Some(known) => known.is_fulfilled = is_fulfilled,
-            None => conditions.push(Condition { name, is_fulfilled }),
+        match conditions.iter_mut().find(|condition| condition.name == what) {
+            Some(known) => known.is_fulfilled = false,
+            None => conditions.push(Condition { name: what, is_fulfilled: false }),
+        }
+    }
+
+    /// Fulfills a condition, if it was added.
+    pub fn fulfil(&self, what: &'static str) {
+        let mut conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        for condition in conditions.iter_mut().filter(|condition| condition.name == what) {
+            condition.is_fulfilled = true;
         }
     }
 

@@ -1,11 +1,12 @@
 //! Reloading of policy and certificate files. An invalid new file is rejected and logged, and the last good one stays.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use tracing::{error, info};
 
 use super::ServerState;
-use crate::manifests::PolicyFile;
+use crate::manifests::{LoadedPolicy, PolicyFile};
 use crate::telemetry::metrics::Reload;
 use crate::tls::{Files, Served, Tls};
 
@@ -23,15 +24,7 @@ impl WatchedFiles {
     pub(super) fn check(&mut self, state: &Arc<ServerState>, tls: &Tls) {
         match self.policy.as_mut().and_then(PolicyFile::reread) {
             None => {}
-            Some(Ok(policy)) => {
-                info!("policy reloaded");
-                state.take_policy(policy);
-                state.metrics.policy_reloaded(Reload::Taken);
-            }
-            Some(Err(error)) => {
-                error!(%error, "rejected changed policy file; keeping the last good policy");
-                state.metrics.policy_reloaded(Reload::Refused);
-            }
+            Some(policy) => take_policy(policy, state),
         }
         match self.certificates.as_mut().and_then(Files::reread) {
             None => {}
@@ -45,6 +38,37 @@ impl WatchedFiles {
                 state.metrics.certificate_reloaded(Reload::Refused);
             }
         }
+    }
+}
+
+/// Judges by that policy from the next review on. An invalid one is rejected.
+fn take_policy(policy: Result<LoadedPolicy, impl Display>, state: &ServerState) {
+    match policy {
+        Ok(loaded) => {
+            info!(hash = loaded.hash, "policy reloaded");
+            state.take_policy(loaded);
+            state.metrics.policy.reloaded(Reload::Taken);
+        }
+        Err(error) => {
+            match *state.has_policy.borrow() {
+                true => error!(%error, "rejected changed policy; keeping the last good policy"),
+                false => error!(%error, "rejected policy; not ready until there is a valid one"),
+            }
+            state.metrics.policy.reloaded(Reload::Refused);
+        }
+    }
+}
+
+/// Updates the policy from other sources than a file.
+#[derive(Clone)]
+pub struct PolicyUpdater {
+    pub(super) state: Arc<ServerState>,
+}
+
+impl PolicyUpdater {
+    /// Uses that one from the next review on; without a valid one the last one stays.
+    pub fn replace(&self, policy: Result<LoadedPolicy, impl Display>) {
+        take_policy(policy, &self.state);
     }
 }
 

@@ -50,6 +50,8 @@ pub(super) enum ReviewFailure {
     Busy,
     #[error("cannot fetch a fact that the repair needs: {0}")]
     Unavailable(#[from] Unavailable),
+    #[error("the policy has not been read yet")]
+    NoPolicy,
     #[error("a client certificate is required")]
     UnknownCaller,
     #[error("the path has no valid token")]
@@ -66,7 +68,7 @@ impl ReviewFailure {
             Self::Slow => "slow",
             Self::Broken(_) => "broken",
             Self::Busy => "busy",
-            Self::Unavailable(_) => "unavailable",
+            Self::Unavailable(_) | Self::NoPolicy => "unavailable",
             Self::UnknownCaller => "unknown_caller",
             Self::UnknownToken => "unknown_token",
             Self::Panicked => "panicked",
@@ -81,7 +83,7 @@ impl ReviewFailure {
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::UnknownCaller => StatusCode::FORBIDDEN,
             // An API server may see a new token before this replica; it retries a second later, as for `Busy`.
-            Self::Unavailable(_) | Self::UnknownToken => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable(_) | Self::NoPolicy | Self::UnknownToken => StatusCode::SERVICE_UNAVAILABLE,
             Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

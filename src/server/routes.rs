@@ -86,6 +86,10 @@ pub(super) async fn review(
         state.metrics.unanswered(reason.reason());
         return error_response(&reason).1;
     }
+    if !*state.has_policy.borrow() {
+        state.metrics.unanswered(ReviewFailure::NoPolicy.reason());
+        return error_response(&ReviewFailure::NoPolicy).1;
+    }
     let deadline = Deadline::of(request.uri().query());
     reviews::respond(&state, endpoint, &from, deadline, request.into_body()).await
 }
@@ -182,7 +186,27 @@ async fn ready(Shared(state): Shared<Arc<ServerState>>, request: Request<Body>) 
         Err(missing) => (StatusCode::SERVICE_UNAVAILABLE, missing + "\n"),
     };
     let is_verbose = request.uri().query().is_some_and(|query| query.split('&').any(is_verbose));
-    (status, if is_verbose { state.checks() + &answer } else { answer })
+    (status, if is_verbose { checks(&state) + &answer } else { answer })
+}
+
+/// One line for each check. Policy and registration are shown, but readiness does not depend on them: a rejected policy leaves the last
+/// one in force, and the probe before the registration goes through the Service, which needs a ready replica.
+fn checks(state: &ServerState) -> String {
+    const APART: &str = "(readiness does not depend on it)";
+    let policy = &state.metrics.policy;
+    let policy = match policy.hash() {
+        None => String::new(),
+        Some(hash) if policy.is_current() => format!("[+]policy ok: {hash}\n"),
+        Some(hash) => {
+            format!("[-]policy failed: the configured one is missing or invalid, {hash} is in force {APART}\n")
+        }
+    };
+    let registration = match state.metrics.registered.state() {
+        None => String::new(),
+        Some(Ok(())) => "[+]registration ok\n".to_owned(),
+        Some(Err(problem)) => format!("[-]registration failed: {} {APART}\n", problem.sentence()),
+    };
+    state.readiness.lines() + &policy + &registration
 }
 
 fn is_verbose(parameter: &str) -> bool {

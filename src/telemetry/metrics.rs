@@ -12,6 +12,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 pub use super::audits::{AuditMetrics, EventMetrics, ReportWrites};
+use super::policy::PolicyMetrics;
 use super::registration::Registered;
 use super::tasks::TaskMetrics;
 
@@ -77,7 +78,7 @@ pub enum Reload {
 }
 
 impl Reload {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Taken => "taken",
             Self::Refused => "refused",
@@ -166,9 +167,8 @@ pub struct Metrics {
     refused: Family<ReasonLabels, Counter>,
     expiry: Family<CertificateLabels, Gauge<f64, AtomicU64>>,
     certificate_reloads: Family<ResultLabels, Counter>,
-    policy_reloads: Family<ResultLabels, Counter>,
-    /// 1 while the policy in force is the one in the file.
-    policy_current: Gauge,
+    /// Which policy is in force.
+    pub policy: PolicyMetrics,
     /// NADs that were stored incomplete.
     pub completions: Completions,
     /// Whether nadmit is registered.
@@ -202,8 +202,7 @@ impl Default for Metrics {
             refused: Family::default(),
             expiry: Family::default(),
             certificate_reloads: Family::default(),
-            policy_reloads: Family::default(),
-            policy_current: Gauge::default(),
+            policy: PolicyMetrics::default(),
             completions: Completions::default(),
             registered: Registered::default(),
             tasks: TaskMetrics::default(),
@@ -211,7 +210,6 @@ impl Default for Metrics {
             audit: AuditMetrics::default(),
             audit_events: EventMetrics::default(),
         };
-        metrics.policy_current.set(1);
         metrics.register();
         metrics
     }
@@ -253,12 +251,7 @@ impl Metrics {
             self.expiry.clone(),
         );
         registry.register("certificate_reloads", "Certificate reloads, by result", self.certificate_reloads.clone());
-        registry.register("policy_reloads", "Policy reloads, by result", self.policy_reloads.clone());
-        registry.register(
-            "policy_current",
-            "1 while the policy in force is the one in the file, 0 while the file is rejected",
-            self.policy_current.clone(),
-        );
+        self.policy.register(registry);
         registry.register("completions", "Completions of stored objects, by result", self.completions.0.clone());
         self.registered.register(registry);
         self.tasks.register(registry);
@@ -306,12 +299,6 @@ impl Metrics {
     /// The certificate files changed.
     pub fn certificate_reloaded(&self, reload: Reload) {
         self.certificate_reloads.get_or_create(&ResultLabels { result: reload.name() }).inc();
-    }
-
-    /// The policy file changed.
-    pub fn policy_reloaded(&self, reload: Reload) {
-        self.policy_reloads.get_or_create(&ResultLabels { result: reload.name() }).inc();
-        self.policy_current.set(i64::from(reload == Reload::Taken));
     }
 
     /// All metrics in Prometheus text format.

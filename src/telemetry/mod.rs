@@ -7,6 +7,7 @@ mod lines;
 mod logs;
 pub mod metrics;
 mod panics;
+pub mod policy;
 pub mod registration;
 pub mod tasks;
 

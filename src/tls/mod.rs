@@ -5,6 +5,7 @@ mod chain;
 mod development;
 mod files;
 mod make;
+mod sha256;
 pub mod token;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 pub use authority::Lifetimes;
 pub use development::Development;
 pub use files::{Files, POLL_INTERVAL};
+pub use sha256::sha256_digits;
 
 /// Why TLS could not be configured.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, ApiError};
 use crate::cluster::TestCluster;
-use crate::harness::put;
 use crate::objects::{OPERATOR, RESOURCE_NAME, TestNetworkKind, annotated, nad, nad_at, nads, network, version};
 use crate::operator::OperatorTemplate;
 use crate::processes::wait;
@@ -217,7 +216,7 @@ exceptions:
     };
     let before = policies(&cluster.admin);
     cluster.start_nadmit();
-    put(&cluster.policy_file(), format!("{OPEN}mode: audit\nnamespaces: [{{names: [lab], mode: enforce}}]"));
+    cluster.set_policy(&format!("{OPEN}mode: audit\nnamespaces: [{{names: [lab], mode: enforce}}]"));
     wait("the other policy", || denied(&cluster.jane, "apps", &incomplete).is_none().then_some(()));
     wait("the other policy", || denied(&cluster.jane, "lab", &incomplete));
     if cluster.has_device_claims() {

@@ -78,6 +78,7 @@ mod namespaces;
 mod node;
 mod owner;
 mod ownership;
+mod policy_config_map;
 mod race;
 mod registered;
 mod reports;

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::cluster::TestCluster;
-use crate::harness::put;
 use crate::objects::{LAST_NAMESPACE, TestNetworkKind, annotated, nad, nads, network, version};
 use crate::processes::wait;
 use crate::replicas::await_effect;
@@ -83,7 +82,7 @@ fn registers_when_reachable_and_restores_changes() {
     let mine = nad("mine", r#"{"cniVersion":"1.0.0","type":"my-sriov","resourceName":"probe.io/x"}"#);
     let dry_run = format!("{}?dryRun=All", nads("default"));
     assert_eq!(annotated(&cluster.jane.try_create(&dry_run, &mine).unwrap()), None);
-    put(&cluster.policy_file(), "devicePlugins: [my-sriov]\n");
+    cluster.set_policy("devicePlugins: [my-sriov]\n");
     wait("the other plugin", || {
         let made = cluster.jane.try_create(&dry_run, &mine).ok();
         made.filter(|nad| annotated(nad) == Some("probe.io/x"))

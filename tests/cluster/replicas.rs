@@ -6,6 +6,7 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::api::Api;
@@ -28,8 +29,13 @@ impl TestCluster {
 
     /// The same with a policy.
     pub fn deploy_with(&mut self, policy: &str) {
-        fs::write(self.policy_file(), policy).unwrap();
+        self.set_policy(policy);
         self.deploy();
+    }
+
+    /// Changes the policy of all replicas.
+    pub fn set_policy(&self, policy: &str) {
+        self.admin.patch(POLICY, &json!({ "data": { "policy.yaml": policy } }));
     }
 
     /// Starts another replica; when it is ready, it is added to the Service. Returns its number.
@@ -66,13 +72,8 @@ impl TestCluster {
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         assert!(container["command"].is_null() && container["env"].is_null(), "{container:#}");
         let arguments = container["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap());
-        let policy = self.policy_file();
-        if !policy.exists() {
-            fs::write(&policy, self.admin.get(POLICY).unwrap()["data"]["policy.yaml"].as_str().unwrap()).unwrap();
-        }
         let here = |argument: &str| match argument.split_once('=') {
             Some((option @ ("--listen" | "--metrics-listen"), _)) => format!("{option}=127.0.0.1:0"),
-            Some(("--policy", "/etc/nadmit/policy/policy.yaml")) => format!("--policy={}", policy.display()),
             Some((option, "/etc/nadmit/client-ca/ca.crt")) => format!("{option}={}", self.client_ca().display()),
             _ => argument.to_owned(),
         };
@@ -109,21 +110,12 @@ impl TestCluster {
         };
         let (cert, key) = (file("tls.crt", &self.identity.chain), file("tls.key", &self.identity.key));
         let ca = file("ca.crt", &self.authority.pem());
-        let policy = self.policy_file();
-        if !policy.exists() {
-            fs::write(&policy, "{}").unwrap();
-        }
         let mut command = nadmit(&["serve", "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--register"]);
         command.args(["--tls-cert", &cert, "--tls-key", &key, "--ca-bundle", &ca]);
-        command.arg("--policy").arg(policy).arg("--kubeconfig").arg(self.kubeconfig("nadmit"));
+        command.arg("--policy-configmap=nadmit-policy").arg("--kubeconfig").arg(self.kubeconfig("nadmit"));
         command.arg(format!("--service-address={service}")).arg("--shutdown-grace=1s");
         self.nadmits.push(TestServer::launch(command, directory));
         self.nadmits.len() - 1
-    }
-
-    /// The policy of all replicas.
-    pub fn policy_file(&self) -> PathBuf {
-        self.directory.path().join("policy.yaml")
     }
 
     /// The client CA, as the pod has it.

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, ApiError};
 use crate::cluster::TestCluster;
-use crate::harness::put;
 use crate::objects::version;
 use crate::processes::wait;
 
@@ -326,7 +325,7 @@ fn classifies_every_kind_of_status_write() {
     let policy = |mode: &str, strict: bool| {
         format!("mode: {mode}\nstatus: {{resources: {{example.com/plans: {{strict: {strict}}}}}}}\n")
     };
-    put(&cluster.policy_file(), policy("audit", false));
+    cluster.set_policy(&policy("audit", false));
     cluster.start_nadmit();
     // A write that changes nothing, until the API server calls nadmit for it.
     plan(&cluster, "probe");
@@ -339,7 +338,7 @@ fn classifies_every_kind_of_status_write() {
 
     for (setup, strict, which) in [("default", false, 0), ("strict", true, 1)] {
         let before = cluster.nadmit().log_text().matches("policy reloaded").count();
-        put(&cluster.policy_file(), policy("enforce", strict));
+        cluster.set_policy(&policy("enforce", strict));
         wait("the policy", || {
             let now = cluster.nadmit().log_text().matches("policy reloaded").count();
             (now > before).then_some(())
@@ -353,7 +352,7 @@ fn classifies_every_kind_of_status_write() {
     let dry_run = send(&cluster.admin, MERGE, &at(&path, "?dryRun=All"), &blind).unwrap_err();
     assert_eq!(dry_run.code, 422, "{}", dry_run.message);
     // With a policy that guards nothing, the API server does not call nadmit.
-    put(&cluster.policy_file(), "status: {resources: {}}");
+    cluster.set_policy("status: {resources: {}}");
     let asked = || cluster.nadmit().metric("nadmit_review_duration_seconds_count{endpoint=\"status\"}");
     wait("a write without a call of nadmit", || {
         let before = asked();

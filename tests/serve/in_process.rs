@@ -80,7 +80,7 @@ impl InProcess {
         let supervisor = Supervisor::new(&metrics.tasks, Pauses::default());
         let made = Development::make(&[]).unwrap();
         let parts = ServerParts {
-            policy,
+            policy: Some(policy.into()),
             facts,
             tls: Tls::new(made.material.serve().unwrap()),
             watched: WatchedFiles::default(),

@@ -14,27 +14,53 @@ const NETWORK: &str = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"Sr
     "metadata":{"name":"net","namespace":"openshift-sriov-network-operator"},
     "spec":{"resourceName":"cx7","networkNamespace":"nowhere"}}"#;
 
-/// Reviews are answered at once without facts; nadmit reports that it is not ready, and becomes ready after half a minute.
-#[test]
-fn unreachable_api_server_does_not_delay_reviews() {
-    // Connections are accepted and never answered.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = TestServer::start_with(|directory| {
+/// A server that reaches an API server there.
+fn start(api_server: &TcpListener, more: &[&str]) -> TestServer {
+    TestServer::start_with(|directory| {
+        let address = api_server.local_addr().unwrap();
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "it",
-            "clusters": [{ "name": "it", "cluster": { "server": format!("http://{}", silent.local_addr().unwrap()) } }],
+            "clusters": [{ "name": "it", "cluster": { "server": format!("http://{address}") } }],
             "users": [{ "name": "it", "user": {} }],
             "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
         });
         let path = directory.join("kubeconfig");
         std::fs::write(&path, kubeconfig.to_string()).unwrap();
-        ["--cluster", "require", "--kubeconfig", path.to_str().unwrap()].map(str::to_owned).to_vec()
-    });
+        let arguments = [&["--cluster", "require", "--kubeconfig", path.to_str().unwrap()], more].concat();
+        arguments.into_iter().map(str::to_owned).collect()
+    })
+}
+
+/// Reviews fail until the policy is known, and failurePolicy decides: the default policy is not the configured one.
+#[test]
+fn no_review_is_judged_without_the_policy() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = start(&silent, &["--policy-configmap", "nadmit-policy"]);
+    for path in ["/mutate", "/validate", "/status"] {
+        let reply = block_on(async {
+            let mut client = server.connect(Http::One).await;
+            client.post(path, TestReview::create(NETWORK).body()).await.unwrap()
+        });
+        assert_eq!(reply.status, 503, "{path}");
+        assert!(reply.text().contains("the policy has not been read yet"), "{}", reply.text());
+    }
+    let ready = server.get("/readyz");
+    assert_eq!((ready.status.as_u16(), ready.text().contains("the policy")), (503, true), "{}", ready.text());
+    assert_eq!(server.metric("nadmit_policy_current"), 0.0);
+    assert!(!server.metrics_text().contains("nadmit_policy_info{"));
+}
+
+/// Reviews are answered at once without facts; nadmit reports that it is not ready, and becomes ready after half a minute.
+#[test]
+fn unreachable_api_server_does_not_delay_reviews() {
+    // Connections are accepted and never answered.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = start(&silent, &[]);
     let started = Instant::now();
     let not_ready = server.get("/readyz");
     assert_eq!((not_ready.status.as_u16(), not_ready.text().as_str()), (503, "not ready: the caches\n"));
     let verbose = server.get("/readyz?verbose");
-    let lines = "[-]the caches failed: waiting\nnot ready: the caches\n";
+    let lines = "[-]the caches failed: waiting\n[+]policy ok: default\nnot ready: the caches\n";
     assert_eq!((verbose.status.as_u16(), verbose.text().as_str()), (503, lines));
     for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
         let reply =

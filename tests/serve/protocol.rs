@@ -207,9 +207,11 @@ fn unknown_paths_are_not_found() {
                     }
                 }
             }
-            // Without a cluster there is nothing to wait for.
-            for path in ["/healthz", "/readyz", "/healthz?verbose", "/readyz?verbose"] {
-                assert_eq!(client.send("GET", path, &[], Vec::new()).await.unwrap().text(), "ok\n", "{path}");
+            let verbose = "[+]policy ok: default\nok\n";
+            for (path, want) in
+                [("/healthz", "ok\n"), ("/readyz", "ok\n"), ("/healthz?verbose", "ok\n"), ("/readyz?verbose", verbose)]
+            {
+                assert_eq!(client.send("GET", path, &[], Vec::new()).await.unwrap().text(), want, "{path}");
             }
         }
         for path in ["/", "/mutate", "/validate", "/healthz", "/readyz", "/metrics/"] {

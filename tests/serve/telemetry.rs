@@ -193,6 +193,7 @@ fn closed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         ("result", set(&["taken", "refused"])),
         ("task", set(&["https", "metrics", "files", "signals"])),
         ("certificate", set(&["serving"])),
+        ("hash", set(&["default"])),
         ("version", set(&[env!("CARGO_PKG_VERSION")])),
     ])
 }

@@ -9,6 +9,7 @@ mod lookups;
 pub(in crate::cluster) mod networks;
 pub mod observer;
 pub(in crate::cluster) mod operators;
+pub mod policy_config_map;
 pub(in crate::cluster) mod prefix;
 mod state;
 pub(in crate::cluster) mod stores;

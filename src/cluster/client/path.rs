@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cluster::client::ApiError;
-use crate::deploy::NAME;
 use crate::deploy::webhooks::Phase;
+use crate::deploy::{METRICS_PORT, NAME};
 use crate::output::report::ReportKind;
 use crate::resources::{CLAIM_GROUP, DRA_DRIVER, NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, ObjectKey};
 
@@ -29,6 +29,7 @@ impl ApiResource {
     pub(in crate::cluster) const NAMESPACES: Self = Self::of("", "namespaces");
     pub(in crate::cluster) const NODES: Self = Self::of("", "nodes");
     pub(in crate::cluster) const SECRETS: Self = Self::of("", "secrets");
+    pub(in crate::cluster) const CONFIG_MAPS: Self = Self::of("", "configmaps");
     pub(in crate::cluster) const PODS: Self = Self::of("", "pods");
     pub(in crate::cluster) const SERVICES: Self = Self::of("", "services");
     pub(in crate::cluster) const EVENTS: Self = Self::of("", "events");
@@ -127,6 +128,13 @@ impl ApiPath {
     /// The webhook configuration of nadmit.
     pub(in crate::cluster) fn webhook(phase: Phase) -> Self {
         Self::all(ApiResource::webhooks(phase)).join(NAME)
+    }
+
+    /// The metrics of a pod of nadmit, through the API server.
+    pub(in crate::cluster) fn pod_metrics(pod: &ObjectKey) -> Result<Self, ApiError> {
+        let mut path = Self::object(ApiResource::PODS, pod)?;
+        path.path.push_str(&format!(":{METRICS_PORT}/proxy/metrics"));
+        Ok(path)
     }
 
     /// The object of a manifest; its plural is derived from its kind, by the rules that hold for everything nadmit consists of.
@@ -294,6 +302,7 @@ mod tests {
                 ApiPath::webhook(Phase::Mutating),
                 "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/nadmit",
             ),
+            (ApiPath::pod_metrics(&net).unwrap(), "/api/v1/namespaces/apps/pods/net:9443/proxy/metrics"),
             (ApiPath::all(ApiResource::report(report)), "/apis/openreports.io/v1alpha1/reports"),
             (ApiPath::all(ApiResource::NODES).named("a").unwrap(), "/api/v1/nodes?fieldSelector=metadata.name%3Da"),
             (ApiPath::all(ApiResource::NODES).well_known("b"), "/api/v1/nodes?fieldSelector=metadata.name%3Db"),

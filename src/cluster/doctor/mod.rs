@@ -3,6 +3,7 @@
 
 pub mod canary;
 pub mod pod;
+pub mod replica_policies;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
