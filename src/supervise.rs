@@ -1,7 +1,7 @@
 //! Supervision of background tasks: none ends without being noticed.
 //!
 //! ```text
-//!  serving task    certificates, caches, registration, files   ── ends ──► logged ──► the process shuts down
+//!  serving task    certificates, caches, policy, registration  ── ends ──► logged ──► the process shuts down
 //!  restarted task  lease, audit, completion, reports           ── ends ──► logged ──► started again after a pause
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! The dependencies of nadmit: licences, sources, bans and duplicates, by the lists in deny.toml. `make deny` checks more
+//! The image, and the dependencies of nadmit: licences, sources, bans and duplicates, by the lists in deny.toml. `make deny` checks more
 //! with cargo-deny; these tests run each time, and install nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,4 +146,38 @@ fn the_sbom_lists_what_is_linked() {
     }
     // Tests and build scripts are not in the binary.
     assert!(named("insta").is_none() && named("criterion").is_none() && named("cmake").is_none());
+}
+
+/// The image has the same bytes each time, and each engine finds the name that pods ask for. A kubelet completes `nadmit:1` like this.
+#[test]
+fn the_image_is_reproducible_and_has_its_full_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let binary = directory.path().join("binary");
+    fs::write(&binary, "not a program").unwrap();
+    let make = |name: &str, file: &str| {
+        let file = directory.path().join(file);
+        let mut command = Command::new(root().join("deploy/image"));
+        let output = command.arg(&binary).arg(&file).arg(name).env("SOURCE_DATE_EPOCH", "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        file
+    };
+    let member = |archive: &Path, name: &str| -> Value {
+        let output = Command::new("tar").arg("-xOf").arg(archive).arg(name).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    assert_eq!(fs::read(make("nadmit:1", "one")).unwrap(), fs::read(make("nadmit:1", "two")).unwrap());
+    for (name, full) in [
+        ("nadmit:1", "docker.io/library/nadmit:1"),
+        ("team/nadmit:1", "docker.io/team/nadmit:1"),
+        ("quay.example/team/nadmit:1", "quay.example/team/nadmit:1"),
+        ("registry:5000/nadmit:1", "registry:5000/nadmit:1"),
+        ("localhost/nadmit:1", "localhost/nadmit:1"),
+    ] {
+        let archive = make(name, "named");
+        let annotations = &member(&archive, "index.json")["manifests"][0]["annotations"];
+        assert_eq!(annotations["io.containerd.image.name"], full);
+        assert_eq!(annotations["org.opencontainers.image.ref.name"], "1");
+        assert_eq!(member(&archive, "manifest.json")[0]["RepoTags"][0], name);
+    }
 }

@@ -107,7 +107,7 @@ impl Install {
         }
         let usual = Options::default();
         let clients = self.client_ca.as_deref().map(|path| read_clients(path, self.client_name.clone())).transpose()?;
-        // Read as a policy, because a broken one would keep every replica from starting.
+        // Read as a policy, because a broken one would keep every replica from becoming ready.
         let policy = self.policy.read_with_file()?.0.map_or(usual.policy, PolicyFile::into_text);
         let options = Options {
             home: self.place.home(),

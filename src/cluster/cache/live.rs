@@ -98,9 +98,7 @@ impl Cluster {
                     Lookup::Found(network) => Some(network),
                     Lookup::Unknown | Lookup::Absent => None,
                 });
-                let mut claimants: Vec<_> = here
-                    .filter(|found| found.target_namespace == meta.namespace && found.id.name == meta.name)
-                    .collect();
+                let mut claimants: Vec<_> = here.filter(|found| found.renders(&meta.namespace, &meta.name)).collect();
                 claimants.dedup();
                 Ok(facts.with_claimants(claimants, named_owner))
             }

@@ -64,6 +64,11 @@ impl NetworkFact {
             resource_name: name_of(&network.text("resourceName")).to_owned(),
         }
     }
+
+    /// Whether its NAD has that namespace and name.
+    pub(crate) fn renders(&self, namespace: &str, name: &str) -> bool {
+        self.target_namespace == namespace && self.id.name == name
+    }
 }
 
 /// The state of a namespace.

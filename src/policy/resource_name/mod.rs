@@ -156,8 +156,7 @@ impl ResourceNameCheck<'_> {
     /// Whether the operator renders this NAD from that network.
     fn is_rendered_by(&self, network: &NetworkFact) -> bool {
         let meta = &self.nad.meta;
-        network.target_namespace == meta.namespace
-            && network.id.name == meta.name
+        network.renders(&meta.namespace, &meta.name)
             && self.scope.policy.may_render(network, &meta.namespace, self.facts)
     }
 
