@@ -10,6 +10,10 @@ CARGO_DENY = 0.20.2
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 CARGO_HOME ?= $(HOME)/.cargo
 STATIC = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(CARGO_HOME)=cargo
+# Another architecture needs its standard library (rustup target add) and its C compiler (Debian: gcc-aarch64-linux-gnu).
+ARCHITECTURES ?=
+TARGETS = $(if $(ARCHITECTURES),$(patsubst arm64,aarch64-unknown-linux-gnu,$(patsubst amd64,x86_64-unknown-linux-gnu,$(ARCHITECTURES))),$(HOST))
+CROSS = $(if $(filter x86_64-%,$(HOST)),CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc,CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help build image sbom test e2e node readers agreement lint deny doc bench fuzz mutants renderings generate
@@ -20,10 +24,12 @@ help: ## list the targets
 build: ## the release binary, target/release/nadmit
 	$(CARGO) build --release --locked
 
-image: ## the container image without an engine, target/nadmit-image.tar (installs cargo-auditable if it is missing)
+image: ## the container image without an engine, target/nadmit-image.tar (of this architecture, or ARCHITECTURES="amd64 arm64"; installs cargo-auditable if it is missing)
 	command -v cargo-auditable >/dev/null || $(CARGO) install --locked cargo-auditable@0.7.7
-	RUSTFLAGS="$(STATIC)" $(CARGO) auditable build --release --locked --bin nadmit --target $(HOST)
-	deploy/image target/$(HOST)/release/nadmit target/nadmit-image.tar nadmit:$(VERSION)
+	for target in $(TARGETS); do \
+		RUSTFLAGS="$(STATIC)" $(CROSS) $(CARGO) auditable build --release --locked --bin nadmit --target $$target || exit 1; \
+	done
+	deploy/image target/nadmit-image.tar nadmit:$(VERSION) $(TARGETS:%=target/%/release/nadmit)
 
 sbom: ## what the binary is built from, as CycloneDX: target/nadmit.cdx.json
 	mkdir -p target

@@ -152,12 +152,17 @@ fn the_sbom_lists_what_is_linked() {
 #[test]
 fn the_image_is_reproducible_and_has_its_full_name() {
     let directory = tempfile::tempdir().unwrap();
-    let binary = directory.path().join("binary");
-    fs::write(&binary, "not a program").unwrap();
+    // The beginnings of programs for both architectures.
+    let [amd64, arm64] = [("amd64", 0x3e), ("arm64", 0xb7)].map(|(name, machine)| {
+        let path = directory.path().join(name);
+        fs::write(&path, [&[0; 18][..], &[machine, 0], name.as_bytes()].concat()).unwrap();
+        path
+    });
     let make = |name: &str, file: &str| {
         let file = directory.path().join(file);
         let mut command = Command::new(root().join("deploy/image"));
-        let output = command.arg(&binary).arg(&file).arg(name).env("SOURCE_DATE_EPOCH", "1").output().unwrap();
+        command.arg(&file).arg(name).args([&amd64, &arm64]).env("SOURCE_DATE_EPOCH", "1");
+        let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         file
     };
@@ -180,4 +185,52 @@ fn the_image_is_reproducible_and_has_its_full_name() {
         assert_eq!(annotations["org.opencontainers.image.ref.name"], "1");
         assert_eq!(member(&archive, "manifest.json")[0]["RepoTags"][0], name);
     }
+    // Each architecture has its own program.
+    let archive = make("nadmit:1", "both");
+    let blob = |archive: &Path, digest: &Value| {
+        let digest = digest.as_str().unwrap().strip_prefix("sha256:").unwrap();
+        member(archive, &format!("blobs/sha256/{digest}"))
+    };
+    let list = blob(&archive, &member(&archive, "index.json")["manifests"][0]["digest"]);
+    let mut layers = BTreeSet::new();
+    for (index, architecture) in ["amd64", "arm64"].into_iter().enumerate() {
+        let entry = &list["manifests"][index];
+        assert_eq!(entry["platform"]["architecture"], architecture);
+        let manifest = blob(&archive, &entry["digest"]);
+        assert_eq!(blob(&archive, &manifest["config"]["digest"])["architecture"], architecture);
+        layers.insert(manifest["layers"][0]["digest"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(layers.len(), 2);
+    fs::write(&amd64, "not a program").unwrap();
+    let mut command = Command::new(root().join("deploy/image"));
+    assert!(!command.arg(directory.path().join("none")).arg("nadmit:1").arg(&amd64).output().unwrap().status.success());
+}
+
+/// The build in the Dockerfile has every file that it needs, and ends with the program, the user and the command of `make image`.
+#[test]
+fn the_dockerfile_copies_what_the_build_needs() {
+    let text = fs::read_to_string(root().join("Dockerfile")).unwrap();
+    let (build, image) = text.split_once("FROM scratch\n").unwrap();
+    assert_eq!(
+        image,
+        "COPY --from=build /nadmit/target/release/nadmit /nadmit\nUSER 65532:65532\nENTRYPOINT [\"/nadmit\"]\n"
+    );
+    let copy = tempfile::tempdir().unwrap();
+    for line in build.lines().filter_map(|line| line.strip_prefix("COPY ")) {
+        let mut paths: Vec<&str> = line.split(' ').collect();
+        let to = paths.pop().unwrap();
+        for path in paths {
+            let mut command = Command::new("cp");
+            command.arg("-R").arg(root().join(path)).arg(copy.path().join(to));
+            assert!(command.status().unwrap().success(), "{line}");
+        }
+    }
+    let command = build.lines().filter_map(|line| line.strip_prefix("RUN ")).next_back().unwrap();
+    assert_eq!(command, "cargo auditable build --release --locked --bin nadmit");
+    // The dependencies are those of this build, and not compiled again.
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["check", "--locked", "--offline", "--bin", "nadmit"]).current_dir(copy.path());
+    let target = Path::new(env!("CARGO_BIN_EXE_nadmit")).ancestors().nth(2).unwrap();
+    let output = command.env("CARGO_TARGET_DIR", target).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -41,6 +41,7 @@ pub static POD_ERRORS: &[PodError] = &[
     error("invalid VLAN ID ", &["plugin/bridge-vlan"]),
     error("incorrect trunk id parameter", &["plugin/bridge-vlan"]),
     error("cannot set hairpin mode and promiscuous mode at the same time", &["plugin/bridge-options"]),
+    error("failed to create bridge \"…invalid argument", &["plugin/mtu"]),
     error("failed to create bridge \"…numerical result out of range", &["plugin/bridge-options"]),
     error(
         "\"master\" field is required. It specifies the host interface name to create the VLAN for",
@@ -49,6 +50,7 @@ pub static POD_ERRORS: &[PodError] = &[
     error("specify either \"device\", \"hwaddr\", \"kernelpath\" or \"pciBusID\"", &["plugin/host-device"]),
     // The plugins behind them
     error("Required prevResult missing", &["meta/chain-order"]),
+    error("This plugin must be called as chained plugin", &["meta/chain-order"]),
     error("container veth name (\"…already exists", &["meta/chain-order"]),
     error("unknown ingress policy: ", &["plugin/firewall-policy"]),
     error("MasqMarkBit must be between 0 and 31", &["plugin/portmap"]),

@@ -59,12 +59,6 @@ impl Node {
         ready.map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Waits until the PodDisruptionBudget counts the pods that are there, and allows so many evictions.
-    pub fn await_budget(&self, evictions: u64) {
-        let budget = "/apis/policy/v1/namespaces/nadmit/poddisruptionbudgets/nadmit";
-        self.cluster.admin.wait(budget, |budget| budget["status"]["disruptionsAllowed"] == evictions);
-    }
-
     /// What `kubectl drain` sends. Whether the PodDisruptionBudget allowed it.
     pub fn evict(&self, pod: &str) -> bool {
         let eviction = json!({ "apiVersion": "policy/v1", "kind": "Eviction",

@@ -19,7 +19,7 @@ rule! { IPVLAN_MODE = "plugin/ipvlan-mode", Deny;
 
 rule! { MAC = "plugin/mac", Deny;
 "a `mac` of macvlan that is not a MAC address";
-"The plugin parses it before it creates the interface (\"invalid args for MAC addr\"). A pod can replace it where the NAD has the capability `mac`, and then this is only a warning, as it is for an address that drivers reject: of a group, all zeros, or not of six bytes." }
+"The plugin parses it before it creates the interface (\"invalid args ... for MAC addr\"). A pod can replace it where the NAD has the capability `mac`, and then this is only a warning, as it is for an address that drivers reject: of a group, all zeros, or not of six bytes." }
 
 rule! { MTU = "plugin/mtu", Deny;
 "an `mtu` that macvlan, vlan or bridge cannot set";
