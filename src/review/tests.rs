@@ -68,3 +68,11 @@ fn endpoints_have_the_names_of_their_paths() {
     let names = [Endpoint::Mutate, Endpoint::Validate, Endpoint::Status].map(Endpoint::name);
     assert_eq!(names, ["mutate", "validate", "status"]);
 }
+
+#[test]
+fn operations_have_names_for_metrics() {
+    for (text, name) in [("CREATE", "create"), ("UPDATE", "update"), ("DELETE", "delete"), ("CONNECT", "connect")] {
+        assert_eq!(Operation::parse(text).map(Operation::name), Some(name));
+    }
+    assert_eq!((Operation::parse("create"), Operation::Unknown.name()), (None, "unknown"));
+}
