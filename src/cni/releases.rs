@@ -366,4 +366,9 @@ mod tests {
             assert!(found.starts_with(error), "{found}");
         }
     }
+
+    #[test]
+    fn schema_names_are_those_of_the_policy() {
+        assert_eq!((Release::schema_name().as_ref(), Versions::schema_name().as_ref()), ("Release", "Versions"));
+    }
 }

@@ -262,4 +262,25 @@ mod tests {
         assert_eq!(fields.objects("l").value().unwrap().len(), 1);
         assert!(matches!(fields.objects("o"), FieldValue::Wrong("an object")));
     }
+
+    #[test]
+    fn integers_have_64_bits() {
+        for (text, want) in [
+            ("9223372036854775807", Some(i64::MAX)),
+            ("8e18", Some(8_000_000_000_000_000_000)),
+            ("-8e18", Some(-8_000_000_000_000_000_000)),
+            ("9e18", None),
+            ("1e300", None),
+        ] {
+            let json = format!("{{\"a\":{text}}}");
+            assert_eq!(RawFields::parse(&json).unwrap().integer("a").value(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_object_may_come_next() {
+        let read = |json: &'static str| JsonReader::whole(json, RawFields::read_object).unwrap();
+        assert_eq!(read(r#"{"a":"b"}"#).map(|fields| fields.text("a")), Some(FieldValue::Value("b".into())));
+        assert!(read("5").is_none() && read("null").is_none());
+    }
 }

@@ -87,19 +87,10 @@ fn integer(text: &str) -> Option<i128> {
     (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&value).then_some(value)
 }
 
-/// Digits with an optional point and exponent; nothing of what else a float parser takes.
+/// Digits with an optional point and exponent.
 fn decimal(text: &str) -> Option<f64> {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
-        None => (unsigned, None),
-    };
-    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let mantissa_ok = all_digits(whole) && all_digits(fraction) && !(whole.is_empty() && fraction.is_empty());
-    let exponent_ok = exponent.is_none_or(|digits| !digits.is_empty() && all_digits(digits));
-    // Go treats an overflowing number as a string.
-    if mantissa_ok && exponent_ok { text.parse().ok().filter(|float: &f64| float.is_finite()) } else { None }
+    // The parser takes the words `inf` and `nan` too, and Go treats an overflowing number as a string: none of them is finite.
+    text.parse().ok().filter(|float: &f64| float.is_finite())
 }
 
 #[cfg(test)]
@@ -155,6 +146,9 @@ mod tests {
             ("1.5e3", Float(1500.0)),
             ("1.5e-1", Float(0.15)),
             ("-1.5E+1", Float(-15.0)),
+            ("+inf", String),
+            ("-nan", String),
+            ("-infinity", String),
             ("1.xe3", String),
             ("x.1", String),
             ("1.x", String),

@@ -286,3 +286,40 @@ fn the_indented_config_may_be_as_long_as_any() {
     assert!(indent(&list(json::MAX_BYTES - 10)).is_ok_and(|text| text.len() == json::MAX_BYTES));
     assert!(indent(&list(json::MAX_BYTES - 9)).is_err());
 }
+
+/// What is zero or not set is left out, and each value is in the field that it came from.
+#[test]
+fn each_field_is_rendered_at_its_place() {
+    let rendered = |kind: &str, spec: Value| {
+        let json = json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": kind,
+            "metadata": { "name": "net", "namespace": "op" }, "spec": spec })
+        .to_string();
+        let Ok(Some(Object::Network(network))) = Object::read(&json) else { panic!("{json}") };
+        let rendered = render(&network, "a.io");
+        let compact = serde_json::from_str::<Value>(&rendered.config).unwrap().to_string();
+        (rendered, compact)
+    };
+    let spec = json!({ "bridge": "b", "vlan": 0, "mtu": 0, "trunk": [{ "minID": 1, "maxID": 2 }, { "id": 5 }], "interfaceType": "dpdk" });
+    let (ovs, compact) = rendered("OVSNetwork", spec);
+    let want = r#"{"bridge":"b","cniVersion":"1.0.0","interface_type":"dpdk","ipam":{},"name":"net","trunk":[{"maxID":2,"minID":1},{"id":5}],"type":"ovs"}"#;
+    assert_eq!(compact, want);
+    let at = |text: &str| ovs.origin(ovs.config.find(text).unwrap());
+    assert_eq!(at("\"trunk\""), Some(("trunk", 0)));
+    assert_eq!(at("[\n"), Some(("trunk", 0)));
+    assert_eq!(at("\"minID\""), Some(("trunk", 2)));
+    assert_eq!(at("dpdk"), Some(("interfaceType", 0)));
+    assert_eq!(at("pdk\""), Some(("interfaceType", 1)));
+    assert_eq!(at("\"type\""), None);
+    for (rate, qos, has_rate, has_qos) in [(0, 0, true, true), (-1, 8, false, false), (5, 7, true, true)] {
+        let (_, compact) = rendered(
+            "SriovNetwork",
+            json!({ "resourceName": "r", "minTxRate": rate, "maxTxRate": rate, "vlanQoS": qos }),
+        );
+        for (key, value, want) in
+            [("min_tx_rate", rate, has_rate), ("max_tx_rate", rate, has_rate), ("vlanQoS", qos, has_qos)]
+        {
+            let found = serde_json::from_str::<Value>(&compact).unwrap().get(key).cloned();
+            assert_eq!(found, want.then(|| json!(value)), "{compact}");
+        }
+    }
+}
