@@ -49,8 +49,7 @@ fn number(text: &str) -> Scalar {
         return Scalar::Float(float);
     }
     // A date is recognised and then kept as the string it is.
-    if text.len() > 4 && text.bytes().take(4).all(|byte| byte.is_ascii_digit()) && text.as_bytes().get(4) == Some(&b'-')
-    {
+    if text.bytes().take(4).all(|byte| byte.is_ascii_digit()) && text.as_bytes().get(4) == Some(&b'-') {
         return Scalar::String;
     }
     let plain = text.replace('_', "");
