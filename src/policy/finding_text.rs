@@ -102,8 +102,9 @@ mod tests {
             |chars: usize| with_short_words(format!("{} {rest}", word(chars))).split(' ').next().unwrap().to_owned();
         assert_eq!(of(MAX_WORD_CHARS), word(MAX_WORD_CHARS));
         let long = word(MAX_WORD_CHARS + 1);
-        let (start, end) = (MAX_WORD_CHARS - WORD_END_CHARS - 1, long.len() - WORD_END_CHARS);
-        assert_eq!(of(MAX_WORD_CHARS + 1), format!("{}…{}", &long[..start], &long[end..]));
+        let start: String = long.chars().take(MAX_WORD_CHARS - WORD_END_CHARS - 1).collect();
+        let end: String = long.chars().skip(MAX_WORD_CHARS + 1 - WORD_END_CHARS).collect();
+        assert_eq!(of(MAX_WORD_CHARS + 1), format!("{start}…{end}"));
         // A headline that is short enough keeps a long word.
         let short = word(READABLE_BYTES);
         assert_eq!(with_short_words(short.clone()), short);
