@@ -217,7 +217,10 @@ mod tests {
 
     #[test]
     fn value_at_returns_the_complete_value() {
-        let json = network(r#","annotations":{"a/b":5}"#, r#","spec":{"ipam":"x","trunk":[{"id":1},{"id":{"a":2}}]}"#);
+        let json = network(
+            r#","namespace":"s","annotations":{"a/b":5}"#,
+            r#","spec":{"ipam":"x","trunk":[{"id":1},{"id":{"a":2}}]}"#,
+        );
         let Ok(Some(Object::Network(network))) = Object::read(&json) else { panic!("a network") };
         for (pointer, want) in [
             ("/spec/ipam", r#""x""#),
@@ -225,6 +228,7 @@ mod tests {
             ("/spec/trunk/2/id", ""),
             ("/spec", ""),
             ("/metadata/name", "n"),
+            ("/metadata/namespace", "s"),
             ("/metadata/annotations/a~1b", "5"),
             ("/metadata/labels", ""),
         ] {

@@ -283,4 +283,20 @@ mod tests {
         assert_eq!(read(r#"{"a":"b"}"#).map(|fields| fields.text("a")), Some(FieldValue::Value("b".into())));
         assert!(read("5").is_none() && read("null").is_none());
     }
+
+    #[test]
+    fn objects_are_the_same_in_any_order() {
+        for (one, other, want) in [
+            (r#"{"a":1,"b":"x"}"#, r#"{"a":1,"b":"x"}"#, true),
+            (r#"{"a":1,"b":"x"}"#, r#"{"b":"\u0078","a":1}"#, true),
+            (r#"{"a":1}"#, r#"{"b":1}"#, false),
+            (r#"{"a":1}"#, r#"{"a":2}"#, false),
+            (r#"{"a":1,"b":2}"#, r#"{"a":1}"#, false),
+            (r#"{"a":1}"#, r#"{"a":1,"b":2}"#, false),
+            (r#"{"a":"1"}"#, r#"{"a":1}"#, false),
+        ] {
+            let [first, second] = [one, other].map(|json| RawFields::parse(json).unwrap());
+            assert_eq!(first.is_same(&second), want, "{one} {other}");
+        }
+    }
 }
