@@ -12,7 +12,8 @@
 #[allow(dead_code, reason = "shared with the tests of the entry points")]
 mod case;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use case::{Case, Expected};
@@ -41,6 +42,12 @@ fn main() -> ExitCode {
             each_case_matches_its_expectation(&case, &verdicts);
             each_finding_has_a_headline_and_a_help(&case, &verdicts);
             each_repair_converges(&case, &verdicts);
+            Ok(())
+        })
+    }));
+    trials.extend(families().into_iter().map(|family| {
+        Trial::test(format!("texts_of_{family}"), move || {
+            texts_are_as_recorded(&family);
             Ok(())
         })
     }));
@@ -82,6 +89,44 @@ fn findings(verdicts: &[(String, Verdict)]) -> Vec<Expected> {
     }
     found.sort();
     found
+}
+
+fn families() -> BTreeSet<String> {
+    let family = |case: &Case| case.name.split('/').next().unwrap().to_owned();
+    case::all().iter().map(family).collect()
+}
+
+/// The texts, places and patches of all findings in the cases of a family are those of its snapshot.
+fn texts_are_as_recorded(family: &str) {
+    let mut text = String::new();
+    for case in case::all().iter().filter(|case| case.name.split('/').next() == Some(family)) {
+        for (document, (_, verdict)) in case.judge().iter().enumerate() {
+            if verdict.findings.is_empty() && verdict.patch.is_empty() {
+                continue;
+            }
+            writeln!(text, "{}, document {document}", case.name).unwrap();
+            verdict.findings.iter().for_each(|finding| write_finding(&mut text, finding));
+            for (what, patch) in [("patch", &verdict.patch), ("patch in mode enforce", &verdict.would_patch)] {
+                if !patch.is_empty() {
+                    writeln!(text, "  {what}: {patch}").unwrap();
+                }
+            }
+        }
+    }
+    insta::with_settings!({ omit_expression => true }, { insta::assert_snapshot!(format!("texts_of_{family}"), text) });
+}
+
+fn write_finding(text: &mut String, finding: &Finding) {
+    let Finding { rule, action, would, because, pointer, config, message, note, help, is_about_key, .. } = finding;
+    write!(text, "  {} {} at {pointer}", action.name(), rule.id).unwrap();
+    if let Some(place) = config {
+        let part = if *is_about_key { "key" } else { "value" };
+        write!(text, " {part} {} {}:{} {:?}", place.pointer, place.line, place.column, place.span).unwrap();
+    }
+    if would.is_some() || because.is_some() {
+        write!(text, " instead of {:?}: {because:?}", would.map(|would| would.name())).unwrap();
+    }
+    writeln!(text, "\n    {message}\n    note: {note}\n    help: {help}").unwrap();
 }
 
 /// Judging a patched object gives no second patch.

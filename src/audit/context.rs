@@ -255,4 +255,21 @@ mod tests {
             assert_eq!(verdict.denies(), denies, "{now}: {:?}", verdict.findings);
         }
     }
+
+    #[test]
+    fn stored_state_has_the_age_and_what_blocks_the_deletion() {
+        let at = |hour: u8| -> Timestamp { format!("2026-11-01T{hour:02}:00:00Z").parse().unwrap() };
+        let context = AuditContext { now: at(9), ..AuditContext::default() };
+        let object_meta = ObjectMeta {
+            written: Some(at(7)),
+            deleted: Some(at(8)),
+            finalizers: vec!["a.io/b".to_owned()],
+            ..ObjectMeta::default()
+        };
+        let stored = context.stored(&object_meta);
+        let hours = |hours: u64| std::time::Duration::from_secs(hours * 3600);
+        assert_eq!((stored.unchanged_for, stored.deleting_for), (hours(2), Some(hours(1))));
+        assert_eq!(stored.finalizers, ["a.io/b"]);
+        assert_eq!(context.stored(&ObjectMeta::default()).deleting_for, None);
+    }
 }

@@ -67,4 +67,18 @@ mod tests {
         }
         assert_eq!(writers.operator_last_wrote(), Some(at(4)), "whatever its name");
     }
+
+    #[test]
+    fn number_of_managers_is_bounded() {
+        let mut writers = NadWriters::default();
+        for number in 0..=MAX_MANAGERS {
+            let name = format!("manager-{number}");
+            let written = ObjectMeta {
+                writers: [(name.as_str().into(), Timestamp::UNIX_EPOCH)].into_iter().collect(),
+                ..ObjectMeta::default()
+            };
+            writers.record_nad(&written);
+            assert_eq!(writers.0.len(), (number + 1).min(MAX_MANAGERS));
+        }
+    }
 }

@@ -193,4 +193,22 @@ mod tests {
         let result = each_line(whole.get(..whole.len() - 9).unwrap(), |_| seen += 1);
         assert!(result.is_err() && seen > 0, "{seen} lines, {result:?}");
     }
+
+    /// Fails once with each error before it goes on.
+    struct Failing(Vec<io::ErrorKind>);
+
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            self.0.pop().map_or(Ok(0), |kind| Err(kind.into()))
+        }
+    }
+
+    #[test]
+    fn an_interrupted_read_is_repeated() {
+        let kind_of = |errors| {
+            LogLines::split(Box::new(BufReader::new(Failing(errors))), 5).next_line().map(|line| line.is_none())
+        };
+        assert!(kind_of(vec![io::ErrorKind::Interrupted]).unwrap());
+        assert_eq!(kind_of(vec![io::ErrorKind::BrokenPipe]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
 }

@@ -274,3 +274,6 @@ fn push_name(out: &mut String, object: &ObjectRef<'_>) {
     }
     out.push_str(shortened(&object.name));
 }
+
+#[cfg(test)]
+mod tests;

@@ -153,3 +153,48 @@ impl Periods {
         crate::json::write::to_json(self) + "\n"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch with that many writes of one object within a second.
+    fn batch(writes: usize) -> String {
+        let event = serde_json::json!({
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata", "stage": "ResponseComplete",
+            "requestURI": "/apis/sriovnetwork.openshift.io/v1/x", "verb": "patch", "user": {"username": "u"}, "userAgent": "a",
+            "objectRef": {"resource": "sriovnetworks", "name": "n", "apiGroup": "sriovnetwork.openshift.io", "apiVersion": "v1"},
+            "responseStatus": {"code": 200},
+            "requestReceivedTimestamp": "2026-11-16T20:00:00.000000Z", "stageTimestamp": "2026-11-16T20:00:00.001000Z",
+        });
+        let mut items = vec![event; writes];
+        items.push(serde_json::json!(5));
+        serde_json::json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "items": items}).to_string()
+    }
+
+    #[test]
+    fn loops_are_those_of_the_last_two_periods_with_events() {
+        let mut counter = EventCounter::new(LogScope::of_groups(vec!["sriovnetwork.openshift.io".to_owned()]), 2);
+        assert_eq!(counter.loops(), None, "no events at all");
+        let body = batch(1);
+        counter.count(Batch::read(body.as_bytes()).unwrap(), |_, _| {});
+        assert_eq!(counter.loops(), Some(0));
+        let body = batch(2);
+        counter.count(Batch::read(body.as_bytes()).unwrap(), |_, _| {});
+        assert_eq!(counter.loops(), Some(1));
+        assert_eq!((counter.current.lines, counter.current.unreadable), (5, 2));
+        counter.rotate();
+        assert_eq!(counter.loops(), Some(1), "of the period before");
+        counter.rotate();
+        assert_eq!(counter.loops(), None);
+    }
+
+    #[test]
+    fn the_report_is_one_line_of_json() {
+        let json = EventCounter::new(LogScope::default(), 2).report().json();
+        let line = json.strip_suffix('\n').unwrap();
+        assert!(!line.contains('\n'));
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&value["version"], &value["previous"]), (&1.into(), &serde_json::Value::Null));
+    }
+}

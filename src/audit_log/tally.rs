@@ -334,4 +334,32 @@ mod tests {
             assert_eq!(name, want);
         }
     }
+
+    #[test]
+    fn names_beyond_the_limit_are_one() {
+        let mut table = NameTable::new(2);
+        assert_eq!(["a", "b", "a"].map(|name| table.number(name)), [1, 2, 1]);
+        assert!(!table.is_full);
+        assert_eq!(["c", "b"].map(|name| table.number(name)), [0, 2]);
+        assert!(table.is_full);
+        assert_eq!([0, 1, 2, 9].map(|number| table.name(number)), [OTHERS, "a", "b", OTHERS]);
+    }
+
+    #[test]
+    fn any_exceeded_limit_is_reported() {
+        let mut tally = Tally::default();
+        assert!(!tally.has_others());
+        for number in 0..=MAX_AGENTS {
+            tally.agent(&number.to_string());
+        }
+        assert!(tally.has_others());
+        let mut tally = Tally::default();
+        tally.rows.insert((Agent(1), 0), WriterRow::default());
+        assert!(!tally.has_others());
+        tally.rows.insert((Agent(0), 1), WriterRow::default());
+        assert!(tally.has_others());
+        let mut tally = Tally::default();
+        tally.resources.is_full = true;
+        assert!(tally.has_others());
+    }
 }

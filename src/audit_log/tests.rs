@@ -61,6 +61,8 @@ fn stated_version_is_read_from_the_object_reference() {
         let event = with(event.clone(), "/objectRef/resourceVersion", version).to_string();
         let read = AuditEvent::read(&event, &LogScope::default()).unwrap().unwrap();
         assert_eq!(read.stated(), want);
+        let proof = if want.is_some() { Proof::Version } else { Proof::Unknown };
+        assert_eq!(ClassifiedWrite::of(&read).unwrap().proof, proof);
     }
 }
 

@@ -338,4 +338,37 @@ mod tests {
             assert!(Program::of(kind).is_some(), "{kind}");
         }
     }
+
+    #[test]
+    fn first_releases_are_named_with_their_program() {
+        for (release, text) in [
+            ([1, 7, 0], "from release 1.7 of cni-plugins on"),
+            ([1, 7, 1], "from release 1.7.1 of cni-plugins on"),
+            (UNRELEASED, "in no release of cni-plugins yet"),
+        ] {
+            assert_eq!(Since { program: Program::CniPlugins, release }.to_string(), text);
+        }
+        let unreleased = Since { program: Program::CniPlugins, release: UNRELEASED };
+        assert_eq!(NO_VERSIONS.reach(unreleased), None);
+        assert_eq!(Release::parse("1.6.2").unwrap().without_patch(), Release::parse("1.6").unwrap());
+        assert!(NO_VERSIONS.is_empty());
+        assert!(!serde_json::from_str::<Versions>(r#"{"multus":"4.1"}"#).unwrap().is_empty());
+    }
+
+    #[test]
+    fn wrong_releases_and_programs_are_rejected_with_an_example() {
+        for (json, error) in [
+            (r#"{"cni-plugins":"x"}"#, "\"x\" is not a release; write it as in \"2.10\""),
+            (r#"{"cni-plugins":2.1}"#, "a release is written in quotes, as in \"2.10\"; found 2.1"),
+            (r#"{"other":"2.1"}"#, "expected one of "),
+        ] {
+            let found = serde_json::from_str::<Versions>(json).unwrap_err().to_string();
+            assert!(found.starts_with(error), "{found}");
+        }
+    }
+
+    #[test]
+    fn schema_names_are_those_of_the_policy() {
+        assert_eq!((Release::schema_name().as_ref(), Versions::schema_name().as_ref()), ("Release", "Versions"));
+    }
 }

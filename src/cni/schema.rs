@@ -361,26 +361,4 @@ fn integer(text: &str, min: i128, reading: Reading) -> Option<i128> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_are_described_as_people_say_them() {
-        const NUMBERS: Type = Type::List(&UINT);
-        for (of, want) in [
-            (Type::Any, "a value"),
-            (Type::Str, "a string"),
-            (Type::Bool, "true or false, without quotes"),
-            (UINT, "a whole number, not negative, without quotes"),
-            (INT, "a whole number, without quotes"),
-            (UINT32, "a whole number from 0 to 4294967295, without quotes"),
-            (STRINGS, "a list, each element a string"),
-            (NUMBERS, "a list, each element a whole number, not negative, without quotes"),
-            (Type::Map(&Type::Any), "an object"),
-            (Type::Map(&Type::Str), "an object, each value a string"),
-            (Type::Pointer(&Type::Str), "a string"),
-        ] {
-            assert_eq!(of.describe(), want);
-        }
-    }
-}
+mod tests;

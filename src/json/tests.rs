@@ -134,3 +134,28 @@ fn lines_and_columns_count_from_one() {
         assert_eq!(lines.at(offset), line_column(text, offset), "{offset}");
     }
 }
+
+#[test]
+fn values_are_shown_and_described() {
+    for (text, shown, described) in [
+        ("true", "true", "a boolean"),
+        ("false", "false", "a boolean"),
+        ("1.50", "1.50", "a number"),
+        (r#""a\"b""#, r#""a\"b""#, "a string"),
+        ("null", "null", "null"),
+        ("[1]", "a list", "a list"),
+        ("{}", "an object", "an object"),
+    ] {
+        let document = Document::parse(text).unwrap();
+        assert_eq!((document.root.shown().as_ref(), document.root.describe()), (shown, described), "{text}");
+    }
+}
+
+/// A long number may leave the floats without an exponent.
+#[test]
+fn long_numbers_are_rejected_beyond_the_floats() {
+    for (digits, want) in [(300, None), (308, None), (310, Some(Problem::HugeNumber))] {
+        let text = "9".repeat(digits);
+        assert_eq!(Document::parse(&text).err().map(|error| error.problem), want, "{digits}");
+    }
+}

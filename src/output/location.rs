@@ -36,3 +36,35 @@ fn first_line(text: &str, span: Range<usize>) -> Range<usize> {
     let line = slice.lines().next().unwrap_or_default().trim_end();
     span.start..span.start + line.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::testing;
+    use crate::policy::Action;
+
+    /// The value is marked, unless it is long or absent: then the key is.
+    #[test]
+    fn short_values_are_marked_and_keys_of_long_ones() {
+        let text = "spec:\n  a: word\n  b: |\n    one\n    two\n  c: {x: 1}\n  d:\n";
+        let lines = LineIndex::of(text);
+        let object = crate::yaml::Documents::new(text).next().unwrap().node.unwrap();
+        for (pointer, is_about_key, want) in [
+            ("/spec/a", false, "word"),
+            ("/spec/a", true, "a"),
+            ("/spec/b", false, "b"),
+            ("/spec/c", false, "c"),
+            ("/spec/c/x", false, "1"),
+            ("/spec/d", false, "d"),
+            ("/spec/missing", false, "spec"),
+            ("/spec/c/missing", false, "c"),
+        ] {
+            let mut finding = testing::finding("nad/schema", Action::Deny, "m").at(pointer);
+            finding.is_about_key = is_about_key;
+            let located = locate(&finding, &object, &lines);
+            assert_eq!(text.get(located.span.clone()), Some(want), "{pointer}");
+            let width = located.end_column - located.column;
+            assert_eq!((located.line, width), (located.end_line, want.len()), "{pointer}");
+        }
+    }
+}

@@ -271,4 +271,9 @@ mod tests {
             assert_eq!(wrap(text, 8), want, "{text}");
         }
     }
+
+    #[test]
+    fn the_page_in_the_docs_is_this_one() {
+        assert_eq!(markdown(), include_str!("../../docs/rules.md"));
+    }
 }

@@ -66,3 +66,20 @@ fn write_keys(text: &mut String, kind: &str, program: Program, above: &str, fiel
 fn first(since: Since) -> String {
     since.first().map_or_else(|| "(no release yet)".to_owned(), |release| release.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_in_the_docs_is_this_one() {
+        assert_eq!(markdown(), include_str!("../../docs/releases.md"));
+    }
+
+    #[test]
+    fn a_key_without_a_release_is_marked() {
+        let (program, release) = (Program::CniPlugins, crate::cni::releases::UNRELEASED);
+        assert_eq!(first(Since { program, release }), "(no release yet)");
+        assert_eq!(first(Since { program, release: [1, 7, 0] }), "1.7");
+    }
+}

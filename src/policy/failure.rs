@@ -73,5 +73,6 @@ mod tests {
             assert_eq!(Policy::parse(text).unwrap().failure_of_repairs(), want, "{text}");
         }
         assert!(Policy::parse("failurePolicy: {mutateNads: ignore}").is_err());
+        assert_eq!([FailurePolicy::Fail, FailurePolicy::Ignore].map(FailurePolicy::name), ["Fail", "Ignore"]);
     }
 }

@@ -95,5 +95,19 @@ mod tests {
         let shown = with_short_words(long);
         assert!(shown.starts_with("`mac` is \"äbäb") && shown.ends_with("äb\", which is not a MAC address"), "{shown}");
         assert!(shown.chars().count() < 110, "{shown}");
+        // At exactly the limit a word is kept; beyond it, its start and its end are.
+        let word = |chars: usize| ('a'..='z').cycle().take(chars).collect::<String>();
+        let rest = "y ".repeat(READABLE_BYTES);
+        let of =
+            |chars: usize| with_short_words(format!("{} {rest}", word(chars))).split(' ').next().unwrap().to_owned();
+        assert_eq!(of(MAX_WORD_CHARS), word(MAX_WORD_CHARS));
+        let long = word(MAX_WORD_CHARS + 1);
+        let start: String = long.chars().take(MAX_WORD_CHARS - WORD_END_CHARS - 1).collect();
+        let end: String = long.chars().skip(MAX_WORD_CHARS + 1 - WORD_END_CHARS).collect();
+        assert_eq!(of(MAX_WORD_CHARS + 1), format!("{start}…{end}"));
+        // A headline that is short enough keeps a long word.
+        let short = word(READABLE_BYTES);
+        assert_eq!(with_short_words(short.clone()), short);
+        assert_ne!(with_short_words(word(READABLE_BYTES + 1)), word(READABLE_BYTES + 1));
     }
 }

@@ -290,4 +290,14 @@ mod tests {
             assert!(updated(&stored, &of(changed)).denies(), "{changed}");
         }
     }
+
+    /// A value moves within its list, and with its plugin, without becoming a new one; between two keys it does not.
+    #[test]
+    fn a_denial_is_recognised_at_another_index_but_not_under_another_key() {
+        let bad = r#"{"dst":"bad"}"#;
+        let good = r#"{"dst":"0.0.0.0/0"}"#;
+        assert!(!updated(&nad(bad), &nad(&format!("{good},{bad}"))).denies());
+        assert!(updated(&sriov(r#""min_tx_rate":-1"#), &sriov(r#""max_tx_rate":-1"#)).denies());
+        assert!(!updated(&sriov(r#""min_tx_rate":-1"#), &sriov(r#""trust":"on","min_tx_rate":-1"#)).denies());
+    }
 }

@@ -76,5 +76,26 @@ mod tests {
         ] {
             assert_eq!(closest(word, known), want, "{word}");
         }
+        for (word, known, want) in [
+            // Up to three letters none may differ, up to six one, beyond that two.
+            ("mtv", "mtu", None),
+            ("vlax", "vlan", Some("vlan")),
+            ("vlxx", "vlan", None),
+            ("trunx", "trunk", Some("trunk")),
+            ("bridxe", "bridge", Some("bridge")),
+            ("brixxe", "bridge", None),
+            ("rxnxing", "running", Some("running")),
+            ("rxnxixg", "running", None),
+            ("abcdefgab", "abcdefg", Some("abcdefg")),
+            ("abcdefgabc", "abcdefg", None),
+        ] {
+            assert_eq!(closest(word, [known]), want, "{word}");
+        }
+        assert_eq!(closest("vlanz", ["vlan", "vlany", "vlanz"]), Some("vlanz"), "the closest of several");
+        assert_eq!(closest("vlanz", ["vlany", "vlanx"]), Some("vlany"), "the first of equals");
+        let long = "a".repeat(64);
+        assert_eq!(closest(&long, [long.as_str()]), Some(long.as_str()));
+        let longer = "a".repeat(65);
+        assert_eq!(closest(&longer, [longer.as_str()]), None);
     }
 }

@@ -134,6 +134,17 @@ mod tests {
         format!(r#","ownerReferences":[{}]"#, uids.map(one).collect::<Vec<_>>().join(","))
     }
 
+    /// The same owner reference many times.
+    fn repeated(times: usize) -> String {
+        let one = r#"{"apiVersion":"v1","kind":"Pod","name":"p","uid":"0"}"#;
+        format!(r#","ownerReferences":[{}]"#, vec![one; times].join(","))
+    }
+
+    fn claim(more: &str) -> String {
+        let kind = r#""apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim""#;
+        format!(r#"{{{kind},"metadata":{{"name":"c"}},"spec":{{"devices":{{}}{more}}}}}"#)
+    }
+
     /// Owner references with names of that length.
     fn long(uids: std::ops::Range<usize>, length: usize) -> String {
         references(uids, "").replace(r#""p""#, &format!(r#""{}""#, "é".repeat(length)))
@@ -143,6 +154,7 @@ mod tests {
     fn compares_only_fields_that_rules_read() {
         let config = r#","spec":{"config":"{}"}"#;
         let annotated = |key: &str, value: &str| format!(r#","annotations":{{"{key}":{value}}}"#);
+        let block = r#","blockOwnerDeletion":false"#;
         let name = |value: &str| annotated("k8s.v1.cni.cncf.io/resourceName", value);
         for (old, new, want) in [
             (nad("", config), nad(r#","labels":{"a":"b"},"finalizers":["f"],"deletionTimestamp":"t""#, config), true),
@@ -176,6 +188,16 @@ mod tests {
                 false,
             ),
             (nad("", ""), network("", ""), false),
+            (nad("", config), nad("", r#","spec":{"config":"{}","a":1}"#), false),
+            (nad("", r#","spec":5"#), nad("", ""), false),
+            (network("", r#","spec":5"#), network("", ""), false),
+            (claim(""), claim(""), true),
+            (claim(r#","a":1"#), claim(""), false),
+            (claim("").replace("{\"devices\":{}}", "5"), claim("").replace("{\"devices\":{}}", "null"), false),
+            (nad(&references(0..32, ""), config), nad(&references(0..32, block), config), true),
+            (nad(&references(0..33, ""), config), nad(&references(0..32, block), config), false),
+            (nad(&references(0..1, ""), config), nad(&repeated(32), config), true),
+            (nad(&references(0..1, ""), config), nad(&repeated(33), config), false),
         ] {
             let [old, new] = [&old, &new].map(|json| Object::read(json).unwrap().unwrap());
             assert_eq!(new.keeps_judged_fields(&old), want, "{old:?}\n{new:?}");
@@ -195,7 +217,10 @@ mod tests {
 
     #[test]
     fn value_at_returns_the_complete_value() {
-        let json = network(r#","annotations":{"a/b":5}"#, r#","spec":{"ipam":"x","trunk":[{"id":1},{"id":{"a":2}}]}"#);
+        let json = network(
+            r#","namespace":"s","annotations":{"a/b":5}"#,
+            r#","spec":{"ipam":"x","trunk":[{"id":1},{"id":{"a":2}}]}"#,
+        );
         let Ok(Some(Object::Network(network))) = Object::read(&json) else { panic!("a network") };
         for (pointer, want) in [
             ("/spec/ipam", r#""x""#),
@@ -203,6 +228,7 @@ mod tests {
             ("/spec/trunk/2/id", ""),
             ("/spec", ""),
             ("/metadata/name", "n"),
+            ("/metadata/namespace", "s"),
             ("/metadata/annotations/a~1b", "5"),
             ("/metadata/labels", ""),
         ] {

@@ -128,3 +128,21 @@ impl<'a> Network<'a> {
         self.meta.annotation(LAST_NAMESPACE).is_some_and(|last| last == self.target_namespace())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_names_plurals_and_plugins() {
+        let of = |kind: NetworkKind| (kind.name(), kind.plural(), kind.plugin());
+        assert_eq!(
+            NetworkKind::ALL.map(of),
+            [
+                ("SriovNetwork", "sriovnetworks", "sriov"),
+                ("SriovIBNetwork", "sriovibnetworks", "ib-sriov"),
+                ("OVSNetwork", "ovsnetworks", "ovs"),
+            ]
+        );
+    }
+}

@@ -262,4 +262,41 @@ mod tests {
         assert_eq!(fields.objects("l").value().unwrap().len(), 1);
         assert!(matches!(fields.objects("o"), FieldValue::Wrong("an object")));
     }
+
+    #[test]
+    fn integers_have_64_bits() {
+        for (text, want) in [
+            ("9223372036854775807", Some(i64::MAX)),
+            ("8e18", Some(8_000_000_000_000_000_000)),
+            ("-8e18", Some(-8_000_000_000_000_000_000)),
+            ("9e18", None),
+            ("1e300", None),
+        ] {
+            let json = format!("{{\"a\":{text}}}");
+            assert_eq!(RawFields::parse(&json).unwrap().integer("a").value(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_object_may_come_next() {
+        let read = |json: &'static str| JsonReader::whole(json, RawFields::read_object).unwrap();
+        assert_eq!(read(r#"{"a":"b"}"#).map(|fields| fields.text("a")), Some(FieldValue::Value("b".into())));
+        assert!(read("5").is_none() && read("null").is_none());
+    }
+
+    #[test]
+    fn objects_are_the_same_in_any_order() {
+        for (one, other, want) in [
+            (r#"{"a":1,"b":"x"}"#, r#"{"a":1,"b":"x"}"#, true),
+            (r#"{"a":1,"b":"x"}"#, r#"{"b":"\u0078","a":1}"#, true),
+            (r#"{"a":1}"#, r#"{"b":1}"#, false),
+            (r#"{"a":1}"#, r#"{"a":2}"#, false),
+            (r#"{"a":1,"b":2}"#, r#"{"a":1}"#, false),
+            (r#"{"a":1}"#, r#"{"a":1,"b":2}"#, false),
+            (r#"{"a":"1"}"#, r#"{"a":1}"#, false),
+        ] {
+            let [first, second] = [one, other].map(|json| RawFields::parse(json).unwrap());
+            assert_eq!(first.is_same(&second), want, "{one} {other}");
+        }
+    }
 }

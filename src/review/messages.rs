@@ -235,4 +235,57 @@ mod tests {
             assert!(text.ends_with(label), "{text}");
         }
     }
+
+    #[test]
+    fn a_warning_says_why_it_is_no_denial() {
+        let of = |because, would| sentence(&Finding { because, would, ..finding("/spec/config", None, "m") });
+        let rest = "spec.config: m (nad/config-not-json). Help: fix it";
+        for (because, would, want) in [
+            (None, None, rest.to_owned()),
+            (None, Some(Action::Deny), format!("would deny: {rest}")),
+            (
+                Some(ExcuseReason::Ratchet),
+                None,
+                format!("{rest} (not denied, because the stored object already has it)"),
+            ),
+            (Some(ExcuseReason::Exempt), None, format!("{rest} (not denied, because you are exempt)")),
+            (Some(ExcuseReason::Deleting), None, rest.to_owned()),
+        ] {
+            assert_eq!(of(because, would), want);
+        }
+    }
+
+    #[test]
+    fn lines_are_as_long_as_they_may_be() {
+        let word = |length: usize| "x".repeat(length);
+        for (text, want) in [
+            (String::new(), vec![String::new()]),
+            (format!("a {}", word(WIDTH - 2)), vec![format!("a {}", word(WIDTH - 2))]),
+            (format!("abc {}", word(WIDTH - 4)), vec![format!("abc {}", word(WIDTH - 4))]),
+            (format!("abc {}", word(WIDTH - 3)), vec!["abc".to_owned(), format!("  {}", word(WIDTH - 3))]),
+            (
+                format!("abc {}", word(WIDTH - 1)),
+                vec!["abc".to_owned(), format!("  {}", word(WIDTH - 2)), "  x".to_owned()],
+            ),
+            (word(WIDTH), vec![word(WIDTH)]),
+            (word(WIDTH + 1), vec![word(WIDTH), "  x".to_owned()]),
+            (format!("{} b", word(WIDTH - 2)), vec![format!("{} b", word(WIDTH - 2))]),
+            (format!("{} b c", word(WIDTH - 1)), vec![word(WIDTH - 1), "  b c".to_owned()]),
+            ("a  b".to_owned(), vec!["a b".to_owned()]),
+        ] {
+            assert_eq!(wrapped(&text), want, "{text}");
+        }
+    }
+
+    /// After the first warning that does not fit, none follows, so that the order is kept.
+    #[test]
+    fn no_warning_overtakes_a_longer_one() {
+        let long = finding("/spec/config", None, &"word ".repeat(BUDGET / 5));
+        let short = finding("/spec/config", None, "m");
+        let lines = warnings([&short, &long, &short].into_iter());
+        assert_eq!(
+            lines,
+            ["spec.config: m (nad/config-not-json). Help: fix it", "and 2 more; `nadmit check` shows all"]
+        );
+    }
 }

@@ -68,3 +68,29 @@ fn endpoints_have_the_names_of_their_paths() {
     let names = [Endpoint::Mutate, Endpoint::Validate, Endpoint::Status].map(Endpoint::name);
     assert_eq!(names, ["mutate", "validate", "status"]);
 }
+
+#[test]
+fn operations_have_names_for_metrics() {
+    for (text, name) in [("CREATE", "create"), ("UPDATE", "update"), ("DELETE", "delete"), ("CONNECT", "connect")] {
+        assert_eq!(Operation::parse(text).map(Operation::name), Some(name));
+    }
+    assert_eq!((Operation::parse("create"), Operation::Unknown.name()), (None, "unknown"));
+}
+
+/// Without the old object, the same denial would be a new one.
+#[test]
+fn the_subject_has_the_old_object() {
+    let nad = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"n","namespace":"s"},"spec":{"config":"{}"}}"#;
+    let review = |old: &str| {
+        format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"k8s.cni.cncf.io","version":"v1","kind":"NetworkAttachmentDefinition"}},"operation":"UPDATE","userInfo":{{"username":"jane"}},"object":{nad},"oldObject":{old}}}}}"#
+        )
+    };
+    for (old, want) in [(nad, true), ("null", false)] {
+        let text = review(old);
+        let review = Review::read(text.as_bytes()).unwrap();
+        let subject = review.request.subject(Endpoint::Validate).unwrap();
+        assert_eq!((subject.old.is_some(), subject.writer, subject.is_final), (want, Some("jane"), true));
+        assert!(!review.request.subject(Endpoint::Mutate).unwrap().is_final);
+    }
+}

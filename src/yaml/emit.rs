@@ -186,4 +186,15 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn objects_are_written_as_people_write_them() {
+        let object = json!({ "spec": { "list": [{ "a": 1, "b": [] }, "x y", [2]], "text": "a\n\nb\n", "empty": {} },
+            "metadata": { "name": "net" }, "kind": "K", "apiVersion": "v1", "b": "l1\nl2" });
+        let want = "apiVersion: v1\nkind: K\nmetadata:\n  name: net\nb: |-\n  l1\n  l2\nspec:\n  empty: {}\n  list:\n  - a: 1\n    b: []\n  \
+            - \"x y\"\n  - - 2\n  text: |\n    a\n\n    b\n";
+        assert_eq!(stream(std::slice::from_ref(&object)), want);
+        assert_eq!(stream(&[json!({"a": 1}), json!({"b": "yes"})]), "a: 1\n---\nb: \"yes\"\n");
+        assert_eq!(value(&json!(["/a", "_b", "c:d", "5"])), "- /a\n- \"_b\"\n- \"c:d\"\n- \"5\"\n");
+    }
 }

@@ -131,4 +131,38 @@ mod tests {
         let end = node.as_str().unwrap().len();
         assert_eq!(source.get(node.part_span(source, end..end)), Some("'"));
     }
+
+    #[test]
+    fn escapes_have_their_length_and_may_be_blank() {
+        for (escaped, want) in [
+            (r"\x41b", (4, true)),
+            (r"\x20b", (4, false)),
+            (r"\u0041b", (6, true)),
+            (r"\u00a0b", (6, false)),
+            (r"\ud83d", (6, false)),
+            (r"\ude00", (6, true)),
+            (r"\U0001F600", (10, true)),
+            (r"\n", (2, false)),
+            (r"\t", (2, false)),
+            (r"\_", (2, false)),
+            (r#"\""#, (2, true)),
+            (r"\/", (2, true)),
+            (r"\", (2, true)),
+            (r"\é", (3, true)),
+        ] {
+            assert_eq!(super::escape(escaped), want, "{escaped}");
+        }
+    }
+
+    #[test]
+    fn a_part_without_ink_is_found_at_the_next_character() {
+        let source = "config: 'a  b c'\n";
+        let document = Documents::new(source).next().unwrap().node.unwrap();
+        let node = document.get("config").unwrap();
+        for (part, want) in
+            [(0..1, "a"), (0..4, "a  b"), (3..6, "b c"), (1..1, "b"), (5..6, "c"), (6..6, "'"), (5..9, "c")]
+        {
+            assert_eq!(source.get(node.part_span(source, part.clone())), Some(want), "{part:?}");
+        }
+    }
 }

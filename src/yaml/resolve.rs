@@ -49,8 +49,7 @@ fn number(text: &str) -> Scalar {
         return Scalar::Float(float);
     }
     // A date is recognised and then kept as the string it is.
-    if text.len() > 4 && text.bytes().take(4).all(|byte| byte.is_ascii_digit()) && text.as_bytes().get(4) == Some(&b'-')
-    {
+    if text.bytes().take(4).all(|byte| byte.is_ascii_digit()) && text.as_bytes().get(4) == Some(&b'-') {
         return Scalar::String;
     }
     let plain = text.replace('_', "");
@@ -87,19 +86,10 @@ fn integer(text: &str) -> Option<i128> {
     (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&value).then_some(value)
 }
 
-/// Digits with an optional point and exponent; nothing of what else a float parser takes.
+/// Digits with an optional point and exponent.
 fn decimal(text: &str) -> Option<f64> {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
-        None => (unsigned, None),
-    };
-    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let mantissa_ok = all_digits(whole) && all_digits(fraction) && !(whole.is_empty() && fraction.is_empty());
-    let exponent_ok = exponent.is_none_or(|digits| !digits.is_empty() && all_digits(digits));
-    // Go treats an overflowing number as a string.
-    if mantissa_ok && exponent_ok { text.parse().ok().filter(|float: &f64| float.is_finite()) } else { None }
+    // The parser takes the words `inf` and `nan` too, and Go treats an overflowing number as a string: none of them is finite.
+    text.parse().ok().filter(|float: &f64| float.is_finite())
 }
 
 #[cfg(test)]
@@ -138,6 +128,35 @@ mod tests {
             ("1.2.3", String),
             ("12:30:45", String),
             ("2001-01-01", String),
+            ("2001", Int(2001)),
+            ("2001-", String),
+            ("200-1", String),
+            ("20011-", String),
+            ("1-e5", String),
+            ("0b", String),
+            ("0o", String),
+            ("0B101", Int(5)),
+            ("0O17", Int(15)),
+            ("0X1F", Int(31)),
+            ("-5", Int(-5)),
+            ("-9223372036854775808", Int(i64::MIN as i128)),
+            ("-9223372036854775809", Float(-9223372036854775809.0)),
+            ("18446744073709551616", Float(18446744073709551616.0)),
+            ("1.5e3", Float(1500.0)),
+            ("1.5e-1", Float(0.15)),
+            ("-1.5E+1", Float(-15.0)),
+            ("+inf", String),
+            ("-nan", String),
+            ("-infinity", String),
+            ("1.xe3", String),
+            ("x.1", String),
+            ("1.x", String),
+            ("1e+", String),
+            ("1ex", String),
+            (".e3", String),
+            ("+.inf", Float(f64::INFINITY)),
+            (".inf", Float(f64::INFINITY)),
+            ("-.INF", Float(f64::NEG_INFINITY)),
             ("-", String),
             ("--", String),
             ("1a", String),

@@ -249,3 +249,87 @@ fn is_owner(entry: &Value, field: &str) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn changed(before: &Value, now: &Value) -> VersionDiff {
+        let [before, now] = [before, now].map(|object| ObjectVersion::read(&object.to_string()).unwrap());
+        VersionDiff::between(None, Some(&before), &now)
+    }
+
+    #[test]
+    fn changed_fields_are_as_deep_as_both_versions_are_alike() {
+        for (before, now, want) in [
+            (json!({"spec": {}}), json!({"spec": {"a": {}}}), "/spec/a"),
+            (json!({"spec": {"a": {}}}), json!({"spec": {}}), "/spec/a"),
+            (json!({"spec": {}}), json!({"spec": {"a": {"b": 1}}}), "/spec/a/b"),
+            (json!({"spec": {"a": {"b": 1}}}), json!({"spec": {}}), "/spec/a/b"),
+            (json!({"spec": {"a": "{\"b\":1}"}}), json!({"spec": {"a": "{\"b\":2}"}}), "/spec/a"),
+            (json!({"spec": {"a": [1, 2]}}), json!({"spec": {"a": [1, 3]}}), "/spec/a/1"),
+            (json!({"spec": {"a": [1, 2]}}), json!({"spec": {"a": [1]}}), "/spec/a"),
+            (json!({"status": {"lastSyncTime": 1}}), json!({"status": {"lastSyncTime": 2}}), "/status/lastSyncTime"),
+            (
+                json!({"status": {"conditions": [{"lastError": 1, "aTime": 1, "lastTime": 1}]}}),
+                json!({"status": {"conditions": [{"lastError": 2, "aTime": 2, "lastTime": 2}]}}),
+                "/status/conditions/0/aTime /status/conditions/0/lastError",
+            ),
+            (
+                json!({"metadata": {"generation": 1, "uid": "a"}}),
+                json!({"metadata": {"generation": 2, "uid": "b"}}),
+                "",
+            ),
+        ] {
+            assert_eq!(changed(&before, &now).fields.join(" "), want, "{before} {now}");
+        }
+    }
+
+    /// Nobody owns a removed field: a manager that lost it is presumed only if there is no other one of that part of the object.
+    #[test]
+    fn removals_are_presumably_by_a_manager_that_lost_nothing() {
+        let entry = |manager: &str, time: u32, part: Option<&str>, fields: Value| {
+            let mut entry =
+                json!({"manager": manager, "time": format!("2026-11-01T08:00:0{time}Z"), "fieldsV1": fields});
+            if let Some(part) = part {
+                entry["subresource"] = part.into();
+            }
+            entry
+        };
+        let object = |spec: Value, status: Value, entries: &[&Value]| json!({"metadata": {"managedFields": entries}, "spec": spec, "status": status});
+        let (x, z) = (json!({"f:spec": {"f:x": {}}}), json!({"f:spec": {"f:z": {}}}));
+        let (owner, other) = (entry("owner", 9, None, x), entry("other", 1, None, z));
+        let former = entry("owner", 9, None, json!({}));
+        let status = entry("reporter", 5, Some("status"), json!({}));
+        let before = object(json!({"x": 1}), json!({"y": 1}), &[&owner]);
+        for (now, want) in [
+            (object(json!({}), json!({"y": 1}), &[&former, &other, &status]), "other"),
+            (object(json!({}), json!({"y": 1}), &[&former, &status]), "owner"),
+            (object(json!({"x": 1}), json!({}), &[&owner, &other, &status]), "reporter (status)"),
+            (object(json!({"x": 1}), json!({}), &[&owner]), ""),
+        ] {
+            let writer = changed(&before, &now).writer;
+            assert_eq!((writer.manager.as_str(), writer.is_presumed), (want, !want.is_empty()), "{now}");
+        }
+    }
+
+    #[test]
+    fn long_parts_of_long_objects_are_digests() {
+        let object =
+            |part: usize, rest: usize| json!({"spec": {"a": "x".repeat(part - 2), "b": "y".repeat(rest)}}).to_string();
+        let kept = |text: &str| ObjectVersion::read(text).unwrap().value();
+        let whole = object(LONG_PART + 1, LONG - LONG_PART - 23);
+        assert_eq!(whole.len(), LONG);
+        assert_eq!(kept(&whole).to_string(), whole);
+        let long = kept(&object(LONG_PART, LONG));
+        assert_eq!(long["spec"]["a"].as_str().unwrap().len(), LONG_PART - 2);
+        assert!(long["spec"]["b"].as_str().is_some_and(|digest| digest.len() == 17 && digest.starts_with('#')));
+        let longer = kept(&object(LONG_PART + 1, LONG));
+        assert!(longer["spec"]["a"].as_str().is_some_and(|digest| digest.len() == 17 && digest.starts_with('#')));
+        let wide: Map<String, Value> = (0..LONG).map(|number| (number.to_string(), json!(1))).collect();
+        assert!(ObjectVersion::read(&Value::Object(wide).to_string()).is_none());
+        assert!(ObjectVersion::read(&"x".repeat(LONG + 1)).is_none());
+    }
+}

@@ -102,3 +102,21 @@ fn strip(recent: &[TimedWrite]) -> Cell {
     };
     Cell::Strip(recent.iter().map(mark).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_lie_between_the_first_write_and_the_last() {
+        let marks = |seconds: &[i64]| -> Vec<f64> {
+            let write =
+                |second: &i64| TimedWrite { at: jiff::Timestamp::from_second(*second).unwrap(), agent: "a".to_owned() };
+            let Cell::Strip(marks) = strip(&seconds.iter().map(write).collect::<Vec<_>>()) else { panic!("a strip") };
+            marks.into_iter().map(|(place, _)| place).collect()
+        };
+        assert_eq!(marks(&[5]), [0.0]);
+        assert_eq!(marks(&[5, 6, 9]), [0.0, 0.25, 1.0]);
+        assert!(marks(&[]).is_empty());
+    }
+}

@@ -94,3 +94,13 @@ fn empty_log_has_no_tables() {
     let report = Report::of(&LogScan::new(LogScope::default()), Vec::new(), 10);
     assert_eq!(report.table(), "no writes\n\n0 of 0 lines are counted writes\n");
 }
+
+#[test]
+fn only_so_many_loops_are_shown() {
+    let mut report = report();
+    let found = report.loops[0].clone();
+    for (loops, want) in [(50, None), (51, Some("… and 1 more")), (60, Some("… and 10 more"))] {
+        report.loops = vec![found.clone(); loops];
+        assert_eq!(report.table().lines().find(|line| line.starts_with('…')), want, "{loops}");
+    }
+}

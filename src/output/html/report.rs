@@ -192,4 +192,18 @@ mod tests {
         }
         assert!(!html.contains("only recorded"));
     }
+
+    #[test]
+    fn namespaces_sum_up_their_objects() {
+        let named = |name: &'static str, actions: &[Action]| {
+            let found = actions.iter().map(|action| testing::finding("nad/schema", *action, "m")).collect();
+            TestDocument { name, ..TestDocument::new(found) }
+        };
+        let cases =
+            [named("a", &[Action::Deny, Action::Deny, Action::Warn]), named("b", &[Action::Deny, Action::Patch])];
+        let html = testing::report(&Html::new("t"), &[&cases[0], &cases[1]]);
+        let row = html.split("<tr").find(|row| row.contains(">apps<")).unwrap();
+        let numbers: Vec<_> = row.split(['<', '>']).filter_map(|text| text.trim().parse::<u32>().ok()).collect();
+        assert_eq!(numbers, [2, 3, 1, 1], "objects, denials, repairs, warnings: {row}");
+    }
 }

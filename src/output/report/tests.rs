@@ -177,3 +177,17 @@ fn digest_covers_only_own_fields() {
     let [one, other] = [text, turned].map(|text| digest(&serde_json::from_str(text).unwrap()));
     assert_eq!(one, other);
 }
+
+#[test]
+fn the_last_result_says_how_many_are_left_out() {
+    let messages = |count: usize| -> Vec<String> {
+        let report = of(vec![finding("nad/schema", Action::Warn, "m"); count]).unwrap();
+        let results = report["results"].as_array().unwrap();
+        results.iter().map(|result| result["message"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = messages(MAX_RESULTS);
+    assert_eq!((all.len(), all.last().map(String::as_str)), (MAX_RESULTS, Some("m")));
+    let more = messages(MAX_RESULTS + 3);
+    assert_eq!(more.len(), MAX_RESULTS + 1);
+    assert!(more.last().unwrap().starts_with("3 more findings are not in this report"), "{more:?}");
+}

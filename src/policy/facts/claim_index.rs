@@ -102,3 +102,39 @@ pub fn served_resource<'s>(served: &'s [String], name: &str, prefix: Option<&str
     };
     served.iter().find(is_it).map(String::as_str)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_of_the_driver_shows_that_it_is_installed() {
+        let mut index = ClaimIndex::default();
+        let nad = ObjectKey::new("apps", "net");
+        assert!(!index.has_driver());
+        assert_eq!(index.facts(&nad, None).has_driver, None, "the classes are not known");
+        index.knows_classes = true;
+        assert_eq!(index.facts(&nad, None).has_driver, Some(false));
+        index.add_driver_object(DriverObject::Devices(vec!["a.io/b".to_owned()]));
+        assert!(index.has_driver());
+        assert_eq!(index.facts(&nad, Some("a.io/b")).is_published, Some(true));
+        assert_eq!(index.facts(&nad, Some("a.io/c")).is_published, Some(false));
+        let mut other = ClaimIndex::default();
+        other.merge(index);
+        assert!(other.has_driver());
+        assert_eq!(other.facts(&nad, Some("a.io/b")).has_driver, Some(true));
+    }
+
+    #[test]
+    fn a_served_resource_has_the_prefix_that_is_known() {
+        let served = ["odd", "a.io/x", "b.io/y"].map(str::to_owned);
+        for (name, prefix, want) in [
+            ("x", None, Some("a.io/x")),
+            ("y", Some("b.io"), Some("b.io/y")),
+            ("y", Some("a.io"), None),
+            ("odd", None, None),
+        ] {
+            assert_eq!(served_resource(&served, name, prefix), want, "{name} {prefix:?}");
+        }
+    }
+}

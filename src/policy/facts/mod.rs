@@ -197,3 +197,36 @@ impl Facts {
         known.iter().filter(|network| policy.may_render(network, namespace, self)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::NetworkKind;
+
+    fn network(name: &str) -> NetworkFact {
+        let id = NetworkId { kind: NetworkKind::Sriov, namespace: "apps".to_owned(), name: name.to_owned() };
+        NetworkFact { id, target_namespace: "apps".to_owned(), resource_name: "cx7".to_owned() }
+    }
+
+    /// Live networks decide; those of a cache do only where nothing better is known.
+    #[test]
+    fn cached_networks_count_until_all_are_known() {
+        let (live, cached) = (vec![network("live")], Some(vec![network("cached")]));
+        for (claimants, knows_networks, want) in
+            [(cached.clone(), false, "cached"), (cached, true, "live"), (None, false, "live"), (None, true, "live")]
+        {
+            let facts = Facts { networks_here: live.clone(), claimants, knows_networks, ..Facts::default() };
+            let names: Vec<_> =
+                facts.renderers(&Policy::default(), "apps").iter().map(|one| one.id.name.clone()).collect();
+            assert_eq!(names, [want], "{knows_networks}");
+        }
+    }
+
+    #[test]
+    fn only_a_required_owner_blocks_a_repair() {
+        let owner = |is_required| MissingFact::Owner { named: None, kinds: Vec::new(), is_required };
+        assert!(owner(true).is_required() && !owner(false).is_required());
+        let visibility = MissingFact::NameVisibility(Vec::new());
+        assert!(!visibility.is_required() && visibility.is_for_final() && !owner(true).is_for_final());
+    }
+}

@@ -107,4 +107,21 @@ mod tests {
         assert!(unusable(&format!("a.io/{}", "x".repeat(63))).is_none());
         assert!(unusable(&format!("a.io/{}", "x".repeat(64))).is_some());
     }
+
+    #[test]
+    fn names_have_a_domain_and_an_own_part() {
+        for (name, in_domain, own) in [
+            ("a.io/x", Some("a.io"), "x"),
+            ("a.io/b.io/x", Some("a.io"), "x"),
+            ("a.io/", Some("a.io"), ""),
+            ("x", None, "x"),
+            ("A/x", None, "x"),
+            ("/x", None, "x"),
+        ] {
+            assert_eq!((domain(name), own_name(name)), (in_domain, own), "{name}");
+        }
+        for (length, fits) in [(244, true), (245, false)] {
+            assert_eq!(is_domain(&"a".repeat(length)), fits, "{length}");
+        }
+    }
 }

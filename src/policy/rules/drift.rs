@@ -134,3 +134,123 @@ fn compare(pointer: &str, want: Option<&Value>, is: Option<&Value>, found: &mut 
 fn quoted(value: &Value) -> String {
     truncated(value.to_string(), MAX_QUOTED)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::Object;
+
+    const CONFIG: &str =
+        r#"{"cniVersion":"1.0.0","name":"net","type":"sriov","vlan":5,"vlanQoS":0,"logLevel":"info","ipam":{}}"#;
+
+    /// The differences with the prefix `a.io`, whether the NAD is the rendering, and the differences without a prefix.
+    fn compared(kind: &str, spec: &str, annotation: Option<&str>, config: &str) -> (Vec<String>, bool, Vec<String>) {
+        let network = format!(
+            r#"{{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"{kind}","metadata":{{"name":"net","namespace":"op"}},"spec":{spec}}}"#
+        );
+        let annotations: serde_json::Map<_, _> =
+            annotation.map(|name| (RESOURCE_NAME.to_owned(), name.into())).into_iter().collect();
+        let nad = serde_json::json!({
+            "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": {"name": "net", "namespace": "apps", "annotations": annotations}, "spec": {"config": config},
+        })
+        .to_string();
+        let (Ok(Some(Object::Network(network))), Ok(Some(Object::Nad(nad)))) =
+            (Object::read(&network), Object::read(&nad))
+        else {
+            panic!("a network and a NAD")
+        };
+        let facts = Facts::default();
+        let with_prefix = differences(&network, &nad, Some("a.io"), &facts);
+        (with_prefix, is_rendering(&network, &nad, &facts), differences(&network, &nad, None, &facts))
+    }
+
+    #[test]
+    fn differences_are_what_the_nad_has_or_lacks() {
+        let spec = r#"{"resourceName":"cx7","vlan":5}"#;
+        let with = |old: &str, new: &str| CONFIG.replace(old, new);
+        let other_name = r#"has resourceName "a.io/x", its network has "a.io/cx7""#;
+        let none: &[&str] = &[];
+        for (annotation, config, want, is_same, unprefixed) in [
+            (Some("a.io/cx7"), CONFIG.to_owned(), none, true, none),
+            (None, with("1.0.0", "0.3.1"), none, true, none),
+            (Some("a.io/x"), CONFIG.to_owned(), &[other_name], true, none),
+            (None, with(r#""vlan""#, r#""resourceName":"a.io/cx7","vlan""#), none, true, none),
+            (
+                None,
+                with(r#""vlan""#, r#""resourceName":"b.io/cx7","vlan""#),
+                &["has `/resourceName` \"b.io/cx7\", its network does not set it"],
+                true,
+                none,
+            ),
+            (
+                None,
+                with(":5", ":6"),
+                &["has `/vlan` 6, its network has 5"],
+                false,
+                &["has `/vlan` 6, its network has 5"],
+            ),
+            (
+                None,
+                with(r#""vlan":5,"#, ""),
+                &["lacks `/vlan`, its network has 5"],
+                false,
+                &["lacks `/vlan`, its network has 5"],
+            ),
+            (
+                None,
+                with(r#""ipam":{}"#, r#""ipam":{"a/b":1}"#),
+                &["has `/ipam/a~1b` 1, its network does not set it"],
+                false,
+                &["has `/ipam/a~1b` 1, its network does not set it"],
+            ),
+            (None, "{".to_owned(), &["has a config that cannot be read"], false, &["has a config that cannot be read"]),
+            (
+                None,
+                r#"{"type":"sriov","a":1,"b":2}"#.to_owned(),
+                &[
+                    "lacks `/ipam`, its network has {}",
+                    "lacks `/logLevel`, its network has \"info\"",
+                    "lacks `/name`, its network has \"net\"",
+                ],
+                false,
+                &[
+                    "lacks `/ipam`, its network has {}",
+                    "lacks `/logLevel`, its network has \"info\"",
+                    "lacks `/name`, its network has \"net\"",
+                ],
+            ),
+        ] {
+            let (found, same, without) = compared("SriovNetwork", spec, annotation, &config);
+            assert_eq!(found, want, "{config}");
+            assert_eq!(same, is_same, "{config}");
+            assert_eq!(without, unprefixed, "{config}");
+        }
+    }
+
+    #[test]
+    fn lists_are_compared_element_by_element() {
+        let spec = r#"{"resourceName":"cx7","vlan":5,"ipam":"{\"routes\":[{\"dst\":\"a\"},{\"dst\":\"b\"}]}"}"#;
+        let config = |routes: &str| CONFIG.replace("\"ipam\":{}", &format!("\"ipam\":{{\"routes\":{routes}}}"));
+        let (found, ..) = compared("SriovNetwork", spec, None, &config(r#"[{"dst":"a"},{"dst":"c"}]"#));
+        assert_eq!(found, ["has `/ipam/routes/1/dst` \"c\", its network has \"b\""]);
+        let (found, ..) = compared("SriovNetwork", spec, None, &config(r#"[{"dst":"a"}]"#));
+        assert_eq!(found, ["has `/ipam/routes` [{\"dst\":\"a\"}], its network has [{\"dst\":\"a\"},{\"dst\":\"b\"}]"]);
+    }
+
+    /// Neither a NAD nor its differences are judged by a network that the operator cannot render.
+    #[test]
+    fn a_network_that_cannot_be_rendered_has_no_rendering() {
+        let (found, is_same, _) = compared("SriovNetwork", r#"{"resourceName":"cx7","ipam":"{"}"#, None, CONFIG);
+        assert_eq!((found, is_same), (Vec::new(), false));
+    }
+
+    #[test]
+    fn an_ovs_network_need_not_have_a_resource() {
+        let config = r#"{"cniVersion":"1.0.0","name":"net","type":"ovs","bridge":"b","ipam":{}}"#;
+        let (found, is_same, _) = compared("OVSNetwork", r#"{"bridge":"b"}"#, Some("a.io/x"), config);
+        assert_eq!((found, is_same), (Vec::new(), true));
+        let (found, ..) = compared("OVSNetwork", r#"{"bridge":"b","resourceName":"y"}"#, Some("a.io/x"), config);
+        assert_eq!(found, [r#"has resourceName "a.io/x", its network has "a.io/y""#]);
+    }
+}

@@ -239,3 +239,87 @@ fn indents_as_go_does() {
     let wide = format!("[{}0]", format!("{deep},").repeat(500));
     assert!(indent(&wide).is_err_and(|error| error.problem == json::Problem::TooLarge));
 }
+
+#[test]
+fn characters_that_are_not_blank_are_counted() {
+    let text = "a b\n''c'd";
+    // A doubled quote becomes one, where it goes through YAML.
+    for (nth, offset) in [(0, 0), (1, 2), (2, 4), (3, 6), (4, 7), (5, 8), (6, 9)] {
+        assert_eq!(offset_of_nonblank(text, nth), offset, "{nth}");
+    }
+    assert_eq!(offset_of_nonblank(&["'"; 5].concat(), 2), 4, "the third of three quotes");
+    for (offset, count) in [(0, 0), (1, 1), (2, 1), (3, 2), (5, 3), (9, 7), (99, 7)] {
+        assert_eq!(nonblank_before(text, offset), count, "{offset}");
+    }
+    let mut counter = NonblankCounter::default();
+    counter.add("a '");
+    counter.add("'b");
+    assert_eq!(counter.count, 3, "the quotes of two parts are one");
+}
+
+#[test]
+fn what_the_rendered_nad_has_beside_the_intended_is_named() {
+    let rendered = |name: &str, namespace: &str, resource: &str| {
+        let meant = ExpectedNad { name, namespace, resource, owner: "SriovNetwork/op/net" };
+        through_yaml(&meant.manifest("{}"), &meant)
+    };
+    let differs = |pointer: &str| Err(RenderFault::Differs(pointer.to_owned()));
+    let not_text = |what, json: &str| Err(RenderFault::NotText(what, json.to_owned()));
+    assert_eq!(rendered("net", "apps", "a.io/b"), Ok("{}".to_owned()));
+    assert_eq!(rendered("net", "", "a.io/b"), Ok("{}".to_owned()), "no namespace is given");
+    assert_eq!(rendered("net\n  labels: {}", "apps", "a.io/b"), differs("/metadata/labels"));
+    assert_eq!(rendered("net", "apps", "a.io/b\n    x/y: z"), differs("/metadata/annotations/x~1y"));
+    let annotation = "/metadata/annotations/k8s.v1.cni.cncf.io~1resourceName";
+    assert_eq!(rendered("net", "apps", "a.io/b # x"), differs(annotation));
+    assert_eq!(rendered("net # x", "apps", "a.io/b"), differs("/metadata/name"));
+    assert_eq!(rendered("5", "apps", "a.io/b"), not_text("name", "5"));
+    assert_eq!(rendered("net", "5", "a.io/b"), not_text("namespace", "5"));
+    assert_eq!(rendered("net\n---\na: b", "apps", "a.io/b"), Err(RenderFault::Documents(2)));
+}
+
+#[test]
+fn the_indented_config_may_be_as_long_as_any() {
+    let text = format!("\"{}\"", "x".repeat(json::MAX_BYTES - 2));
+    assert_eq!(indent(&text), Ok(text));
+    let list = |length: usize| format!("[\"{}\"]", "x".repeat(length));
+    // The list needs ten more bytes: two line breaks, four spaces, the brackets and the quotes.
+    assert!(indent(&list(json::MAX_BYTES - 10)).is_ok_and(|text| text.len() == json::MAX_BYTES));
+    assert!(indent(&list(json::MAX_BYTES - 9)).is_err());
+}
+
+/// What is zero or not set is left out, and each value is in the field that it came from.
+#[test]
+fn each_field_is_rendered_at_its_place() {
+    let rendered = |kind: &str, spec: Value| {
+        let json = json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": kind,
+            "metadata": { "name": "net", "namespace": "op" }, "spec": spec })
+        .to_string();
+        let Ok(Some(Object::Network(network))) = Object::read(&json) else { panic!("{json}") };
+        let rendered = render(&network, "a.io");
+        let compact = serde_json::from_str::<Value>(&rendered.config).unwrap().to_string();
+        (rendered, compact)
+    };
+    let spec = json!({ "bridge": "b", "vlan": 0, "mtu": 0, "trunk": [{ "minID": 1, "maxID": 2 }, { "id": 5 }], "interfaceType": "dpdk" });
+    let (ovs, compact) = rendered("OVSNetwork", spec);
+    let want = r#"{"bridge":"b","cniVersion":"1.0.0","interface_type":"dpdk","ipam":{},"name":"net","trunk":[{"maxID":2,"minID":1},{"id":5}],"type":"ovs"}"#;
+    assert_eq!(compact, want);
+    let at = |text: &str| ovs.origin(ovs.config.find(text).unwrap());
+    assert_eq!(at("\"trunk\""), Some(("trunk", 0)));
+    assert_eq!(at("[\n"), Some(("trunk", 0)));
+    assert_eq!(at("\"minID\""), Some(("trunk", 2)));
+    assert_eq!(at("dpdk"), Some(("interfaceType", 0)));
+    assert_eq!(at("pdk\""), Some(("interfaceType", 1)));
+    assert_eq!(at("\"type\""), None);
+    for (rate, qos, has_rate, has_qos) in [(0, 0, true, true), (-1, 8, false, false), (5, 7, true, true)] {
+        let (_, compact) = rendered(
+            "SriovNetwork",
+            json!({ "resourceName": "r", "minTxRate": rate, "maxTxRate": rate, "vlanQoS": qos }),
+        );
+        for (key, value, want) in
+            [("min_tx_rate", rate, has_rate), ("max_tx_rate", rate, has_rate), ("vlanQoS", qos, has_qos)]
+        {
+            let found = serde_json::from_str::<Value>(&compact).unwrap().get(key).cloned();
+            assert_eq!(found, want.then(|| json!(value)), "{compact}");
+        }
+    }
+}

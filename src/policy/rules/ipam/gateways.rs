@@ -148,4 +148,21 @@ mod tests {
         assert!(of(&routes(super::MAX_COMPARED)) > 0);
         assert_eq!(of(&routes(20_000)), 0);
     }
+
+    #[test]
+    fn so_many_routes_and_subnets_are_compared() {
+        let of = |addresses: usize, routes: usize, around: &str| {
+            let addresses = (0..addresses).map(|number| format!(r#"{{"address":"10.1.{number}.5/24"}}"#));
+            let routes = (0..routes).map(|number| format!(r#"{{"dst":"10.2.{number}.0/24","gw":"10.9.0.1"}}"#));
+            let [addresses, routes] = [addresses.collect::<Vec<_>>(), routes.collect()].map(|list| list.join(","));
+            let ipam = format!(r#""type":"static","addresses":[{addresses}],"routes":[{routes}]"#);
+            !found(&format!(r#"{{"cniVersion":"1.0.0","type":"macvlan",{around}"ipam":{{{ipam}}}}}"#)).is_empty()
+        };
+        for (addresses, routes, is_compared) in
+            [(1, 1, true), (1, 64, true), (1, 65, false), (64, 1, true), (65, 1, false)]
+        {
+            assert_eq!(of(addresses, routes, ""), is_compared, "{addresses} {routes}");
+        }
+        assert!(!of(1, 1, r#""capabilities":{"ips":true},"#), "the runtime may pass other addresses");
+    }
 }

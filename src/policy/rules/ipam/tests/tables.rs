@@ -119,6 +119,7 @@ fn static_addresses() {
 /// How dhcp reads its options.
 #[test]
 fn dhcp_options() {
+    let provided = |bytes: usize| format!(r#""provide":[{{"option":"host-name","value":"{}"}}]"#, "x".repeat(bytes));
     assert_found(
         "dhcp",
         &[
@@ -129,6 +130,9 @@ fn dhcp_options() {
             (r#""request":[{"skipDefault":true},{"option":""},{"option":"routers"},null]"#, &[]),
             (r#""provide":[{"option":"domain-name-servers","value":"v"}]"#, &["dhcp-option deny /provide/0/option"]),
             (r#""request":[{"option":"Host-Name"}]"#, &["dhcp-option deny /request/0/option"]),
+            (&provided(255), &[]),
+            (&provided(256), &["dhcp-option deny /provide/0/value"]),
+            (&provided(300), &["dhcp-option deny /provide/0/value"]),
             (r#""provide":[{"option":"256","value":"v"}]"#, &["dhcp-option deny /provide/0/option"]),
             (r#""provide":[{"option":"-1"}]"#, &["dhcp-option deny /provide/0/option"]),
             (r#""provide":[{"option":"+1"}]"#, &["dhcp-option deny /provide/0/option"]),
