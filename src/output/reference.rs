@@ -32,7 +32,7 @@ pub fn explain(rule: &Rule) -> String {
     }
     text += &format!("\n{}\n", wrap(rule.why, WIDTH).join("\n"));
     if let Some(errors) = pod_errors(rule) {
-        text += &format!("\nPods show: {errors}\n");
+        text += &format!("\n{}\n", wrap(&format!("Pods show: {errors}"), WIDTH).join("\n"));
     }
     for (title, example) in examples(rule) {
         text += &format!("\n{title}:\n\n");

@@ -40,7 +40,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(250);
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Doctor {
     #[command(subcommand)]
-    subject: Option<Subject>,
+    subject: Option<DoctorSubject>,
     /// The network: KIND/NAMESPACE/NAME, NAMESPACE/NAME for a SriovNetwork, or a unique NAME
     #[arg(required_unless_present = "canary", conflicts_with = "canary")]
     network: Option<NetworkArg>,
@@ -70,7 +70,7 @@ pub(super) struct Doctor {
 
 /// What is examined instead of a network.
 #[derive(Debug, Subcommand)]
-enum Subject {
+enum DoctorSubject {
     Pod(Box<pod::DoctorPod>),
 }
 
@@ -130,7 +130,7 @@ fn kind_of(text: &str) -> Option<NetworkKind> {
 
 impl Doctor {
     pub(super) fn run(self) -> anyhow::Result<u8> {
-        if let Some(Subject::Pod(pod)) = self.subject {
+        if let Some(DoctorSubject::Pod(pod)) = self.subject {
             return pod.run();
         }
         let policy = self.policy.read()?;
