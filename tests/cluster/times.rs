@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 /// The variable with the path of the file; without it nothing is written.
-const FILE: &str = "NADMIT_CLUSTER_TIMES";
+pub const FILE: &str = "NADMIT_CLUSTER_TIMES";
 
 /// The running test. Each runs in its own thread with its name, so this is dropped when the test has ended.
 struct Stopwatch {

@@ -70,21 +70,20 @@ impl Node {
         }
     }
 
-    /// Sets the memory limit of the container, and its request, which must not be larger.
+    /// Sets the memory that the container requests, and may use.
     pub fn limit_memory(&self, limit: &str) {
-        let request = if limit == "8Mi" { "8Mi" } else { "64Mi" };
-        let resources = json!({ "limits": { "memory": limit }, "requests": { "memory": request } });
+        let resources = json!({ "limits": { "memory": limit }, "requests": { "memory": limit } });
         let container = json!({ "name": "nadmit", "resources": resources });
         self.change(&json!({ "spec": { "template": { "spec": { "containers": [container] } } } }));
     }
 
-    /// Whether a container was ended because it needed more memory than its limit.
-    pub fn has_oom_killed_pod(&self) -> bool {
-        let is_killed = |state: &Value| state["terminated"]["reason"] == "OOMKilled";
-        self.pods()
-            .iter()
-            .flat_map(|pod| pod["status"]["containerStatuses"].as_array().into_iter().flatten())
-            .any(|container| is_killed(&container["state"]) || is_killed(&container["lastState"]))
+    /// Whether a container was killed: by the kernel, while it started or later.
+    pub fn has_failed_container(&self) -> bool {
+        let pods = self.pods();
+        let mut containers =
+            pods.iter().flat_map(|pod| pod["status"]["containerStatuses"].as_array().into_iter().flatten());
+        containers
+            .any(|container| ["state", "lastState"].iter().any(|state| container[state]["terminated"].is_object()))
     }
 }
 

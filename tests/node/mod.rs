@@ -23,6 +23,7 @@ pub use processes::Node;
 
 use crate::cluster::alone;
 use crate::node::machine::Machine;
+use crate::times;
 
 /// Set by `enter`.
 const CGROUP: &str = "NADMIT_NODE_CGROUP";
@@ -40,7 +41,8 @@ pub fn on_a_node<T: FnOnce(&mut Node)>(test: T) {
     let before = Machine::now();
     let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/enter"));
     command.arg(std::env::current_exe().unwrap()).args(["--exact", name, "--nocapture", "--test-threads=1"]);
-    let out = command.output().unwrap();
+    // Out here its time is written.
+    let out = command.env_remove(times::FILE).output().unwrap();
     let text = String::from_utf8_lossy(&out.stdout) + String::from_utf8_lossy(&out.stderr);
     println!("{text}");
     assert_eq!(Machine::now(), before, "something was left behind");

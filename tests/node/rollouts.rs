@@ -136,8 +136,8 @@ fn no_write_is_missed_while_pods_are_replaced_in_order() {
         });
         // New pods that cannot start do not replace the old ones.
         without_a_gap(node, "rollout with a memory limit that is too low", || {
-            node.limit_memory("8Mi");
-            wait("a pod that is killed", || node.has_oom_killed_pod().then_some(()));
+            node.limit_memory("4Mi");
+            wait("a pod that is killed", || node.has_failed_container().then_some(()));
             node.limit_memory("128Mi");
             node.await_rollout();
         });
