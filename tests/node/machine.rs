@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use super::CGROUP;
+use super::{CGROUP, enter};
+use crate::harness::signal;
+use crate::processes::wait;
 
 /// Everything that processes in other namespaces could have changed out here.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,4 +55,24 @@ fn processes() -> Vec<String> {
     all.filter(|path| fs::read(path.join("environ")).is_ok_and(is_ours))
         .map(|path| fs::read_to_string(path.join("cmdline")).unwrap_or_default().replace('\0', " "))
         .collect()
+}
+
+/// Whatever ends a run, its processes end too, and what is left of them goes with the next run at the latest.
+#[test]
+fn killed_runs_leave_nothing_behind() {
+    for (name, is_removed_at_once) in [("TERM", true), ("INT", true), ("KILL", false)] {
+        let before = Machine::now();
+        let mut run = enter().args(["sleep", "600"]).stdin(Stdio::null()).spawn().unwrap();
+        let is_inside = |process: &String| process.starts_with("sleep 600");
+        wait("the process inside", || processes().iter().any(is_inside).then_some(()));
+        assert_ne!(Machine::now(), before);
+        signal(run.id(), name);
+        assert!(!run.wait().unwrap().success());
+        wait("the end of all processes", || processes().is_empty().then_some(()));
+        if !is_removed_at_once {
+            assert_ne!(cgroups(), before.cgroups);
+            assert!(enter().arg("true").status().unwrap().success());
+        }
+        assert_eq!(Machine::now(), before, "{name}");
+    }
 }

@@ -12,6 +12,7 @@ mod processes;
 mod errors;
 mod installs;
 mod pods;
+mod policies;
 mod rollouts;
 mod terminating;
 
@@ -39,7 +40,7 @@ pub fn on_a_node<T: FnOnce(&mut Node)>(test: T) {
     // The tests measure times.
     let _alone = alone();
     let before = Machine::now();
-    let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/enter"));
+    let mut command = enter();
     command.arg(std::env::current_exe().unwrap()).args(["--exact", name, "--nocapture", "--test-threads=1"]);
     // Out here its time is written.
     let out = command.env_remove(times::FILE).output().unwrap();
@@ -47,6 +48,11 @@ pub fn on_a_node<T: FnOnce(&mut Node)>(test: T) {
     println!("{text}");
     assert_eq!(Machine::now(), before, "something was left behind");
     assert!(out.status.success() && text.contains("1 passed"), "failed on the node: {}", out.status);
+}
+
+/// Runs a command on a machine of its own, with the arguments that follow.
+fn enter() -> Command {
+    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/enter"))
 }
 
 /// How long something took.
