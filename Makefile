@@ -10,6 +10,7 @@ CARGO_DENY = 0.20.2
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 CARGO_HOME ?= $(HOME)/.cargo
 STATIC = -C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(CARGO_HOME)=cargo
+OUTPUT = $(or $(CARGO_TARGET_DIR),target)
 # Another architecture needs its standard library (rustup target add) and its C compiler (Debian: gcc-aarch64-linux-gnu).
 ARCHITECTURES ?=
 TARGETS = $(if $(ARCHITECTURES),$(patsubst arm64,aarch64-unknown-linux-gnu,$(patsubst amd64,x86_64-unknown-linux-gnu,$(ARCHITECTURES))),$(HOST))
@@ -29,7 +30,7 @@ image: ## the container image without an engine, target/nadmit-image.tar (of thi
 	for target in $(TARGETS); do \
 		RUSTFLAGS="$(STATIC)" $(CROSS) $(CARGO) auditable build --release --locked --bin nadmit --target $$target || exit 1; \
 	done
-	deploy/image target/nadmit-image.tar nadmit:$(VERSION) $(TARGETS:%=target/%/release/nadmit)
+	deploy/image $(OUTPUT)/nadmit-image.tar nadmit:$(VERSION) $(TARGETS:%=$(OUTPUT)/%/release/nadmit)
 
 sbom: ## what the binary is built from, as CycloneDX: target/nadmit.cdx.json
 	mkdir -p target

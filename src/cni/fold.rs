@@ -11,14 +11,12 @@
 //! | slice | sets it to nil | takes its length; each element is decoded into the one that was there |
 //! | map | sets it to nil | adds its keys; the value of a key is replaced |
 //! | `interface{}` | sets it to nil | replaces it |
-//! | address, network | sets it to nil; is rejected | replaces it, unless the first one was rejected |
 //!
 //! Nearly every config has each key once. Then all of this comes to "what is written", and nothing is built.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::address::AddressParser;
 use super::readers::is_ipam_key;
 use super::schema::{Field, Reading, Type, decoded, find};
 use super::{fold as fold_char, same_key};
@@ -111,8 +109,6 @@ struct Filled<'v> {
 impl<'v> Slot<'v> {
     fn decode(&mut self, holds: &'static Type, value: &'v Value<'v>, reading: Reading) {
         match (holds, &value.kind) {
-            // The reader gives up at a value that its type rejects: what follows does not matter.
-            (Type::Network | Type::Text, _) if self.is_rejected_by(holds) => {}
             // Null is a value like any other to a type that decodes itself.
             (Type::Network, _) => *self = Self::Value(value),
             (Type::Str | Type::Bool | Type::Int(..) | Type::Object(_), Kind::Null) => {}
@@ -128,16 +124,6 @@ impl<'v> Slot<'v> {
             (Type::List(of), Kind::Array(elements)) => self.decode_list(of, elements, value.span, reading),
             (Type::Map(of), Kind::Object(members)) => self.decode_map(of, members, value.span, reading),
             _ => *self = Self::Value(value),
-        }
-    }
-
-    /// Whether this is a text that a type which decodes itself rejects.
-    fn is_rejected_by(&self, holds: &Type) -> bool {
-        let Self::Value(value) = self else { return false };
-        match (holds, value.as_str()) {
-            (Type::Network, text) => AddressParser::Strict.cidr(text.unwrap_or_default()).is_none(),
-            (Type::Text, Some(text)) => !text.is_empty() && AddressParser::Strict.ip(text).is_none(),
-            _ => false,
         }
     }
 
@@ -271,16 +257,12 @@ mod tests {
         }
     }
 
-    /// A network address decodes itself and rejects null; an address is set back by null. What was rejected first stays.
+    /// A network address decodes itself, so that null replaces it; an address is set back by null.
     #[test]
     fn null_is_decoded_by_types_that_decode_themselves() {
         for (text, want) in [
             (r#"{"ipam":{"type":"host-local","SUBNET":"10.0.0.0/24","subnet":null}}"#, Some("null")),
-            (r#"{"ipam":{"type":"host-local","SUBNET":null,"subnet":"10.0.0.0/24"}}"#, Some("null")),
-            (r#"{"ipam":{"type":"host-local","SUBNET":"x","subnet":"10.0.0.0/24"}}"#, Some("\"x\"")),
-            (r#"{"ipam":{"type":"host-local","SUBNET":"10.0.0.0/8","subnet":"10.0.0.0/24"}}"#, Some("\"10.0.0.0/24\"")),
-            (r#"{"ipam":{"type":"host-local","GATEWAY":"x","gateway":"10.0.0.1"}}"#, Some("\"x\"")),
-            (r#"{"ipam":{"type":"host-local","GATEWAY":"","gateway":"10.0.0.1"}}"#, Some("\"10.0.0.1\"")),
+            (r#"{"ipam":{"type":"host-local","SUBNET":null,"subnet":"10.0.0.0/24"}}"#, Some("\"10.0.0.0/24\"")),
             (r#"{"ipam":{"type":"host-local","GATEWAY":"10.0.0.1","gateway":null}}"#, None),
         ] {
             let document = Document::parse(text).unwrap();

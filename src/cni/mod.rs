@@ -10,7 +10,6 @@
 //! [`mod@fold`] describes what happens to a key that is decoded twice.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-pub mod address;
 mod config;
 pub mod edit;
 pub mod fold;

@@ -78,7 +78,7 @@ fn human(report: &PodReport, has_colours: bool) -> String {
         match &nad.text {
             Err(missing) => line(&format!("NAD {} is unknown: {missing}", nad.key)),
             Ok(None) => {
-                line(&format!("NAD {} does not exist: create it, or correct the annotation of the pod", nad.key))
+                line(&format!("NAD {} does not exist: create it, or correct the annotation of the pod", nad.key));
             }
             Ok(Some(_)) if nad.findings().is_empty() => line(&format!("NAD {} has no findings", nad.key)),
             Ok(Some(_)) => {}

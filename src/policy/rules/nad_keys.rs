@@ -6,9 +6,9 @@ use super::super::rule::rule;
 use super::super::similar::closest;
 use super::key_releases;
 use super::nad_config::plugin_type;
-use crate::cni::schema::{DecodedField, Decoding, Field, Misfit, Reading, decoded, first_misfit};
+use crate::cni::schema::{DecodedField, Decoding, Field, Misfit, Reading, Type, decoded, first_misfit};
 use crate::cni::{CniObject, Config, Plugin, fold, readers, same_key};
-use crate::json::{Kind, Member};
+use crate::json::{Kind, Member, Value};
 
 rule! { CAPABILITIES = "nad/capabilities", Deny;
 "`capabilities` that are not an object of booleans";
@@ -95,6 +95,11 @@ fn section<'d>(
             types(taken, object, reader, reading, ceiling, out);
         }
         ambiguous(taken, tables, out);
+        // Nearly no config repeats a key. These are sections, and checked as such.
+        let is_section = matches!(taken.field.key, "ipam" | "plugins" | "delegates");
+        if !is_section && fold::repeats(&taken.first.value) {
+            repeated_inside(&taken.field.holds, &taken.first.value, out);
+        }
         if taken.field.key == "ipam" && taken.table > 0 {
             ipam_type(object, reading, out);
         }
@@ -221,6 +226,29 @@ fn field_type<'o>(misfit: &Misfit<'_>, reader: &str, out: &'o mut Findings<'_>) 
 }
 
 /// A known key in another case, or given twice.
+/// Keys that are given more than once in the objects within a value.
+fn repeated_inside(holds: &Type, value: &Value<'_>, out: &mut Findings<'_>) {
+    match (holds, &value.kind) {
+        (Type::Pointer(of) | Type::Fresh(of), _) => repeated_inside(of, value, out),
+        (Type::List(of), Kind::Array(elements)) => {
+            elements.iter().for_each(|element| repeated_inside(of, element, out));
+        }
+        (Type::Map(of), Kind::Object(members)) => {
+            members.iter().for_each(|member| repeated_inside(of, &member.value, out));
+        }
+        (Type::Object(fields), Kind::Object(_)) => {
+            let Some(object) = CniObject::of(value) else { return };
+            for taken in Decoding::of(object, &[fields]).decoded_fields() {
+                if taken.second.is_some() {
+                    ambiguous(taken, &[fields], out);
+                }
+                repeated_inside(&taken.field.holds, &taken.first.value, out);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn ambiguous(taken: &DecodedField<'_, '_>, tables: &[&[Field]], out: &mut Findings<'_>) {
     let is_as_documented = taken.is_exact && taken.field.key.starts_with(|c: char| c.is_ascii_lowercase());
     if is_as_documented && taken.second.is_none() {

@@ -6,9 +6,9 @@ use ipnet::IpNet;
 
 use super::super::super::finding::Findings;
 use super::Ipam;
+use super::address::AddressParser;
 use super::routes::ROUTE;
 use crate::cni::CniObject;
-use crate::cni::address::AddressParser;
 use crate::json::{Span, Value};
 
 /// How many routes, and how many subnets, are compared with each other.

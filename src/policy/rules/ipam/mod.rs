@@ -3,6 +3,7 @@
 //! The rules deny only what that plugin rejects in every pod. Where it is not certain that the section is read at all (an unknown
 //! plugin, two types), they only warn.
 
+mod address;
 mod dhcp;
 mod dialect;
 mod gateways;

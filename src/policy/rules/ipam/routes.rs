@@ -6,9 +6,9 @@ use ipnet::IpNet;
 
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
+use super::address::{AddressParser, cidr_help, ip_help};
 use super::repeated::Repeated;
 use super::{IGNORED, Ipam, quoted};
-use crate::cni::address::{AddressParser, cidr_help, ip_help};
 use crate::cni::{CniObject, same_key};
 use crate::json::Value;
 

@@ -3,10 +3,10 @@
 use super::super::super::Rule;
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
+use super::address::{AddressParser, Cidr, cidr_help, ip_help};
 use super::repeated::Repeated;
 use super::{AddressSource, Ipam, quoted, routes, version_name};
 use crate::cni::CniObject;
-use crate::cni::address::{AddressParser, Cidr, cidr_help, ip_help};
 use crate::json::{Span, Value};
 
 rule! { STATIC_ADDRESS = "ipam/static-address", Deny;

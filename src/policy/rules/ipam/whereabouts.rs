@@ -8,10 +8,10 @@ use ipnet::IpNet;
 
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
+use super::address::{AddressParser, cidr_help, ip_help, number, within};
 use super::repeated::Repeated;
 use super::{AddressSource, IGNORED, Ipam, quoted, routes, static_address, version_name};
 use crate::cni::CniObject;
-use crate::cni::address::{AddressParser, cidr_help, ip_help, number, within};
 use crate::cni::releases::{Program, Since};
 use crate::json::{Span, Value};
 

@@ -234,12 +234,19 @@ fn routes() {
             (r#""subnet":"10.1.0.0/24","routes":[{"gw":"10.1.0.1"}]"#, &["route deny /routes/0"]),
             (r#""subnet":"10.1.0.0/24","routes":[{}]"#, &["route deny /routes/0"]),
             (r#""subnet":"10.1.0.0/24","routes":[{"dst":"0.0.0.0/0","gw":"x"}]"#, &["route deny /routes/0/gw"]),
-            // Each spelling of a key is read.
-            (r#""subnet":"10.1.0.0/24","routes":[{"Dst":"x","dst":"0.0.0.0/0"}]"#, &["route deny /routes/0/Dst"]),
-            (r#""subnet":"10.1.0.0/24","routes":[{"DST":null,"dst":"0.0.0.0/0"}]"#, &["route deny /routes/0/DST"]),
-            (r#""subnet":"10.1.0.0/24","routes":[{"dst":"0.0.0.0/0","GW":"x","gw":""}]"#, &["route deny /routes/0/GW"]),
-            (r#""subnet":"10.1.0.0/24","routes":[{"dst":"::/0","GW":"10.1.0.1","gw":""}]"#, &[]),
-            (r#""subnet":"10.1.0.0/24","routes":[{"Dst":"::/0","dst":"0.0.0.0/0","gw":"10.1.0.1"}]"#, &[]),
+            // Each spelling of a key is read, and rejected if it is wrong; which one counts depends on the reader.
+            (
+                r#""subnet":"10.1.0.0/24","routes":[{"Dst":"x","dst":"0.0.0.0/0"}]"#,
+                &["nad/ambiguous-key warn /routes/0/dst"],
+            ),
+            (
+                r#""subnet":"10.1.0.0/24","routes":[{"DST":null,"dst":"0.0.0.0/0"}]"#,
+                &["nad/ambiguous-key warn /routes/0/dst"],
+            ),
+            (
+                r#""subnet":"10.1.0.0/24","routes":[{"dst":"0.0.0.0/0","GW":"x","gw":""}]"#,
+                &["nad/ambiguous-key warn /routes/0/gw"],
+            ),
             (r#""subnet":"10.1.0.0/24","routes":[null]"#, &["route warn /routes/0"]),
             (r#""subnet":"10.1.0.0/24","routes":[{"dst":"::/0","gw":"10.1.0.1"}]"#, &["route warn /routes/0/gw"]),
             (r#""subnet":"10.1.0.0/24","routes":["0.0.0.0/0"]"#, &["nad/field-type deny /routes/0"]),

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 /// Which of Go's two parsers reads a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressParser {
+pub(super) enum AddressParser {
     /// The standard library.
     Strict,
     /// The one that drops leading zeros.
@@ -18,21 +18,21 @@ pub enum AddressParser {
 
 /// An address with a prefix length, as written: host bits are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cidr {
+pub(super) struct Cidr {
     /// The address.
-    pub ip: IpAddr,
+    pub(super) ip: IpAddr,
     /// The prefix length.
-    pub prefix: u8,
+    pub(super) prefix: u8,
 }
 
 impl AddressParser {
     /// Parses an address. An IPv4-mapped one becomes IPv4.
-    pub fn ip(self, text: &str) -> Option<IpAddr> {
+    pub(super) fn ip(self, text: &str) -> Option<IpAddr> {
         self.raw_ip(text).map(|ip| ip.to_canonical())
     }
 
     /// The address and prefix length in a text.
-    pub fn cidr(self, text: &str) -> Option<Cidr> {
+    pub(super) fn cidr(self, text: &str) -> Option<Cidr> {
         let (ip, prefix) = text.split_once('/')?;
         let ip = self.raw_ip(ip)?;
         if prefix.is_empty() || !prefix.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -56,7 +56,7 @@ impl AddressParser {
 
 impl Cidr {
     /// The network it lies in. An IPv4-mapped IPv6 address gives the IPv4 network, as far as the prefix allows.
-    pub fn network(self) -> Option<IpNet> {
+    pub(super) fn network(self) -> Option<IpNet> {
         let bare = self.ip.to_canonical();
         let net = match self.prefix.checked_sub(96) {
             Some(prefix) if bare.is_ipv4() && self.ip.is_ipv6() => IpNet::new(bare, prefix),
@@ -67,7 +67,7 @@ impl Cidr {
 }
 
 /// An address as a number; comparable within its family only.
-pub fn number(ip: IpAddr) -> u128 {
+pub(super) fn number(ip: IpAddr) -> u128 {
     match ip {
         IpAddr::V4(ip) => u128::from(u32::from(ip)),
         IpAddr::V6(ip) => u128::from(ip),
@@ -75,12 +75,12 @@ pub fn number(ip: IpAddr) -> u128 {
 }
 
 /// Whether `ip` is between the two, both included, and of their family.
-pub fn within(ip: IpAddr, first: IpAddr, last: IpAddr) -> bool {
+pub(super) fn within(ip: IpAddr, first: IpAddr, last: IpAddr) -> bool {
     ip.is_ipv4() == first.is_ipv4() && (number(first)..=number(last)).contains(&number(ip))
 }
 
 /// How to fix a text that should be an address with a prefix length.
-pub fn cidr_help(text: &str) -> &'static str {
+pub(super) fn cidr_help(text: &str) -> &'static str {
     let bare = text.trim();
     if bare != text && AddressParser::Strict.cidr(bare).is_some() {
         "remove the spaces"
@@ -94,7 +94,7 @@ pub fn cidr_help(text: &str) -> &'static str {
 }
 
 /// How to fix a text that should be an address.
-pub fn ip_help(text: &str) -> &'static str {
+pub(super) fn ip_help(text: &str) -> &'static str {
     let bare = text.trim();
     if bare != text && AddressParser::Strict.ip(bare).is_some() {
         "remove the spaces"
