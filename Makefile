@@ -36,7 +36,7 @@ sbom: ## what the binary is built from, as CycloneDX: target/nadmit.cdx.json
 	mkdir -p target
 	deploy/sbom $(HOST) target/nadmit.cdx.json
 
-test: ## all tests; at its end it lists those that cannot run here, because Go, python3 or a browser is missing (in CI they fail)
+test: ## all tests; at its end it lists those that cannot run here, because Go, python3, a browser, root or a container runtime is missing (in CI they fail)
 	tests/all $(K8S)
 
 e2e: ## the tests against a real API server and the real operator (K8S=1.34, TEST=secret:: for some; the first time builds them)

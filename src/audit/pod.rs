@@ -1,4 +1,4 @@
-//! Why a pod does not start or does not end: its Events, the NADs it asks for, and the findings that explain them.
+//! Why a pod does not start, or is stuck in Terminating: its Events, the NADs it asks for, and the findings that explain them.
 
 use std::sync::Arc;
 
@@ -7,11 +7,12 @@ use jiff::Timestamp;
 use super::chain::{LinkHealth, Read};
 use super::context::AuditContext;
 use crate::policy::pod_errors::{PodError, without_preamble};
-use crate::policy::{Action, ClaimFacts, ClaimIndex, FactLookup, Finding, Operators, Policy, Rule, Verdict};
+use crate::policy::{ClaimFacts, ClaimIndex, FactLookup, Finding, Operators, Policy, Rule, Verdict};
 use crate::resources::{Object, ObjectKey};
 
-/// The reasons of the Events that networks cause.
-const OF_NETWORKS: [&str; 2] = ["FailedCreatePodSandBox", "FailedKillPod"];
+/// The reasons of the Events that networks cause: when a pod starts, and when it terminates.
+const NOT_STARTED: &str = "FailedCreatePodSandBox";
+const NOT_TERMINATED: &str = "FailedKillPod";
 
 /// Everything read from the cluster for one pod.
 #[derive(Clone, Debug)]
@@ -24,12 +25,26 @@ pub struct PodSnapshot {
     pub is_deleting: bool,
     /// Its warnings.
     pub events: Read<Vec<PodEvent>>,
+    /// The annotation that lists its networks.
+    pub selection: NetworkSelection,
     /// The NADs it asks for, as JSON.
     pub nads: Vec<(ObjectKey, Read<Option<String>>)>,
     /// The operators.
     pub operators: Operators,
     /// The claims of devices (DRA).
     pub device_claims: Arc<ClaimIndex>,
+}
+
+/// How the annotation of a pod was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkSelection {
+    /// Multus cannot read it.
+    Unreadable,
+    /// It lists the NADs.
+    Read {
+        /// How many more it lists than were read.
+        left_out: usize,
+    },
 }
 
 /// A warning about a pod.
@@ -43,15 +58,17 @@ pub struct PodEvent {
     pub count: u64,
 }
 
-/// What is the matter with a pod.
+/// Why a pod is not ready, or still there.
 #[derive(Debug)]
 pub struct PodReport {
     /// Which pod.
     pub key: ObjectKey,
-    /// Whether it is well.
+    /// Its health.
     pub state: LinkHealth,
-    /// In words.
-    pub says: String,
+    /// The same as the end of a sentence.
+    pub summary: &'static str,
+    /// The annotation that lists its networks.
+    pub selection: NetworkSelection,
     /// Its warnings, each error once.
     pub errors: Read<Vec<ExplainedError>>,
     /// The NADs it asks for.
@@ -89,6 +106,9 @@ impl PodNad {
     }
 }
 
+/// What is said of a pod that stays in Terminating.
+pub const STUCK: &str = "is stuck in Terminating";
+
 impl PodReport {
     /// Explains the errors of a pod.
     pub fn of(snapshot: PodSnapshot, policy: &Policy, now: Timestamp) -> Self {
@@ -106,17 +126,18 @@ impl PodReport {
         };
         let nads: Vec<PodNad> = snapshot.nads.into_iter().map(judged).collect();
         let errors = snapshot.events.map(explained);
-        let has_errors = errors.as_ref().is_ok_and(|errors| !errors.is_empty());
-        let (state, says) = match (snapshot.is_deleting, snapshot.is_ready) {
-            (true, _) if has_errors => (LinkHealth::Broken, "is being deleted and cannot end"),
+        let has = |reason: &str| errors.iter().flatten().any(|error: &ExplainedError| error.reason == reason);
+        let (state, summary) = match (snapshot.is_deleting, snapshot.is_ready) {
+            (true, _) if has(NOT_TERMINATED) => (LinkHealth::Broken, STUCK),
             (true, _) => (LinkHealth::Waiting, "is being deleted"),
             (false, true) => (LinkHealth::Good, "is ready"),
-            (false, false) if has_errors => (LinkHealth::Broken, "does not start"),
+            (false, false) if has(NOT_STARTED) => (LinkHealth::Broken, "does not start"),
             (false, false) => (LinkHealth::Waiting, "is not ready"),
         };
         let missing = nads.iter().any(|nad| matches!(nad.text, Ok(None)));
-        let state = if missing && state == LinkHealth::Waiting { LinkHealth::Broken } else { state };
-        Self { key: snapshot.key, state, says: says.to_owned(), errors, nads }
+        let is_unusable = missing || snapshot.selection == NetworkSelection::Unreadable;
+        let state = if is_unusable && state == LinkHealth::Waiting { LinkHealth::Broken } else { state };
+        Self { key: snapshot.key, state, summary, selection: snapshot.selection, errors, nads }
     }
 
     /// Whether a rule explains one of the errors.
@@ -126,12 +147,10 @@ impl PodReport {
 
     /// The errors of the pod's network whose cause no NAD has now: no rule knows it, or the NAD was changed since.
     pub fn unexplained(&self) -> impl Iterator<Item = &ExplainedError> {
-        let is_found = |rule: &&'static Rule| {
-            self.nads
-                .iter()
-                .any(|nad| nad.findings().iter().any(|found| found.rule == *rule && found.action > Action::Audit))
-        };
-        let is_about_networks = |error: &&ExplainedError| OF_NETWORKS.contains(&error.reason.as_str());
+        let is_found =
+            |rule: &&'static Rule| self.nads.iter().any(|nad| nad.findings().iter().any(|found| found.rule == *rule));
+        let is_about_networks =
+            |error: &&ExplainedError| [NOT_STARTED, NOT_TERMINATED].contains(&error.reason.as_str());
         let errors = self.errors.iter().flatten().filter(is_about_networks);
         errors.filter(move |error| !error.rules.iter().any(is_found))
     }
@@ -185,6 +204,7 @@ mod tests {
             key: ObjectKey::new("apps", "p"),
             is_ready: false,
             is_deleting: false,
+            selection: NetworkSelection::Read { left_out: 0 },
             events: Ok(messages.iter().map(event).collect()),
             nads: vec![(ObjectKey::new("apps", "net"), Ok(Some(nad.to_string())))],
             operators: Operators::Unknown,
@@ -203,7 +223,7 @@ mod tests {
     #[test]
     fn an_error_leads_to_the_finding_in_the_nad() {
         let report = report(snapshot(OUTSIDE, &[MESSAGE, MESSAGE]));
-        assert_eq!((report.state, report.says.as_str()), (LinkHealth::Broken, "does not start"));
+        assert_eq!((report.state, report.summary), (LinkHealth::Broken, "does not start"));
         let errors = report.errors.as_ref().unwrap();
         assert_eq!((errors.len(), errors[0].count, errors[0].message.as_str()), (1, 4, MESSAGE));
         let found = report.nads[0].findings();
@@ -221,17 +241,24 @@ mod tests {
     #[test]
     fn the_state_of_a_pod() {
         use LinkHealth::{Broken, Good, Waiting};
-        for (is_ready, is_deleting, messages, want) in [
-            (true, false, &[] as &[&str], (Good, "is ready")),
-            (true, false, &["old"], (Good, "is ready")),
-            (false, false, &[], (Waiting, "is not ready")),
-            (false, false, &["x"], (Broken, "does not start")),
-            (false, true, &[], (Waiting, "is being deleted")),
-            (false, true, &["x"], (Broken, "is being deleted and cannot end")),
+        for (is_ready, is_deleting, reason, want) in [
+            (true, false, "", (Good, "is ready")),
+            (true, false, NOT_STARTED, (Good, "is ready")),
+            (false, false, "", (Waiting, "is not ready")),
+            (false, false, "Unhealthy", (Waiting, "is not ready")),
+            (false, false, NOT_STARTED, (Broken, "does not start")),
+            (false, true, "", (Waiting, "is being deleted")),
+            (false, true, "Unhealthy", (Waiting, "is being deleted")),
+            (false, true, NOT_STARTED, (Waiting, "is being deleted")),
+            (false, true, NOT_TERMINATED, (Broken, STUCK)),
         ] {
-            let report = report(PodSnapshot { is_ready, is_deleting, ..snapshot(GOOD, messages) });
-            assert_eq!((report.state, report.says.as_str()), want, "{is_ready} {is_deleting} {messages:?}");
+            let event = PodEvent { reason: reason.to_owned(), message: "x".to_owned(), count: 1 };
+            let events = Ok(Some(event).filter(|event| !event.reason.is_empty()).into_iter().collect());
+            let report = report(PodSnapshot { is_ready, is_deleting, events, ..snapshot(GOOD, &[]) });
+            assert_eq!((report.state, report.summary), want, "{is_ready} {is_deleting} {reason}");
         }
+        let unreadable = PodSnapshot { selection: NetworkSelection::Unreadable, ..snapshot(GOOD, &[]) };
+        assert_eq!(report(unreadable).state, Broken);
         let missing = PodSnapshot { nads: vec![(ObjectKey::new("apps", "net"), Ok(None))], ..snapshot(GOOD, &[]) };
         assert_eq!(report(missing).state, Broken);
     }

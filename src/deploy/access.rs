@@ -139,6 +139,9 @@ pub(super) fn reader(options: &Options) -> Vec<Value> {
                 rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &read),
                 rule("sriovnetwork.openshift.io", &networks, &[], &read),
                 rule("", &["namespaces", "nodes"], &[], &read),
+                // Why a pod does not start: its Events, and the NADs it asks for.
+                rule("", &["pods"], &[], &["get"]),
+                rule("", &["events"], &[], &["list"]),
                 // To identify the operator: its Deployment, its account, and its permissions. Access reviews store nothing.
                 rule("apps", &["deployments"], &[], &["get", "list"]),
                 rule("", &["serviceaccounts"], &[], &["list"]),

@@ -173,7 +173,7 @@ namespaces:
 
 `patch` can be chosen only for rules with a repair. In mode `audit` nothing is denied or repaired; every response says what would have been done.
 
-Where a rule says that pods fail to start, they fail to end, too: the plugins read the same config when the network is removed, and a deleted pod stays in `Terminating` until the NAD is corrected or deleted.
+Where a rule says that pods fail to start, deleted pods can also be stuck in `Terminating`: the plugins read the same config when the network is removed. They terminate once the NAD is corrected or deleted.
 
 A write is never denied for a mistake that the stored object already has (ratcheting), for removing a finalizer from an object that is being deleted, or if the writer, the namespace or the object is exempt.
 ";

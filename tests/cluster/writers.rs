@@ -27,10 +27,12 @@ impl Writers {
                 (api.clone(), Arc::clone(&stop), Arc::clone(&written), Arc::clone(&failed));
             threads.push(thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
-                    if let Err(problem) = write(&api) {
-                        failed.lock().unwrap().push((Instant::now(), problem));
+                    for write in [write_good, write_bad] {
+                        if let Err(problem) = write(&api) {
+                            failed.lock().unwrap().push((Instant::now(), problem));
+                        }
+                        written.fetch_add(1, Ordering::Relaxed);
                     }
-                    written.fetch_add(2, Ordering::Relaxed);
                 }
             }));
         }
@@ -61,15 +63,23 @@ impl Writers {
     }
 }
 
-/// One NAD is repaired, by a webhook that fails closed, and one denied, by webhooks that fail open.
-fn write(api: &Api) -> Result<(), String> {
-    let dry_run = format!("{}?dryRun=All", nads("default"));
+fn dry_run() -> String {
+    format!("{}?dryRun=All", nads("default"))
+}
+
+/// A NAD that is repaired, by a webhook that fails closed.
+fn write_good(api: &Api) -> Result<(), String> {
     let repairable = nad("good", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"probe.io/x"}"#);
-    let repaired = api.try_create(&dry_run, &repairable).map_err(|error| error.message)?;
+    let repaired = api.try_create(&dry_run(), &repairable).map_err(|error| error.message)?;
     if annotated(&repaired) != Some("probe.io/x") {
         return Err(format!("the NAD was not repaired: {repaired}"));
     }
-    match api.try_create(&dry_run, &nad("bad", "not JSON")) {
+    Ok(())
+}
+
+/// A NAD that is denied, by webhooks that fail open.
+fn write_bad(api: &Api) -> Result<(), String> {
+    match api.try_create(&dry_run(), &nad("bad", "not JSON")) {
         Err(error) if error.message.contains("denied the request") => Ok(()),
         Err(error) => Err(error.message),
         Ok(_) => Err("a bad NAD was accepted".to_owned()),

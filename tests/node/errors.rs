@@ -169,7 +169,7 @@ fn pods_show_what_the_rules_say() {
                 continue;
             }
             println!("{rule}: {}", stable(&message));
-            let explained: Vec<&str> = PodError::explain(&message).map(|rule| rule.id).collect();
+            let explained: Vec<&str> = PodError::explain(without_preamble(&message)).map(|rule| rule.id).collect();
             if !explained.contains(&rule.as_str()) {
                 problems.push(format!("{rule}: {message}\nis explained by {explained:?}"));
             }

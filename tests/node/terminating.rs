@@ -1,4 +1,4 @@
-//! A bad NAD keeps deleted pods from ending; `nadmit doctor pod` says which NAD it is.
+//! A bad NAD keeps deleted pods in Terminating; `nadmit doctor pod` says which NAD it is.
 
 use super::errors::PODS;
 use super::on_a_node;
@@ -43,7 +43,7 @@ fn a_bad_nad_keeps_deleted_pods_and_doctor_names_it() {
         wait("the error at its end", || node.event("p", "FailedKillPod"));
         assert!(node.cluster.admin.get(&pod).is_some());
         let (_, text) = doctor(&[]);
-        assert!(text.contains("is being deleted and cannot end"), "{text}");
+        assert!(text.contains("is stuck in Terminating"), "{text}");
         node.cluster.admin.delete(&nad_at("default", "bad"));
         node.cluster.admin.wait_deleted(&pod);
         let (code, text) = doctor(&[]);

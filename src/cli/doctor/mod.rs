@@ -35,7 +35,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(250);
 ///
 /// Exit code 0: healthy. 1: not healthy. 2: wrong arguments, or the cluster cannot be reached. 3: not healthy within --wait.
 ///
-/// With `pod`, the subject is a pod that does not start or does not end.
+/// With `pod`, the subject is a pod that does not start, or is stuck in Terminating.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Doctor {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::DoctorOutputFormat;
 use super::show::FindingJson;
 use crate::audit::chain::LinkHealth;
-use crate::audit::pod::{ExplainedError, PodNad, PodReport};
+use crate::audit::pod::{ExplainedError, NetworkSelection, PodNad, PodReport, STUCK};
 use crate::cli::color::ColorArgs;
 use crate::cli::connection::{Connection, block_on};
 use crate::cli::policy_args::PolicyArgs;
@@ -16,7 +16,7 @@ use crate::output::{Format, Human, JudgedDocument};
 use crate::resources::{Object, ObjectKey};
 use crate::visible;
 
-/// Show why a pod does not start or does not end: the rule that explains its Events, the line in the NAD, and the fix
+/// Show why a pod does not start, or is stuck in Terminating: the rule that explains its Events, the line in the NAD, and the fix
 ///
 /// Exit code 0: the pod is ready. 1: it is not. 2: wrong arguments, there is no such pod, or the cluster cannot be reached.
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ impl DoctorPod {
 
 /// The report as text: the errors, then the findings in the NADs as `nadmit check` shows them.
 fn human(report: &PodReport, has_colours: bool) -> String {
-    let mut text = format!("pod {} {}\n\n", visible::line(&report.key.to_string()), report.says);
+    let mut text = format!("pod {} {}\n\n", visible::line(&report.key.to_string()), report.summary);
     let mut line = |words: &str| {
         text += &visible::line(words);
         text.push('\n');
@@ -71,8 +71,15 @@ fn human(report: &PodReport, has_colours: bool) -> String {
         Ok(errors) if errors.is_empty() => line("it has no warnings"),
         Ok(errors) => errors.iter().for_each(|error| line(&in_words(error))),
     }
-    if report.nads.is_empty() {
-        line("it asks for no networks: it has no annotation k8s.v1.cni.cncf.io/networks");
+    match report.selection {
+        NetworkSelection::Unreadable => line(
+            "its annotation k8s.v1.cni.cncf.io/networks cannot be read: write NAMESPACE/NAME between commas, or a JSON list",
+        ),
+        NetworkSelection::Read { .. } if report.nads.is_empty() => {
+            line("it asks for no networks: it has no annotation k8s.v1.cni.cncf.io/networks")
+        }
+        NetworkSelection::Read { left_out: 0 } => {}
+        NetworkSelection::Read { left_out } => line(&format!("{left_out} more NADs that it asks for were not read")),
     }
     for nad in &report.nads {
         match &nad.text {
@@ -80,6 +87,7 @@ fn human(report: &PodReport, has_colours: bool) -> String {
             Ok(None) => {
                 line(&format!("NAD {} does not exist: create it, or correct the annotation of the pod", nad.key));
             }
+            Ok(Some(_)) if nad.verdict.is_none() => line(&format!("NAD {} cannot be judged", nad.key)),
             Ok(Some(_)) if nad.findings().is_empty() => line(&format!("NAD {} has no findings", nad.key)),
             Ok(Some(_)) => {}
         }
@@ -93,8 +101,10 @@ fn human(report: &PodReport, has_colours: bool) -> String {
             ),
         });
     }
-    if report.state == LinkHealth::Broken && report.says.contains("cannot end") {
-        line("the plugins also fail when they remove the network: the pod ends after the NAD is corrected or deleted");
+    if report.summary == STUCK {
+        line(
+            "the plugins also fail when they remove the network: the pod terminates once the NAD is corrected or deleted",
+        );
     }
     text.push('\n');
     let format = Human::new(has_colours, false);
@@ -211,6 +221,7 @@ mod tests {
             key: ObjectKey::new("apps", "p"),
             is_ready: false,
             is_deleting: true,
+            selection: NetworkSelection::Read { left_out: 3 },
             events: Ok(vec![PodEvent { reason: "FailedKillPod".to_owned(), message: message.to_owned(), count: 3 }]),
             nads: vec![
                 (ObjectKey::new("apps", "net"), Ok(Some(nad.to_string()))),
@@ -231,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_finding_is_said_so() {
+    fn an_error_without_a_finding_is_reported() {
         let good = r#"{"cniVersion":"1.0.0","type":"macvlan"}"#;
         let text = human(&report(good, "unknown macvlan mode: \"l2\""), false);
         assert!(text.contains("but no NAD of the pod has it now"), "{text}");

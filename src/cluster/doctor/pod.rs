@@ -3,10 +3,13 @@
 use serde_json::Value;
 
 use super::text;
-use crate::audit::pod::{PodEvent, PodSnapshot};
+use crate::audit::pod::{NetworkSelection, PodEvent, PodSnapshot};
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::{Operators, Policy};
 use crate::resources::{NETWORKS, ObjectKey, selected_nads};
+
+/// How many NADs of a pod are read: its annotation is written by whoever creates it.
+const MAX_NADS: usize = 32;
 
 impl Cluster {
     /// Takes the snapshot of a pod; `None` if it does not exist.
@@ -25,16 +28,21 @@ impl Cluster {
                 && text(event, "/involvedObject/uid") == uid
         };
         let annotation = pod.pointer("/metadata/annotations").and_then(|all| all.get(NETWORKS)).and_then(Value::as_str);
+        let selected = selected_nads(annotation.unwrap_or_default(), key.namespace());
         let mut nads = Vec::new();
-        for nad in selected_nads(annotation.unwrap_or_default(), key.namespace()) {
-            let found = self.nad_text(&nad).await?;
-            nads.push((nad, found));
+        for nad in selected.iter().flatten().take(MAX_NADS) {
+            let found = self.nad_text(nad).await?;
+            nads.push((nad.clone(), found));
         }
         Ok(Some(PodSnapshot {
             key: key.clone(),
             is_ready: is_ready(&pod),
             is_deleting: pod.pointer("/metadata/deletionTimestamp").is_some(),
             events: events.map(|all| all.iter().filter(is_warning).map(event).collect()),
+            selection: match &selected {
+                None => NetworkSelection::Unreadable,
+                Some(all) => NetworkSelection::Read { left_out: all.len().saturating_sub(MAX_NADS) },
+            },
             nads,
             operators: self.operators_read(policy).await?.unwrap_or(Operators::Unknown),
             device_claims: self.claim_index().await?.into(),

@@ -97,8 +97,10 @@ fn section<'d>(
         ambiguous(taken, tables, out);
         // Nearly no config repeats a key. These are sections, and checked as such.
         let is_section = matches!(taken.field.key, "ipam" | "plugins" | "delegates");
-        if !is_section && fold::repeats(&taken.first.value) {
-            repeated_inside(&taken.field.holds, &taken.first.value, out);
+        for member in [Some(taken.first), taken.second].into_iter().flatten() {
+            if !is_section && fold::repeats(&member.value) {
+                repeated_inside(&taken.field.holds, &member.value, out);
+            }
         }
         if taken.field.key == "ipam" && taken.table > 0 {
             ipam_type(object, reading, out);
@@ -225,7 +227,6 @@ fn field_type<'o>(misfit: &Misfit<'_>, reader: &str, out: &'o mut Findings<'_>) 
     out.config(&FIELD_TYPE, misfit.value.span, headline, note, format!("write {}", misfit.expected))
 }
 
-/// A known key in another case, or given twice.
 /// Keys that are given more than once in the objects within a value.
 fn repeated_inside(holds: &Type, value: &Value<'_>, out: &mut Findings<'_>) {
     match (holds, &value.kind) {
@@ -249,6 +250,7 @@ fn repeated_inside(holds: &Type, value: &Value<'_>, out: &mut Findings<'_>) {
     }
 }
 
+/// A known key in another case, or given twice.
 fn ambiguous(taken: &DecodedField<'_, '_>, tables: &[&[Field]], out: &mut Findings<'_>) {
     let is_as_documented = taken.is_exact && taken.field.key.starts_with(|c: char| c.is_ascii_lowercase());
     if is_as_documented && taken.second.is_none() {
