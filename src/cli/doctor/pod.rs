@@ -76,7 +76,7 @@ fn human(report: &PodReport, has_colours: bool) -> String {
             "its annotation k8s.v1.cni.cncf.io/networks cannot be read: write NAMESPACE/NAME between commas, or a JSON list",
         ),
         NetworkSelection::Read { .. } if report.nads.is_empty() => {
-            line("it asks for no networks: it has no annotation k8s.v1.cni.cncf.io/networks")
+            line("it asks for no networks: it has no annotation k8s.v1.cni.cncf.io/networks");
         }
         NetworkSelection::Read { left_out: 0 } => {}
         NetworkSelection::Read { left_out } => line(&format!("{left_out} more NADs that it asks for were not read")),
