@@ -49,7 +49,8 @@ readers: ## compare nadmit with the programs that read a config, on a few thousa
 	tests/readers/run
 
 agreement: ## the same on 100,000 configs and 50,000 networks; writes docs/agreement.md
-	NADMIT_AGREEMENT=docs/agreement.md tests/readers/run 100000 50000
+	NADMIT_AGREEMENT=$(abspath $(OUTPUT))/agreement.md tests/readers/run 100000 50000
+	cp $(OUTPUT)/agreement.md docs/agreement.md
 
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check

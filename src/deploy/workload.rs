@@ -80,17 +80,26 @@ fn deployment(options: &Options) -> Value {
         "readinessProbe": probe("/readyz", 2),
         "resources": { "requests": { "cpu": "50m", "memory": "64Mi" }, "limits": { "memory": "128Mi" } },
     });
-    let spread = |key: &str| {
-        json!({
-            "maxSkew": 1,
-            "topologyKey": key,
-            "whenUnsatisfiable": "ScheduleAnyway",
+    let spread = json!({
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": { "matchLabels": selector() },
+        // The pods that a rollout replaces do not count, or the new ones would avoid their nodes and meet on another.
+        "matchLabelKeys": ["pod-template-hash"],
+    });
+    // Not as a second spread: on nodes without that label, the scheduler would ignore the first one, too.
+    let another_zone = json!({
+        "weight": 100,
+        "podAffinityTerm": {
+            "topologyKey": "topology.kubernetes.io/zone",
             "labelSelector": { "matchLabels": selector() },
-        })
-    };
+        },
+    });
     let mut pod = json!({
         "terminationGracePeriodSeconds": 30,
-        "topologySpreadConstraints": [spread("kubernetes.io/hostname"), spread("topology.kubernetes.io/zone")],
+        "topologySpreadConstraints": [spread],
+        "affinity": { "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [another_zone] } },
     });
     if !volumes.is_empty() {
         set(&mut container, "volumeMounts", mounts.into());

@@ -1,7 +1,7 @@
 //! What pods show when a NAD is wrong: the words of Multus, libcni and the plugins, and the rules that explain them.
 //!
-//! Each row was seen in an Event of a real pod, for at least one of its rules. The node tests attach the bad examples of the rules to
-//! pods, compare, and write docs/errors.md.
+//! Each row was seen in an Event of a real pod, for each of its rules. The node tests attach the bad examples of the rules and other
+//! mistakes to pods, compare, and write docs/errors.md.
 
 use super::Rule;
 use super::rules::RULES;

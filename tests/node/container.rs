@@ -10,11 +10,12 @@ use super::files::{BUSYBOX, SOCKET};
 use crate::harness::run;
 use crate::processes::wait;
 
-/// Loads an archive. containerd may still be starting.
-pub fn import(archive: &Path) {
+/// Loads an archive on the node with these files. containerd may still be starting.
+pub fn import(root: &Path, archive: &Path) {
+    let socket = root.join(SOCKET.trim_start_matches('/'));
     wait("containerd to load an image", || {
         let mut command = Command::new("ctr");
-        command.args(["--address", SOCKET, "--namespace", "k8s.io", "images", "import"]).arg(archive);
+        command.arg("--address").arg(&socket).args(["--namespace", "k8s.io", "images", "import"]).arg(archive);
         run(command).status.success().then_some(())
     });
 }
@@ -49,7 +50,7 @@ pub fn busybox_image(dir: &Path) -> PathBuf {
     let sum = String::from_utf8(run(sum).stdout).unwrap();
     let layer = format!("sha256:{}", sum.split(' ').next().unwrap());
     let config = json!({
-        "architecture": "amd64", "os": "linux",
+        "architecture": if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" }, "os": "linux",
         "config": { "Entrypoint": ["/bin/sleep", "2147483647"] },
         "rootfs": { "type": "layers", "diff_ids": [layer] },
     });

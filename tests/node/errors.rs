@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nadmit::policy::pod_errors::{PodError, without_preamble};
+use nadmit::policy::pod_errors::{POD_ERRORS, PodError, without_preamble};
 use nadmit::policy::rules::RULES;
 use nadmit::policy::{Facts, Policy, Subject, judge};
 use nadmit::resources::Object;
@@ -148,7 +148,7 @@ fn quoted(text: &str) -> Vec<&str> {
 fn pods_show_what_the_rules_say() {
     on_a_node(|node| {
         let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let (mut all, mut problems) = (String::new(), Vec::new());
+        let (mut all, mut problems, mut shown) = (String::new(), Vec::new(), BTreeSet::new());
         for (index, Mistake { rule, mut nad }) in mistakes().into_iter().enumerate() {
             let pod = format!("{}-{index}", rule.replace('/', "-"));
             nad["metadata"] = json!({ "name": NETWORK });
@@ -169,6 +169,8 @@ fn pods_show_what_the_rules_say() {
                 continue;
             }
             println!("{rule}: {}", stable(&message));
+            let row = POD_ERRORS.iter().find(|error| error.is_in(without_preamble(&message)));
+            shown.extend(row.and_then(|row| Some((row.words, *row.rules.iter().find(|id| **id == rule)?))));
             let explained: Vec<&str> = PodError::explain(without_preamble(&message)).map(|rule| rule.id).collect();
             if !explained.contains(&rule.as_str()) {
                 problems.push(format!("{rule}: {message}\nis explained by {explained:?}"));
@@ -182,6 +184,11 @@ fn pods_show_what_the_rules_say() {
                 if !parts.iter().all(|part| all.contains(part.trim())) {
                     problems.push(format!("{}: no pod shows {words:?}", rule.id));
                 }
+            }
+        }
+        for error in POD_ERRORS {
+            for rule in error.rules.iter().filter(|rule| !shown.contains(&(error.words, **rule))) {
+                problems.push(format!("{rule}: no pod shows {:?}", error.words));
             }
         }
         assert!(problems.is_empty(), "{}", problems.join("\n"));

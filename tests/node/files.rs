@@ -22,6 +22,9 @@ fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
 pub const PLUGINS: &str = "/opt/cni/bin";
 const CONFIGS: &str = "/etc/cni/net.d";
 
+/// The networks of the pods on each node; `enter` adds the routes between them.
+pub const POD_NETWORKS: [&str; 2] = ["10.88.0.0/16", "10.89.0.0/16"];
+
 /// containerd.
 pub fn containerd(dir: &Path) -> PathBuf {
     // Where root lacks CAP_SYS_RESOURCE, no container starts without `restrict_oom_score_adj`.
@@ -49,8 +52,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
     write(dir, "containerd.toml", &text)
 }
 
-/// The kubelet, with all pods in that cgroup.
-pub fn kubelet(dir: &Path, cgroup: &str) -> PathBuf {
+/// The kubelet of a node, with all pods in that cgroup.
+pub fn kubelet(dir: &Path, node: &str, cgroup: &str) -> PathBuf {
     let config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -69,17 +72,17 @@ pub fn kubelet(dir: &Path, cgroup: &str) -> PathBuf {
         "evictionHard": { "memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%" },
         "imageGCHighThresholdPercent": 100,
     });
-    write(dir, "kubelet.json", &config.to_string())
+    write(dir, &format!("kubelet-{node}.json"), &config.to_string())
 }
 
-/// kube-proxy. The limits of connections are of the whole machine.
-pub fn kube_proxy(dir: &Path) -> PathBuf {
+/// The kube-proxy of a node. The limits of connections are of the whole machine.
+pub fn kube_proxy(dir: &Path, node: &str) -> PathBuf {
     let config = json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "mode": "iptables",
         "clientConnection": { "kubeconfig": dir.join("admin.kubeconfig") },
-        "clusterCIDR": "10.88.0.0/16",
+        "clusterCIDR": "10.88.0.0/15",
         "oomScoreAdj": 0,
         "iptables": { "minSyncPeriod": "0s" },
         "conntrack": {
@@ -87,22 +90,23 @@ pub fn kube_proxy(dir: &Path) -> PathBuf {
             "udpTimeout": "0s", "udpStreamTimeout": "0s",
         },
     });
-    write(dir, "kube-proxy.json", &config.to_string())
+    write(dir, &format!("kube-proxy-{node}.json"), &config.to_string())
 }
 
-/// Multus, in front of a bridge for all pods; it and whereabouts use the given kubeconfig.
-pub fn networks(kubeconfig: &Path) {
+/// Multus, in front of a bridge for all pods; it and whereabouts use the given kubeconfig. `root` is where the node has its files.
+pub fn networks(root: &Path, pods: &str, kubeconfig: &Path) {
     let bridge = json!({
         "cniVersion": "1.0.0", "name": "pods", "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
-        "ipam": { "type": "host-local", "ranges": [[{ "subnet": "10.88.0.0/16" }]], "routes": [{ "dst": "0.0.0.0/0" }] },
+        "ipam": { "type": "host-local", "ranges": [[{ "subnet": pods }]], "routes": [{ "dst": "0.0.0.0/0" }] },
     });
     let multus = json!({
         "cniVersion": "1.0.0", "name": "multus-cni-network", "type": "multus", "kubeconfig": kubeconfig, "delegates": [bridge],
     });
     let whereabouts = json!({ "datastore": "kubernetes", "kubernetes": { "kubeconfig": kubeconfig } });
-    let directory = Path::new(CONFIGS).join("whereabouts.d");
+    let configs = root.join(CONFIGS.trim_start_matches('/'));
+    let directory = configs.join("whereabouts.d");
     fs::create_dir_all(&directory).unwrap();
     write(&directory, "whereabouts.conf", &whereabouts.to_string());
     // The node is ready as soon as this is there.
-    write(Path::new(CONFIGS), "00-multus.conf", &multus.to_string());
+    write(&configs, "00-multus.conf", &multus.to_string());
 }

@@ -12,7 +12,7 @@ use crate::processes::wait;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Machine {
     mounts: BTreeSet<String>,
-    cgroups: Vec<String>,
+    pub cgroups: Vec<String>,
     interfaces: BTreeSet<String>,
     firewall: String,
     processes: Vec<String>,

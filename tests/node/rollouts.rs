@@ -15,16 +15,16 @@ use crate::processes::wait;
 use crate::writers::Writers;
 
 /// What happened to the writes during a disturbance.
-struct Disturbance {
+pub struct Disturbance {
     took: Duration,
     written: usize,
     /// Those that nadmit did not answer, with the time since the disturbance began.
-    missed: Vec<(Duration, String)>,
+    pub missed: Vec<(Duration, String)>,
 }
 
 impl Disturbance {
     /// From the first to the last write that nadmit did not answer.
-    fn window(&self) -> Duration {
+    pub fn window(&self) -> Duration {
         let times = || self.missed.iter().map(|(at, _)| *at);
         times().max().unwrap_or_default().saturating_sub(times().min().unwrap_or_default())
     }
@@ -37,7 +37,7 @@ impl Disturbance {
 }
 
 /// Runs something under constant writes: there are some before and some after it.
-fn under_writes(node: &Node, what: &str, work: impl FnOnce()) -> Disturbance {
+pub fn under_writes(node: &Node, what: &str, work: impl FnOnce()) -> Disturbance {
     let writers = Writers::start(&node.cluster.jane);
     let more = |number: usize| {
         let from = writers.written();
@@ -58,7 +58,7 @@ fn under_writes(node: &Node, what: &str, work: impl FnOnce()) -> Disturbance {
 }
 
 /// The same, where nadmit must answer every write.
-fn without_a_gap(node: &Node, what: &str, work: impl FnOnce()) {
+pub fn without_a_gap(node: &Node, what: &str, work: impl FnOnce()) {
     let result = under_writes(node, what, work);
     assert!(result.missed.is_empty(), "{what}: {:#?}", result.missed);
     assert!(result.written > 1000, "{}", result.written);
@@ -109,7 +109,7 @@ impl BadWriter {
 }
 
 /// Waits until two replicas run, and none of the killed ones.
-fn await_others_than(killed: &[u32]) {
+pub fn await_others_than(killed: &[u32]) {
     let is_new = |servers: &Vec<u32>| servers.len() == 2 && !servers.iter().any(|pid| killed.contains(pid));
     wait("the killed replicas to come back", || Some(servers()).filter(is_new));
 }

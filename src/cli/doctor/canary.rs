@@ -128,10 +128,10 @@ impl Doctor {
     fn report(&self, chain: &NetworkChain, times: &CanaryTimes, left: Vec<String>) -> anyhow::Result<()> {
         let seconds = |time: Option<Duration>| time.map(|time| (time.as_secs_f64() * 1000.0).round() / 1000.0);
         let canary = CanaryJson { nad_after: seconds(times.nad), complete_after: seconds(times.complete), left };
-        if self.output == DoctorOutputFormat::Json {
+        if self.options.output == DoctorOutputFormat::Json {
             return print(&show::json(chain, Some(&canary))).map(drop);
         }
-        let mut text = show::human(chain, self.colours.is_on());
+        let mut text = show::human(chain, self.options.colours.is_on());
         text += &match (canary.nad_after, canary.complete_after) {
             (Some(nad), Some(complete)) => {
                 format!("\nthe operator responded: NAD created after {nad} s, complete after {complete} s\n")

@@ -57,6 +57,13 @@ pub(super) struct Doctor {
     /// Do not ask before the canary is created
     #[arg(long, short, requires = "canary", conflicts_with = "network")]
     yes: bool,
+    #[command(flatten)]
+    options: DoctorOptions,
+}
+
+/// The options for every subject.
+#[derive(Debug, Args)]
+struct DoctorOptions {
     /// The output format
     #[arg(long, short, value_enum, default_value_t = DoctorOutputFormat::Human)]
     output: DoctorOutputFormat,
@@ -133,9 +140,9 @@ impl Doctor {
         if let Some(DoctorSubject::Pod(pod)) = self.subject {
             return pod.run();
         }
-        let policy = self.policy.read()?;
+        let policy = self.options.policy.read()?;
         block_on(async {
-            let cluster = self.connection.connect().await?;
+            let cluster = self.options.connection.connect().await?;
             match &self.network {
                 Some(named) => self.examine(&cluster, named, &policy).await,
                 None => self.run_canary(&cluster, &policy).await,
@@ -159,8 +166,8 @@ impl Doctor {
         }
         watch.clear();
         let chain = watch.chain.as_ref().context("no state was read")?;
-        print(&match self.output {
-            DoctorOutputFormat::Human => show::human(chain, self.colours.is_on()),
+        print(&match self.options.output {
+            DoctorOutputFormat::Human => show::human(chain, self.options.colours.is_on()),
             DoctorOutputFormat::Json => show::json(chain, None),
         })?;
         Ok(match (chain.state(), self.wait) {

@@ -4,13 +4,11 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 
-use super::DoctorOutputFormat;
 use super::show::FindingJson;
+use super::{DoctorOptions, DoctorOutputFormat};
 use crate::audit::chain::LinkHealth;
 use crate::audit::pod::{ExplainedError, NetworkSelection, PodNad, PodReport, STUCK};
-use crate::cli::color::ColorArgs;
-use crate::cli::connection::{Connection, block_on};
-use crate::cli::policy_args::PolicyArgs;
+use crate::cli::connection::block_on;
 use crate::cli::{EXIT_CLEAN, EXIT_DENIED, print, stored};
 use crate::output::{Format, Human, JudgedDocument};
 use crate::resources::{Object, ObjectKey};
@@ -24,15 +22,8 @@ pub(super) struct DoctorPod {
     /// The pod: NAMESPACE/NAME
     #[arg(value_parser = pod_key, value_name = "NAMESPACE/NAME")]
     pod: ObjectKey,
-    /// The output format
-    #[arg(long, short, value_enum, default_value_t = DoctorOutputFormat::Human)]
-    output: DoctorOutputFormat,
     #[command(flatten)]
-    policy: PolicyArgs,
-    #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    colours: ColorArgs,
+    options: DoctorOptions,
 }
 
 fn pod_key(text: &str) -> Result<ObjectKey, String> {
@@ -44,15 +35,15 @@ fn pod_key(text: &str) -> Result<ObjectKey, String> {
 
 impl DoctorPod {
     pub(super) fn run(self) -> anyhow::Result<u8> {
-        let policy = self.policy.read()?;
+        let policy = self.options.policy.read()?;
         let report = block_on(async {
-            let cluster = self.connection.connect().await?;
+            let cluster = self.options.connection.connect().await?;
             let snapshot = cluster.pod_snapshot(&self.pod, &policy).await?;
             let snapshot = snapshot.with_context(|| format!("pod {} does not exist", self.pod))?;
             Ok(PodReport::of(snapshot, &policy, jiff::Timestamp::now()))
         })?;
-        print(&match self.output {
-            DoctorOutputFormat::Human => human(&report, self.colours.is_on()),
+        print(&match self.options.output {
+            DoctorOutputFormat::Human => human(&report, self.options.colours.is_on()),
             DoctorOutputFormat::Json => json(&report),
         })?;
         Ok(if report.state == LinkHealth::Good { EXIT_CLEAN } else { EXIT_DENIED })

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::text;
+use super::{missing, text};
 use crate::audit::pod::{NetworkSelection, PodEvent, PodSnapshot};
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::{Operators, Policy};
@@ -10,6 +10,8 @@ use crate::resources::{NETWORKS, ObjectKey, selected_nads};
 
 /// How many NADs of a pod are read: its annotation is written by whoever creates it.
 const MAX_NADS: usize = 32;
+/// How many Events are read: whoever may create some can create many.
+const MAX_EVENTS: usize = 500;
 
 impl Cluster {
     /// Takes the snapshot of a pod; `None` if it does not exist.
@@ -19,13 +21,21 @@ impl Cluster {
         let Some(pod) = pod.map_err(ApiError::Forbidden)? else { return Ok(None) };
         let pod: Value = serde_json::from_str(&pod).unwrap_or_default();
         let about = ApiPath::in_namespace(ApiResource::EVENTS, key.namespace())?.about(key.name())?;
-        let events = self.all(&about, &format!("list events in namespace {}", key.namespace())).await?;
         let uid = text(&pod, "/metadata/uid");
-        let is_warning = |event: &&Value| {
-            text(event, "/type") == "Warning"
-                && text(event, "/involvedObject/kind") == "Pod"
-                // An earlier pod may have had the same name.
-                && text(event, "/involvedObject/uid") == uid
+        let mut events = Vec::new();
+        let add = |found: &str| {
+            let found: Value = serde_json::from_str(found).unwrap_or_default();
+            // An earlier pod may have had the same name.
+            let is_of_pod = text(&found, "/involvedObject/kind") == "Pod" && text(&found, "/involvedObject/uid") == uid;
+            if is_of_pod && text(&found, "/type") == "Warning" {
+                events.push(event(&found));
+            }
+        };
+        let events = match self.first(MAX_EVENTS, &about, add).await {
+            Err(failed) if failed.is_forbidden() => {
+                Err(missing(&format!("list events in namespace {}", key.namespace())))
+            }
+            listed => listed.map(|_| Ok(events))?,
         };
         let annotation = pod.pointer("/metadata/annotations").and_then(|all| all.get(NETWORKS)).and_then(Value::as_str);
         let selected = selected_nads(annotation.unwrap_or_default(), key.namespace());
@@ -38,7 +48,7 @@ impl Cluster {
             key: key.clone(),
             is_ready: is_ready(&pod),
             is_deleting: pod.pointer("/metadata/deletionTimestamp").is_some(),
-            events: events.map(|all| all.iter().filter(is_warning).map(event).collect()),
+            events,
             selection: match &selected {
                 None => NetworkSelection::Unreadable,
                 Some(all) => NetworkSelection::Read { left_out: all.len().saturating_sub(MAX_NADS) },

@@ -23,9 +23,9 @@ rule! { BANDWIDTH = "meta/bandwidth", Deny;
 VF has none, nor has an interface of `macvlan`, `ipvlan` or `vlan`, so that every limit fails the pod. The plugin supports CNI 0.3.0 and later; an absent `cniVersion` means 0.1.0." }
 
 rule! { SBR = "meta/sbr", Deny;
-"an `sbr` plugin after an interface without IPAM, after another `sbr`, or with a number that no routing table has";
+"an `sbr` plugin after an interface without IPAM or with a gateway out of reach, after another `sbr`, or with a number that no routing table has";
 "Routing by source needs the addresses of the interface, and the plugin fails the pod where the earlier result has none (\"No IP \
-addresses supplied\"). A `table` below 1 or above 4294967295 is a warning: the kernel rejects it for IPv6, and uses another one for IPv4." }
+addresses supplied\"). It adds a default route to the gateway of each address; a gateway of another family, or in none of the subnets, is a warning. A `table` below 1 or above 4294967295 is a warning: the kernel rejects it for IPv6, and uses another one for IPv4." }
 
 rule! { FIREWALL_VERSION = "plugin/firewall-version", Deny;
 "a `firewall` plugin with an unsupported CNI version";

@@ -36,7 +36,8 @@ const NO_IPAM: &[&str] = &["tuning", "bandwidth", "vrf", "sbr", "portmap", "fire
 /// The rules on the IPAM section of every plugin of the chain.
 pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     let old_version = old_version(config);
-    for plugin in &config.plugins {
+    let last_sbr = config.plugins.iter().rposition(|plugin| plugin.kind == "sbr");
+    for (index, plugin) in config.plugins.iter().enumerate() {
         let Some(ipam) = Ipam::of(config.document.text, plugin, old_version) else { continue };
         let source = match ipam.kind {
             "host-local" => host_local::check(&ipam, out),
@@ -45,7 +46,7 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
             "whereabouts" => whereabouts::check(&ipam, out),
             _ => continue,
         };
-        gateways::check(&ipam, out);
+        gateways::check(&ipam, last_sbr.is_some_and(|last| last > index), out);
         dialect::check(&ipam, source, out);
     }
 }

@@ -63,6 +63,11 @@ mod tests {
                 r#""host-local","subnet":"10.0.0.0/24","routes":[{"dst":"0.0.0.0/0"},{"dst":"0.0.0.0/0","priority":5}]"#,
                 None,
             ),
+            // Nobody reads the comment.
+            (
+                r#""host-local","subnet":"10.0.0.0/24","routes":[{"dst":"0.0.0.0/0"},{"dst":"0.0.0.0/0","comment":5}]"#,
+                Some("ipam/route warn /ipam/routes/1"),
+            ),
             (
                 r#""whereabouts","ipRanges":[{"range":"10.0.0.0/24"},{"range":"10.0.0.5-10.0.0.9/24"}]"#,
                 Some("ipam/whereabouts-range warn /ipam/ipRanges/1/range"),

@@ -72,8 +72,10 @@ fn plain_route(route: CniObject<'_>) -> Option<(IpNet, Option<IpAddr>)> {
     let to = AddressParser::Strict.cidr(route.str_of("dst")?)?.network()?;
     let gateway = route.value_of("gw").filter(|value| value.as_str() != Some(""));
     let over = gateway.map(|value| AddressParser::Strict.ip(value.as_str()?)).unwrap_or_default();
-    let is_all = route.members.iter().all(|member| ["dst", "gw"].iter().any(|key| same_key(&member.key, key)));
-    (is_all && gateway.is_some() == over.is_some()).then_some((to, over))
+    // Other keys are ignored.
+    let is_more = |key: &str| ["mtu", "advmss", "priority", "table", "scope"].iter().any(|more| same_key(key, more));
+    (!route.members.iter().any(|member| is_more(&member.key)) && gateway.is_some() == over.is_some())
+        .then_some((to, over))
 }
 
 /// Whether the destination is one of IPv4; `None` where it cannot be read.

@@ -63,10 +63,20 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
     if top.is_some() || more { AddressSource::Given } else { addresses.source }
 }
 
-/// Spelled `Gateway` it is another field, which accepts anything.
+/// The gateway of all ranges. Spelled `Gateway` it is another field, which accepts anything.
+pub(super) fn gateway_of<'d>(ipam: &Ipam<'d>) -> Option<&'d Value<'d>> {
+    let all = ipam.object.named("gateway").filter(|member| member.key != "Gateway");
+    all.max_by(|a, b| a.key.cmp(&b.key)).map(|member| &member.value)
+}
+
+/// The network of an object with a `range`.
+pub(super) fn network_of(object: CniObject<'_>) -> Option<IpNet> {
+    let text = object.str_of("range")?;
+    AddressParser::Tolerant.cidr(text.split_once('-').map_or(text, |(_, rest)| rest))?.network()
+}
+
 fn gateway(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
-    let member = ipam.object.named("gateway").filter(|member| member.key != "Gateway").max_by(|a, b| a.key.cmp(&b.key));
-    let Some(value) = member.map(|member| &member.value) else { return };
+    let Some(value) = gateway_of(ipam) else { return };
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
     if AddressParser::Tolerant.ip(text).is_none() {
         let headline = format!("`gateway` is {}, which is not an IP address", quoted(text));
