@@ -61,6 +61,7 @@ pub static POD_ERRORS: &[PodError] = &[
     error("plugin type=\"tuning\" failed (add): invalid args …for MAC addr", &["meta/tuning"]),
     error("invalid args …for MAC addr", &["plugin/mac"]),
     error("No IP addresses supplied on interface: ", &["meta/sbr"]),
+    error("Failed to add default route to ", &["meta/sbr"]),
     // IPAM
     error("Network has host bits set. For a subnet mask of length ", &["ipam/host-local-range"]),
     error("RangeStart …not in network ", &["ipam/host-local-range"]),

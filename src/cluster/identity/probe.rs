@@ -18,8 +18,8 @@ use crate::cluster::identity::ca_bundle;
 use crate::deploy::webhooks::Address;
 use crate::resources::ObjectKey;
 
-/// The timeout of the probe: as long as the API server would wait.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// The timeout of the probe. Two of them fit into one attempt to register, so that its outcome says what is wrong.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// The timeout for reading the Service; without an answer its DNS name is used.
 const SERVICE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -38,14 +38,14 @@ pub(in crate::cluster) enum ProbeError {
 
 /// Where nadmit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cluster) enum ServiceEndpoint {
+pub(in crate::cluster) enum ProbeTarget {
     /// At an address: the given one, or the cluster IP of the Service.
     At(SocketAddr),
     /// By the DNS name of the Service, which has no cluster IP or cannot be read.
     Dns,
 }
 
-impl ServiceEndpoint {
+impl ProbeTarget {
     /// The given address, else the Service's cluster IP: a cluster without working DNS can still be served. API servers do not use
     /// the cluster DNS either.
     pub(in crate::cluster) async fn find(cluster: &Cluster, address: &Address) -> Self {
@@ -85,16 +85,12 @@ fn cluster_ip(service: &Value) -> Option<IpAddr> {
 }
 
 /// Requests the health of a replica like an API server would, and whether it knows the token if there is one.
-pub(in crate::cluster) async fn probe(
-    address: &Address,
-    endpoint: &ServiceEndpoint,
-    bundle: &str,
-) -> Result<(), ProbeError> {
-    let shown = endpoint.shown(address);
+pub(in crate::cluster) async fn probe(address: &Address, target: &ProbeTarget, bundle: &str) -> Result<(), ProbeError> {
+    let shown = target.shown(address);
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(ca_bundle::certificates(bundle).ok_or(ProbeError::Bundle)?);
     let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    let asked = timeout(REQUEST_TIMEOUT, ask(address, endpoint, tls)).await;
+    let asked = timeout(REQUEST_TIMEOUT, ask(address, target, tls)).await;
     let answer = asked.map_err(|_| ProbeError::Late(shown.clone()))?;
     let answer = answer.map_err(|error| ProbeError::Connection(shown.clone(), error))?;
     let status = answer.lines().next().unwrap_or_default();
@@ -104,12 +100,12 @@ pub(in crate::cluster) async fn probe(
     Err(ProbeError::Answer(shown, status.to_owned()))
 }
 
-async fn ask(address: &Address, endpoint: &ServiceEndpoint, tls: ClientConfig) -> std::io::Result<String> {
+async fn ask(address: &Address, target: &ProbeTarget, tls: ClientConfig) -> std::io::Result<String> {
     let host = address.name();
     let name = ServerName::try_from(host.clone()).map_err(std::io::Error::other)?;
-    let stream = match endpoint {
-        ServiceEndpoint::At(at) => TcpStream::connect(at).await?,
-        ServiceEndpoint::Dns => TcpStream::connect((host.as_str(), address.port())).await?,
+    let stream = match target {
+        ProbeTarget::At(at) => TcpStream::connect(at).await?,
+        ProbeTarget::Dns => TcpStream::connect((host.as_str(), address.port())).await?,
     };
     let mut stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await?;
     let path = address.path("/healthz");

@@ -21,7 +21,7 @@ use crate::cluster::cache::facts::today;
 use crate::cluster::client::{ApiError, ApiPath, Cluster, WriteResult};
 use crate::cluster::identity::ca_bundle;
 pub use crate::cluster::identity::ca_bundle::follow;
-use crate::cluster::identity::probe::{ProbeError, ServiceEndpoint, probe};
+use crate::cluster::identity::probe::{ProbeError, ProbeTarget, probe};
 use crate::cluster::identity::publish;
 use crate::cluster::identity::token::TokenPaths;
 use crate::cluster::identity::webhook_paths::{RegisteredPaths, TokenChoice, TokenRollout, choose};
@@ -138,8 +138,8 @@ impl Registration {
 
     /// Checks that nadmit can be reached like the API server does, with that token.
     async fn probe(&self, token: Option<&Token>, bundle: &str) -> Result<(), ProbeError> {
-        let endpoint = ServiceEndpoint::find(&self.cluster, &self.address).await;
-        probe(&self.with_token(token), &endpoint, bundle).await
+        let target = ProbeTarget::find(&self.cluster, &self.address).await;
+        probe(&self.with_token(token), &target, bundle).await
     }
 }
 
