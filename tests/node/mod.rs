@@ -55,7 +55,10 @@ pub fn on_a_node<T: FnOnce(&mut Node)>(test: T) {
 
 /// Runs a command on a machine of its own, with the arguments that follow.
 fn enter() -> Command {
-    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/enter"))
+    // A shell cannot catch a signal that is ignored when it starts, as that of Ctrl-C is in background jobs.
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/enter"));
+    command
 }
 
 /// How long something took.

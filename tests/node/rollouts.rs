@@ -23,6 +23,17 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
+    fn new(started: Instant, took: Duration, written: usize, missed: Vec<(Instant, String)>) -> Self {
+        let since = |at: Instant| at.saturating_duration_since(started);
+        Self { took, written, missed: missed.into_iter().map(|(at, problem)| (since(at), problem)).collect() }
+    }
+
+    /// Prints a row of the table in docs/operations.md.
+    fn show(&self, what: &str) {
+        let ((unjudged, failed), window) = (self.counts(), self.window());
+        println!("| {what} | {:.1?} | {} | {unjudged} | {failed} | {window:.0?} |", self.took, self.written);
+    }
+
     /// From the first to the last write that nadmit did not answer.
     pub fn window(&self) -> Duration {
         let times = || self.missed.iter().map(|(at, _)| *at);
@@ -49,11 +60,20 @@ pub fn under_writes(node: &Node, what: &str, work: impl FnOnce()) -> Disturbance
     let took = started.elapsed();
     more(200);
     let (written, missed) = writers.outcome();
-    let missed = missed.into_iter().map(|(at, problem)| (at.saturating_duration_since(started), problem)).collect();
-    let result = Disturbance { took, written, missed };
-    let (unjudged, failed) = result.counts();
-    let window = result.window();
-    println!("| {what} | {:.1?} | {written} | {unjudged} | {failed} | {window:.0?} |", result.took);
+    let result = Disturbance::new(started, took, written, missed);
+    result.show(what);
+    result
+}
+
+/// The writes while nothing happens.
+fn undisturbed(node: &Node, what: &str) -> Disturbance {
+    let writers = Writers::start(&node.cluster.jane);
+    let started = Instant::now();
+    wait("the writes", || (writers.written() >= 4000).then_some(()));
+    let took = started.elapsed();
+    let (written, missed) = writers.outcome();
+    let result = Disturbance::new(started, took, written, missed);
+    result.show(what);
     result
 }
 
@@ -117,7 +137,10 @@ pub fn await_others_than(killed: &[u32]) {
 #[test]
 fn no_write_is_missed_while_pods_are_replaced_in_order() {
     on_a_node(|node| {
+        let without = undisturbed(node, "nothing, without nadmit");
+        assert_eq!(without.missed.len(), without.written, "nobody denies, nobody repairs");
         node.install();
+        assert!(undisturbed(node, "nothing, with nadmit").missed.is_empty());
         without_a_gap(node, "rollout restart", || {
             node.restart(1);
             node.await_rollout();
