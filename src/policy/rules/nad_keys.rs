@@ -102,7 +102,7 @@ fn section<'d>(
                 repeated_inside(&taken.field.holds, &member.value, out);
             }
         }
-        if taken.field.key == "ipam" && taken.table > 0 {
+        if taken.field.key == "ipam" {
             ipam_type(object, reading, out);
         }
     }
@@ -333,5 +333,39 @@ mod tests {
         assert!(of(MAX_UNKNOWN) <= MAX_UNKNOWN);
         assert_eq!(of(MAX_UNKNOWN + 1), of(MAX_UNKNOWN) + 1);
         assert_eq!(of(MAX_UNKNOWN + 50), of(MAX_UNKNOWN) + 1);
+    }
+
+    /// What an IPAM plugin reads beside its section is reported once, even if the plugin that calls it reads the same.
+    #[test]
+    fn what_is_read_beside_ipam_is_decoded() {
+        let config = |kind: &str, members: &str| {
+            found(&format!(
+                r#"{{"cniVersion":"1.0.0","type":"{kind}",{members},"ipam":{{"type":"host-local","subnet":"10.1.0.0/24"}}}}"#
+            ))
+        };
+        let none: [&str; 0] = [];
+        assert_eq!(config("macvlan", r#""args":{"cni":{"ips":["10.1.0.9"]}}"#), none);
+        assert_eq!(config("macvlan", r#""args":{"cni":{"ips":"10.1.0.9"}}"#), ["nad/field-type deny /args/cni/ips"]);
+        assert_eq!(config("bridge", r#""args":5"#), ["nad/field-type deny /args"]);
+    }
+
+    /// The `type` that counts is judged with the chain, every other one here.
+    #[test]
+    fn every_spelling_of_type_is_decoded() {
+        for (members, want) in [(r#""type":"macvlan","TYPE":7"#, "/TYPE"), (r#""TYPE":"macvlan","type":7"#, "/type")] {
+            let all = found(&format!(r#"{{"cniVersion":"1.0.0","name":"n","master":"eth0",{members}}}"#));
+            let types: Vec<_> = all.iter().filter(|found| found.starts_with("nad/plugin-type")).collect();
+            assert_eq!(types, [&format!("nad/plugin-type deny {want}")], "{members}");
+        }
+    }
+
+    /// Multus writes `deviceID` itself, in that spelling alone.
+    #[test]
+    fn a_device_in_another_spelling_is_decoded() {
+        for (key, is_denied) in [("deviceID", false), ("deviceId", true)] {
+            let found = found(&format!(r#"{{"cniVersion":"1.0.0","type":"sriov","{key}":5}}"#));
+            let want = format!("nad/field-type deny /{key}");
+            assert_eq!(found.contains(&want), is_denied, "{found:?}");
+        }
     }
 }
