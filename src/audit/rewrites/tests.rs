@@ -95,6 +95,22 @@ fn identifies_writers_within_one_second() {
     assert_eq!(rewrites.fields, ["/spec/config#/vlan"]);
 }
 
+/// In a loop a field returns to its value every second time, even if the values move on.
+#[test]
+fn a_field_flips_if_about_half_of_its_changes_go_back() {
+    let values = |pattern: &str| pattern.bytes().map(|value| u32::from(value - b'a')).collect::<Vec<_>>();
+    for (pattern, is_flipping) in [("ababcdcdefef", true), ("ababababcdefghij", false), ("abacdefghijk", false)] {
+        let mut watched = RewriteTracker::new(WINDOW);
+        for (number, vlan) in values(pattern).into_iter().enumerate() {
+            let mine = json!({"f:spec": {"f:config": {}}});
+            let text = nad(number + 1, None, vlan, &[("operator", "2026-11-01T08:00:00Z", mine)]);
+            record(&mut watched, &net(), &text, seconds(1.0));
+        }
+        let fields = watched.rewrites(NAD, &net(), seconds(2.0)).unwrap().fields;
+        assert_eq!(fields == ["/spec/config#/vlan"], is_flipping, "{pattern} {fields:?}");
+    }
+}
+
 #[test]
 fn detects_fields_changed_by_every_write() {
     let mut watched = RewriteTracker::new(WINDOW);
