@@ -144,6 +144,7 @@ mod tests {
             ("", ""),
             (" a\n+b\n-c\n", " a\n<ins>+b</ins>\n<del>-c</del>\n"),
             ("--- x\n+++ y\n@@ -1 +1 @@\n--- z\n", "--- x\n+++ y\n@@ -1 +1 @@\n<del>--- z</del>\n"),
+            ("--- x\n+++ y\n--- z\n", "--- x\n+++ y\n<del>--- z</del>\n"),
             ("+<b>", "<ins>+&lt;b&gt;</ins>\n"),
         ];
         for (text, want) in table {
