@@ -100,7 +100,7 @@ fn wrapped(text: &str) -> Vec<String> {
         if length + 1 + rest.len() > WIDTH && length > 2 {
             lines.push(std::mem::replace(&mut line, "  ".to_owned()));
             length = 2;
-        } else if length > 0 && (length > 2 || lines.is_empty()) {
+        } else if length > 0 {
             line.push(' ');
             length += 1;
         }
