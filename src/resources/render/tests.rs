@@ -310,6 +310,10 @@ fn each_field_is_rendered_at_its_place() {
     assert_eq!(at("dpdk"), Some(("interfaceType", 0)));
     assert_eq!(at("pdk\""), Some(("interfaceType", 1)));
     assert_eq!(at("\"type\""), None);
+    for (level, want) in [(json!("debug"), json!("debug")), (json!(""), Value::Null), (Value::Null, json!("info"))] {
+        let (_, compact) = rendered("SriovNetwork", json!({ "resourceName": "r", "logLevel": level }));
+        assert_eq!(serde_json::from_str::<Value>(&compact).unwrap()["logLevel"], want, "{compact}");
+    }
     for (rate, qos, has_rate, has_qos) in [(0, 0, true, true), (-1, 8, false, false), (5, 7, true, true)] {
         let (_, compact) = rendered(
             "SriovNetwork",
