@@ -95,6 +95,18 @@ fn identifies_writers_within_one_second() {
     assert_eq!(rewrites.fields, ["/spec/config#/vlan"]);
 }
 
+#[test]
+fn only_so_many_managers_are_named() {
+    let mut watched = RewriteTracker::new(WINDOW);
+    for number in 0..40 {
+        let mine = json!({"f:spec": {"f:config": {}}});
+        let manager = format!("m{number}");
+        let text = nad(number + 1, None, number as u32, &[(&manager, "2026-11-01T08:00:00Z", mine)]);
+        record(&mut watched, &net(), &text, seconds(1.0));
+    }
+    assert_eq!(watched.rewrites(NAD, &net(), seconds(2.0)).unwrap().managers.len(), MAX_MANAGERS);
+}
+
 /// In a loop a field returns to its value every second time, even if the values move on.
 #[test]
 fn a_field_flips_if_about_half_of_its_changes_go_back() {

@@ -2,7 +2,7 @@
 
 mod tables;
 
-use crate::policy::rules::testing::found;
+use crate::policy::rules::testing::{found, helps};
 
 /// The findings in an sriov network with this IPAM section.
 fn found_in(ipam: &str) -> Vec<String> {
@@ -221,5 +221,15 @@ fn hostile_ipam_is_judged_in_linear_time() {
     ] {
         let found = found_in(&ipam);
         assert!(found.len() <= 20, "{}", found.len());
+    }
+}
+
+/// Zeros in front are easy to overlook, so the help names them.
+#[test]
+fn help_names_what_is_wrong_with_an_excluded_address() {
+    for (excluded, want) in [("10.1.0.010", "zeros"), ("10.1.0.x", "192.168.10.0/28"), ("", "192.168.10.0/28")] {
+        let ipam = format!(r#"{{"type":"whereabouts","range":"10.1.0.0/24","exclude":["{excluded}"]}}"#);
+        let helps = helps(&format!(r#"{{"cniVersion":"1.0.0","name":"n","type":"sriov","ipam":{ipam}}}"#));
+        assert!(helps.len() == 1 && helps[0].contains(want), "{excluded} {helps:?}");
     }
 }
