@@ -123,7 +123,7 @@ fn types(
         match taken.field.key {
             "capabilities" => capabilities(&misfit, out),
             // The value that counts is checked with the chain.
-            "type" if taken.second.is_some() => other_type(&misfit, object, reading, out),
+            "type" => other_type(&misfit, object, reading, out),
             // Multus overwrites the exact spelling and leaves every other one.
             key @ "deviceID" => {
                 let is_left = |member: &Member<'_>| member.value.span == misfit.value.span && member.key != key;
@@ -305,6 +305,8 @@ mod tests {
         assert_eq!(ipam(r#""ipam":{"type":"dhcp"}"#), Vec::<String>::new());
         assert_eq!(ipam(r#""ipam":{"type":"a/b"}"#), ["nad/plugin-type deny /ipam/type"]);
         assert_eq!(ipam(r#""ipam":{"type":7}"#), ["nad/plugin-type deny /ipam/type"]);
+        let null = ipam(r#""ipam":{"type":null}"#);
+        assert!(!null.iter().any(|found| found.starts_with("nad/plugin-type")), "{null:?}");
         let two = ipam(r#""ipam":{"TYPE":7,"type":"dhcp"}"#);
         assert!(two.contains(&"nad/plugin-type deny /ipam/TYPE".to_owned()), "{two:?}");
         let both = ipam(r#""IPAM":{"type":"dhcp"},"ipam":{"type":"a/b"}"#);
@@ -347,12 +349,19 @@ mod tests {
         assert_eq!(config("macvlan", r#""args":{"cni":{"ips":["10.1.0.9"]}}"#), none);
         assert_eq!(config("macvlan", r#""args":{"cni":{"ips":"10.1.0.9"}}"#), ["nad/field-type deny /args/cni/ips"]);
         assert_eq!(config("bridge", r#""args":5"#), ["nad/field-type deny /args"]);
+        let types = |found: Vec<String>| found.into_iter().filter(|one| one.starts_with("nad/field-type")).count();
+        assert_eq!(types(config("bridge", r#""args":5,"isGatewai":true"#)), 1);
+        assert_eq!(types(config("bridge", r#""args":{"cni":{"ips":"x"}},"mtu":"x""#)), 2);
     }
 
     /// The `type` that counts is judged with the chain, every other one here.
     #[test]
     fn every_spelling_of_type_is_decoded() {
-        for (members, want) in [(r#""type":"macvlan","TYPE":7"#, "/TYPE"), (r#""TYPE":"macvlan","type":7"#, "/type")] {
+        for (members, want) in [
+            (r#""type":"macvlan","TYPE":7"#, "/TYPE"),
+            (r#""TYPE":7,"type":"macvlan""#, "/TYPE"),
+            (r#""TYPE":"macvlan","type":7"#, "/type"),
+        ] {
             let all = found(&format!(r#"{{"cniVersion":"1.0.0","name":"n","master":"eth0",{members}}}"#));
             let types: Vec<_> = all.iter().filter(|found| found.starts_with("nad/plugin-type")).collect();
             assert_eq!(types, [&format!("nad/plugin-type deny {want}")], "{members}");
