@@ -41,6 +41,11 @@ fn warns_or_denies_depending_on_the_plugin() {
         ),
         (
             r#""cniVersion":"0.2.0""#,
+            r#"{"type":"host-local","ranges":[[{"subnet":"fd00::/64"}],[{"subnet":"10.1.0.0/24"}],[{"subnet":"10.2.0.0/24"}]]}"#,
+            &["ipam/host-local-range deny /ipam/ranges/2/0/subnet"],
+        ),
+        (
+            r#""cniVersion":"0.2.0""#,
             r#"{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"},{"subnet":"10.2.0.0/24"}],[{"subnet":"fd00::/64"}]]}"#,
             &[],
         ),

@@ -36,6 +36,10 @@ fn host_local() {
                 &["host-local-range deny /rangeStart"],
             ),
             (r#""subnet":"10.1.0.0/24","rangeEnd":"10.2.0.1""#, &["host-local-range deny /rangeEnd"]),
+            (
+                r#""subnet":"10.1.0.0/24","rangeStart":"10.1.1.5","rangeEnd":"10.2.0.1""#,
+                &["host-local-range deny /rangeStart"],
+            ),
             (r#""subnet":"10.1.0.0/24","gateway":"10.9.0.1""#, &[]),
             (r#""subnet":"10.1.0.0/24","gateway":"010.1.0.1""#, &["host-local-range deny /gateway"]),
             (
