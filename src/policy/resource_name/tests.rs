@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::policy::{Facts, Lookup, MissingFact, NetworkFact, Policy, Prefix, Subject, Verdict, judge};
+use crate::policy::{
+    Facts, Lookup, MissingFact, NetworkFact, OperatorFact, Operators, Policy, Prefix, Subject, Verdict, judge,
+};
 use crate::resources::{NetworkId, NetworkKind, Object};
 
 /// The paths that the repair of a NAD changes, whose annotation has a name and whose config has none.
@@ -114,5 +116,79 @@ fn another_domain_than_the_operators_may_be_served_by_a_class() {
         let verdict = judged(&metadata, config, &facts);
         let rules: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
         assert_eq!(rules.contains(&"nad/resource-name-mismatch"), is_reported, "{served:?} {rules:?}");
+    }
+}
+
+/// The help for a missing name tells what of it is not known.
+#[test]
+fn help_tells_whether_only_the_prefix_is_missing() {
+    let nameless = json!({"annotations": {
+        "k8s.v1.cni.cncf.io/resourceName": null, "sriovnetwork.openshift.io/owner-ref": OWNER_REF,
+    }});
+    let config = r#"{"cniVersion":"1.0.0","type":"sriov"}"#;
+    let operator = |prefix: Option<&str>| {
+        let prefix = prefix.map(str::to_owned);
+        Operators::Known([OperatorFact { namespace: "op".to_owned(), prefix, ..OperatorFact::default() }].into())
+    };
+    for (named_owner, operators, is_prefix) in [
+        (Lookup::Found(network()), Operators::Unknown, true),
+        (Lookup::Found(network()), operator(None), true),
+        (Lookup::Found(network()), operator(Some("a.io")), false),
+        (Lookup::Absent, Operators::Unknown, false),
+    ] {
+        let facts = Facts { named_owner, operators, ..Facts::default() };
+        let verdict = judged(&nameless, config, &facts);
+        let finding = verdict.findings.iter().find(|finding| finding.rule.id == "nad/resource-name-missing").unwrap();
+        assert_eq!(finding.help.contains("RESOURCE_PREFIX"), is_prefix, "{:?} {}", facts.operators, finding.help);
+    }
+}
+
+/// A network that happens to render to the same place is not the owner of a NAD that names another one.
+#[test]
+fn another_owner_is_not_replaced() {
+    let config = r#"{"cniVersion":"1.0.0","type":"sriov"}"#;
+    let prefix = Some(Prefix { value: "op.io".to_owned(), assumed: false });
+    for (owner_ref, is_completed) in [(Value::Null, true), (json!(OWNER_REF.replace("apps/net", "op/net")), false)] {
+        let metadata = json!({"annotations": {
+            "k8s.v1.cni.cncf.io/resourceName": null, "sriovnetwork.openshift.io/owner-ref": owner_ref,
+        }});
+        let facts = Facts {
+            named_owner: Lookup::Absent,
+            networks_here: vec![network()],
+            prefix: prefix.clone(),
+            ..Facts::default()
+        };
+        let patch = judged(&metadata, config, &facts).patch.to_string();
+        assert_eq!(patch.contains("op.io/b"), is_completed, "{owner_ref} {patch}");
+    }
+}
+
+/// Without an owner and without a name, any network may turn out to render the NAD.
+#[test]
+fn networks_are_asked_for_until_all_are_known() {
+    let nameless = json!({"annotations": {"k8s.v1.cni.cncf.io/resourceName": null}});
+    let config = r#"{"cniVersion":"1.0.0","type":"sriov"}"#;
+    for (metadata, knows_networks, is_asked) in
+        [(&nameless, false, true), (&nameless, true, false), (&json!({}), false, false)]
+    {
+        let facts = Facts { knows_networks, ..Facts::default() };
+        let missing = judged(metadata, config, &facts).missing_fact;
+        let is_owner = matches!(&missing, Some(MissingFact::Owner { is_required: true, named: None, .. }));
+        assert_eq!((is_owner, missing.is_some()), (is_asked, is_asked), "{metadata} {missing:?}");
+    }
+}
+
+/// A NAD may name any network; only one that renders it gives it a name.
+#[test]
+fn a_named_network_that_renders_elsewhere_is_ignored() {
+    let metadata = json!({"annotations": {
+        "k8s.v1.cni.cncf.io/resourceName": null, "sriovnetwork.openshift.io/owner-ref": OWNER_REF,
+    }});
+    for (target, is_completed) in [("apps", true), ("other", false)] {
+        let network = NetworkFact { target_namespace: target.to_owned(), ..network() };
+        let prefix = Some(Prefix { value: "op.io".to_owned(), assumed: false });
+        let facts = Facts { named_owner: Lookup::Found(network), prefix, ..Facts::default() };
+        let verdict = judged(&metadata, r#"{"cniVersion":"1.0.0","type":"sriov"}"#, &facts);
+        assert_eq!(verdict.patch.to_string().contains("op.io/b"), is_completed, "{target}");
     }
 }
