@@ -364,4 +364,17 @@ mod tests {
             assert_eq!(verdict.denies(), is_denied, "{policy} {:?}", verdict.findings);
         }
     }
+
+    /// An exception is the reason only for what it changes.
+    #[test]
+    fn a_finding_that_is_only_recorded_needs_no_exception() {
+        const EXCEPTION: &str =
+            "exceptions: [{rule: nad/network-name, namespace: apps, name: net, reason: lab, expires: 2999-01-01}]";
+        for (rules, is_reason) in [("", true), ("rules: {nad/network-name: audit}\n", false)] {
+            let verdict =
+                judged(r#"{"cniVersion":"1.0.0","type":"macvlan","name":"-a"}"#, &format!("{rules}{EXCEPTION}"));
+            let [finding] = &*verdict.findings else { panic!("{:?}", verdict.findings) };
+            assert_eq!((finding.action, finding.because.is_some()), (Action::Audit, is_reason), "{rules}");
+        }
+    }
 }

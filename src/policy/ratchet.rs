@@ -303,6 +303,9 @@ mod tests {
         assert!(!updated(&nad(bad), &nad(&format!("{good},{bad}"))).denies());
         assert!(updated(&sriov(r#""min_tx_rate":-1"#), &sriov(r#""max_tx_rate":-1"#)).denies());
         assert!(!updated(&sriov(r#""min_tx_rate":-1"#), &sriov(r#""trust":"on","min_tx_rate":-1"#)).denies());
+        // The name is of the network, whichever plugin it has.
+        let named = |kind: &str| sriov(r#""name":"-a""#).replace("sriov", kind);
+        assert!(!updated(&named("macvlan"), &named("ipvlan")).denies());
         let ovs = |key: &str| sriov(&format!(r#""{key}":[{{"id":"x"}}]"#)).replace("sriov", "ovs");
         assert!(!updated(&ovs("trunk"), &ovs("trunk").replace("a.io/b", "a.io/c")).denies());
         assert!(updated(&ovs("trunk"), &ovs("Trunk")).denies());

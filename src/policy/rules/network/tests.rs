@@ -129,3 +129,10 @@ fn only_texts_of_the_same_kind_are_rendered() {
         assert_eq!(rules(&verdict), [want], "{kind} {field}");
     }
 }
+
+/// Not only texts of the spec get into the config.
+#[test]
+fn a_name_can_break_the_config() {
+    let verdict = judged(&json!({"name": "a\"b", "namespace": "apps"}), &json!({}), &Facts::default());
+    assert!(rules(&verdict).contains(&"network/render-unsafe"), "{:?}", verdict.findings);
+}
