@@ -261,6 +261,7 @@ mod tests {
         for (text, want) in [
             (String::new(), vec![String::new()]),
             (format!("a {}", word(WIDTH - 2)), vec![format!("a {}", word(WIDTH - 2))]),
+            (format!("ab {}", word(WIDTH)), vec![format!("ab {}", word(WIDTH - 3)), "  xxx".to_owned()]),
             (format!("abc {}", word(WIDTH - 4)), vec![format!("abc {}", word(WIDTH - 4))]),
             (format!("abc {}", word(WIDTH - 3)), vec!["abc".to_owned(), format!("  {}", word(WIDTH - 3))]),
             (

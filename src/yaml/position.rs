@@ -39,8 +39,7 @@ fn body_start(raw: &str, style: Style) -> usize {
     match style {
         Style::Plain => 0,
         Style::SingleQuoted | Style::DoubleQuoted => 1,
-        Style::Block if raw.starts_with(['|', '>']) => raw.find('\n').unwrap_or(raw.len()),
-        Style::Block => 0,
+        Style::Block => raw.find('\n').unwrap_or(raw.len()),
     }
 }
 

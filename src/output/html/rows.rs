@@ -180,4 +180,17 @@ mod tests {
             "{opened}"
         );
     }
+
+    #[test]
+    fn each_kind_of_block_has_its_element() {
+        for (block, want) in [
+            (Block::text("t", "+a"), "<h3>t</h3><p>+a</p>"),
+            (Block::preformatted("t", "+a"), "<h3>t</h3><pre>\n+a</pre>"),
+            (Block::diff("t", "+a"), "<h3>t</h3><pre class=\"diff\">\n<ins>+a</ins>\n</pre>"),
+        ] {
+            let mut out = String::new();
+            block.render(&mut out);
+            assert_eq!(out, want);
+        }
+    }
 }

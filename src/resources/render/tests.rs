@@ -285,6 +285,7 @@ fn the_indented_config_may_be_as_long_as_any() {
     // The list needs ten more bytes: two line breaks, four spaces, the brackets and the quotes.
     assert!(indent(&list(json::MAX_BYTES - 10)).is_ok_and(|text| text.len() == json::MAX_BYTES));
     assert!(indent(&list(json::MAX_BYTES - 9)).is_err());
+    assert!(indent(&list(json::MAX_BYTES - 8)).is_err());
 }
 
 /// What is zero or not set is left out, and each value is in the field that it came from.
