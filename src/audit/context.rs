@@ -231,6 +231,9 @@ mod tests {
             let Object::Network(network) = &object else { panic!("{text}") };
             let namespace = Lookup::Found(NamespaceState::Active);
             assert_eq!(context.is_waiting(network, &stored.object_meta, &namespace, &policy), is_known, "{text}");
+            for namespace in [Lookup::Absent, Lookup::Found(NamespaceState::Terminating)] {
+                assert!(!context.is_waiting(network, &stored.object_meta, &namespace, &policy), "{text} {namespace:?}");
+            }
             let of = NetworkContext { nad: Lookup::Absent, denial: Some("secret words"), ..NetworkContext::default() };
             let verdict = context.network((&object, network, &stored.object_meta), of, &AbsentNad, &policy);
             let rules: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();

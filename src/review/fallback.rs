@@ -203,6 +203,8 @@ mod tests {
             assert_eq!((allowed["warnings"].as_array().unwrap().len(), &allowed["status"]), (1, &Value::Null));
             let is_said = allowed["warnings"][0].as_str().unwrap().ends_with(want);
             assert!(is_said, "{allowed}");
+            let would = allowed["auditAnnotations"]["would"].as_str().unwrap();
+            assert_eq!(would.ends_with("=deny"), allow_reason == AllowReason::AuditMode, "{allowed}");
         }
     }
 }
