@@ -231,6 +231,9 @@ mod tests {
             let Object::Network(network) = &object else { panic!("{text}") };
             let namespace = Lookup::Found(NamespaceState::Active);
             assert_eq!(context.is_waiting(network, &stored.object_meta, &namespace, &policy), is_known, "{text}");
+            for namespace in [Lookup::Absent, Lookup::Found(NamespaceState::Terminating)] {
+                assert!(!context.is_waiting(network, &stored.object_meta, &namespace, &policy), "{text} {namespace:?}");
+            }
             let of = NetworkContext { nad: Lookup::Absent, denial: Some("secret words"), ..NetworkContext::default() };
             let verdict = context.network((&object, network, &stored.object_meta), of, &AbsentNad, &policy);
             let rules: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
@@ -271,5 +274,68 @@ mod tests {
         assert_eq!((stored.unchanged_for, stored.deleting_for), (hours(2), Some(hours(1))));
         assert_eq!(stored.finalizers, ["a.io/b"]);
         assert_eq!(context.stored(&ObjectMeta::default()).deleting_for, None);
+    }
+
+    /// Where no operator is known, any other namespace may be a victim's.
+    #[test]
+    fn hides_the_target_while_no_operator_is_known() {
+        let text = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","metadata":{"name":"net","namespace":"tenant",
+            "uid":"u","creationTimestamp":"2026-11-01T00:00:00Z"},"spec":{"resourceName":"cx7","networkNamespace":"victim"}}"#;
+        let stored = StoredObject::of(text).unwrap();
+        let object = Object::read(&stored.text).unwrap().unwrap();
+        let Object::Network(network) = &object else { panic!("{text}") };
+        for (names, is_told) in [(NameVisibility::All, true), (NameVisibility::Own(Vec::new()), false)] {
+            let context =
+                AuditContext { now: "2026-11-02T00:00:00Z".parse().unwrap(), names, ..AuditContext::default() };
+            let of = NetworkContext { nad: Lookup::Absent, ..NetworkContext::default() };
+            let verdict = context.network((&object, network, &stored.object_meta), of, &AbsentNad, &Policy::default());
+            let is_absent = verdict.findings.iter().any(|finding| finding.rule.id == "audit/nad-absent");
+            assert_eq!(is_absent, is_told, "{:?}", verdict.findings);
+        }
+    }
+
+    /// What is known about the operator and about the writes of a network reaches the rules.
+    #[test]
+    fn a_network_is_judged_with_what_was_observed() {
+        let text = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetwork","metadata":{"name":"net","namespace":"apps",
+            "uid":"u","creationTimestamp":"2026-11-01T00:00:00Z"},"spec":{"resourceName":"cx7"}}"#;
+        let stored = StoredObject::of(text).unwrap();
+        let object = Object::read(&stored.text).unwrap().unwrap();
+        let Object::Network(network) = &object else { panic!("{text}") };
+        let now = "2026-11-02T00:00:00Z".parse().unwrap();
+        let often = || Some(Rewrites { count: 1000, ..Rewrites::default() });
+        for (is_running, waiting, rewrites, want, reason) in [
+            (false, 1, None, &["audit/nad-absent"] as &[_], "the operator is not running"),
+            (true, 1, often(), &["audit/hot-object", "audit/nad-absent"], "the operator runs, and has written nothing"),
+            (
+                true,
+                2,
+                None,
+                &["audit/nad-absent", "audit/operator-silent"],
+                "the operator runs, and has written nothing",
+            ),
+        ] {
+            let context = AuditContext { now, is_operator_running: Some(is_running), ..AuditContext::default() };
+            let of = NetworkContext { nad: Lookup::Absent, rewrites, waiting, ..NetworkContext::default() };
+            let verdict = context.network((&object, network, &stored.object_meta), of, &AbsentNad, &Policy::default());
+            let mut rules: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
+            rules.sort_unstable();
+            assert_eq!(rules, want, "{is_running} {waiting}");
+            assert!(format!("{verdict:?}").contains(reason), "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_nad_is_judged_with_how_often_it_was_written() {
+        let text = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"net","namespace":"apps",
+            "annotations":{"k8s.v1.cni.cncf.io/resourceName":"a.io/b"}},"spec":{"config":"{\"cniVersion\":\"1.0.0\",\"type\":\"sriov\"}"}}"#;
+        let stored = StoredObject::of(text).unwrap();
+        let object = Object::read(&stored.text).unwrap().unwrap();
+        for (rewrites, is_hot) in [(None, false), (Some(Rewrites { count: 1000, ..Rewrites::default() }), true)] {
+            let context = AuditContext::default();
+            let verdict = context.nad((&object, &stored.object_meta), &(), rewrites, &Policy::default());
+            let rules: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
+            assert_eq!(rules.contains(&"audit/hot-object"), is_hot, "{rules:?}");
+        }
     }
 }

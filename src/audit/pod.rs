@@ -112,12 +112,7 @@ pub const STUCK: &str = "is stuck in Terminating";
 impl PodReport {
     /// Explains the errors of a pod.
     pub fn of(snapshot: PodSnapshot, policy: &Policy, now: Timestamp) -> Self {
-        let context = AuditContext {
-            now,
-            operators: snapshot.operators,
-            device_claims: Arc::clone(&snapshot.device_claims),
-            ..AuditContext::default()
-        };
+        let context = AuditContext { now, operators: snapshot.operators, ..AuditContext::default() };
         let lookup = OnlyClaims(&snapshot.device_claims);
         let judged = |(key, text): (ObjectKey, Read<Option<String>>)| {
             let object = text.as_ref().ok().and_then(Option::as_deref).and_then(|text| Object::read(text).ok()?);
@@ -189,6 +184,7 @@ impl FactLookup for OnlyClaims<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Action;
 
     fn snapshot(config: &str, messages: &[&str]) -> PodSnapshot {
         let nad = serde_json::json!({ "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
@@ -261,5 +257,53 @@ mod tests {
         assert_eq!(report(unreadable).state, Broken);
         let missing = PodSnapshot { nads: vec![(ObjectKey::new("apps", "net"), Ok(None))], ..snapshot(GOOD, &[]) };
         assert_eq!(report(missing).state, Broken);
+    }
+
+    #[test]
+    fn the_same_words_for_another_reason_are_another_error() {
+        let event = |reason: &str, message: &str, count| PodEvent {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            count,
+        };
+        let events = vec![event("A", "x", 1), event("B", "x", 5), event("A", "y", 3), event("A", "x", 7)];
+        let errors = explained(events);
+        let found: Vec<_> =
+            errors.iter().map(|error| (error.reason.as_str(), error.message.as_str(), error.count)).collect();
+        assert_eq!(found, [("A", "x", 8), ("B", "x", 5), ("A", "y", 3)]);
+    }
+
+    #[test]
+    fn an_error_is_explained_by_its_rule_alone() {
+        let report = report(snapshot(GOOD, &[MESSAGE]));
+        for (rule, want) in [("ipam/host-local-range", true), ("nad/no-plugin", false)] {
+            assert_eq!(report.is_explained_by(crate::policy::rules::find(rule).unwrap()), want, "{rule}");
+        }
+    }
+
+    /// A NAD is judged as admission would judge it on that day, with the claims of its devices.
+    #[test]
+    fn a_nad_is_judged_with_the_day_and_the_claims() {
+        let rules = |report: &PodReport| -> Vec<(&str, Action)> {
+            report.nads[0].findings().iter().map(|finding| (finding.rule.id, finding.action)).collect()
+        };
+        let policy =
+            "exceptions: [{rule: ipam/host-local-range, namespace: apps, name: net, reason: lab, expires: 2026-11-01}]";
+        let policy = Policy::parse(policy).unwrap();
+        for (now, want) in [("2026-11-01T23:00:00Z", Action::Audit), ("2026-11-02T00:00:00Z", Action::Deny)] {
+            let report = PodReport::of(snapshot(OUTSIDE, &[]), &policy, now.parse().unwrap());
+            assert_eq!(rules(&report), [("ipam/host-local-range", want)], "{now}");
+        }
+        let claim = r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaimTemplate","metadata":{"name":"c","namespace":"apps"},
+            "spec":{"spec":{"devices":{"config":[{"requests":["vf"],"opaque":{"driver":"sriovnetwork.k8snetworkplumbingwg.io",
+            "parameters":{"apiVersion":"sriovnetwork.k8snetworkplumbingwg.io/v1alpha1","kind":"VfConfig","netAttachDefName":"net"}}}]}}}}"#;
+        let Ok(Some(Object::Claim(claim))) = Object::read(claim) else { panic!("{claim}") };
+        let mut claims = ClaimIndex::default();
+        claims.add(&claim);
+        for (device_claims, want) in [(Arc::default(), Action::Deny), (Arc::new(claims.finish()), Action::Warn)] {
+            let sriov = snapshot(r#"{"cniVersion":"1.0.0","type":"sriov"}"#, &[]);
+            let found = report(PodSnapshot { device_claims, ..sriov });
+            assert_eq!(rules(&found), [("nad/resource-name-missing", want)]);
+        }
     }
 }

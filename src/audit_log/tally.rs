@@ -362,4 +362,24 @@ mod tests {
         tally.resources.is_full = true;
         assert!(tally.has_others());
     }
+
+    #[test]
+    fn every_count_is_summed_up() {
+        let one = Counts {
+            writes: 1,
+            blind: 2,
+            blind_by: BlindBy { put: 3, merge_patch: 4, json_patch: 5, apply: 6, forced_apply: 7 },
+            blind_unknown: 8,
+            values_only: 9,
+            stale: 10,
+            conflicts: 11,
+            denied: 12,
+            refused: 13,
+            unchanged: 14,
+            unchanged_unknown: 15,
+        };
+        let mut sum = Counts::default();
+        sum.sum(&one);
+        assert_eq!(sum, one);
+    }
 }

@@ -366,14 +366,16 @@ fn running_report_covers_the_last_two_periods() {
 /// Only what an apply must state makes a patch with a field manager an apply.
 #[test]
 fn an_apply_names_kind_and_version() {
-    let way = |body: Value| {
-        let line = status("patch", "?fieldManager=m", 200, &body).to_string();
+    let way = |query: &str, body: &Value| {
+        let line = status("patch", query, 200, body).to_string();
         let event = AuditEvent::read(&line, &LogScope::default()).unwrap().unwrap();
         ClassifiedWrite::of(&event).unwrap().way
     };
-    assert_eq!(way(json!({"apiVersion": "v1", "kind": "K", "status": {}})), WriteMethod::Apply);
+    let whole = json!({"apiVersion": "v1", "kind": "K", "status": {}});
+    assert_eq!(way("?fieldManager=m", &whole), WriteMethod::Apply);
+    assert_eq!(way("", &whole), WriteMethod::MergePatch);
     for half in [json!({"kind": "K", "status": {}}), json!({"apiVersion": "v1", "status": {}})] {
-        assert_eq!(way(half.clone()), WriteMethod::MergePatch, "{half}");
+        assert_eq!(way("?fieldManager=m", &half), WriteMethod::MergePatch, "{half}");
     }
 }
 

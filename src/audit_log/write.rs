@@ -199,4 +199,44 @@ mod tests {
         let rejected = [Stale, Conflict, Denied, Refused].map(|outcome| name(outcome, WriteEffect::NotStored));
         assert_eq!(rejected, ["stale", "conflict", "denied", "refused"]);
     }
+
+    /// A patch may replace the whole object, and with it the version.
+    #[test]
+    fn a_version_in_any_part_of_a_patch_is_a_proof() {
+        for (path, value, want) in [
+            ("", serde_json::json!({"metadata": {"resourceVersion": "7"}}), Proof::Version),
+            ("", serde_json::json!({"metadata": {}}), Proof::Nothing),
+            ("/metadata", serde_json::json!({"resourceVersion": "7"}), Proof::Version),
+            ("/metadata/resourceVersion", serde_json::json!("7"), Proof::Version),
+            ("/status", serde_json::json!({"resourceVersion": "7"}), Proof::Nothing),
+        ] {
+            let line = event(&serde_json::json!([{"op": "replace", "path": path, "value": value}]));
+            let event = AuditEvent::read(&line, &super::super::LogScope::default()).unwrap().unwrap();
+            assert_eq!(ClassifiedWrite::of(&event).unwrap().proof, want, "{path} {value}");
+        }
+    }
+
+    /// Whoever is impersonated counts as the user, in whatever order an event names them.
+    #[test]
+    fn the_impersonated_user_counts() {
+        let (user, other) = (r#""user":{"username":"u"}"#, r#""impersonatedUser":{"username":"v"}"#);
+        let line = event(&serde_json::json!([]));
+        for names in [format!("{user},{other}"), format!("{other},{user}")] {
+            let line = line.replace(user, &names);
+            let event = AuditEvent::read(&line, &super::super::LogScope::default()).unwrap().unwrap();
+            assert_eq!(event.user, "v", "{names}");
+        }
+    }
+
+    fn event(body: &serde_json::Value) -> String {
+        serde_json::json!({
+            "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "stage": "ResponseComplete",
+            "requestURI": "/apis/sriovnetwork.openshift.io/v1/x", "verb": "patch", "user": {"username": "u"}, "userAgent": "a",
+            "objectRef": {"resource": "sriovnetworks", "name": "n", "apiGroup": "sriovnetwork.openshift.io",
+                "apiVersion": "v1", "subresource": "status"},
+            "responseStatus": {"code": 200}, "requestObject": body,
+            "requestReceivedTimestamp": "2026-11-16T20:00:00.000000Z", "stageTimestamp": "2026-11-16T20:00:00.001000Z",
+        })
+        .to_string()
+    }
 }

@@ -273,6 +273,23 @@ mod tests {
         }
     }
 
+    /// Whereabouts forgets what another spelling of its section said; routes are never merged. Each key is the documented one.
+    #[test]
+    fn some_objects_are_decoded_afresh() {
+        let section = |text: &str, kind: &str| {
+            let document = Document::parse(text).unwrap();
+            let holds = super::super::readers::ipam_type(kind);
+            let folded = field("ipam", holds, document.root.members().unwrap(), Reading::Copy).unwrap();
+            folded.members().unwrap().iter().map(|member| member.key.to_string()).collect::<Vec<_>>()
+        };
+        let both = r#"{"IPAM":{"RANGE":"a","type":"x"},"ipam":{"GATEWAY":"b","RANGE_START":"c"}}"#;
+        assert_eq!(section(both, "whereabouts"), ["gateway", "range_start"]);
+        let both = r#"{"IPAM":{"SUBNET":"a","type":"x"},"ipam":{"GATEWAY":"b"}}"#;
+        let mut merged = section(both, "host-local");
+        merged.sort();
+        assert_eq!(merged, ["gateway", "subnet", "type"]);
+    }
+
     #[test]
     fn repeated_keys_are_found_in_any_spelling() {
         for (text, want) in [

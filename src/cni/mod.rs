@@ -174,6 +174,8 @@ mod tests {
             (r#"{"vlan":null}"#, None),
             (r#"{"vlan":100.0}"#, Some(100)),
             (r#"{"v-lan":1}"#, None),
+            (r#"{"vlané":1}"#, None),
+            (r#"{"vlans":1}"#, None),
         ] {
             let document = Document::parse(text).unwrap();
             assert_eq!(CniObject::of(&document.root).unwrap().int_of("vlan"), want, "{text}");

@@ -88,7 +88,6 @@ fn string_end(text: &[u8], mut at: usize) -> Option<usize> {
             return Some(at + 1);
         }
         // Whatever is escaped, it is not the end.
-        text.get(at + 1)?;
         at += 2;
     }
 }

@@ -71,4 +71,14 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn steps_over_any_number_of_spaces() {
+        for spaces in 0..30 {
+            for rest in ["", "x", "\t", "\n       ", "12345678"] {
+                let text = format!("{}{rest}", " ".repeat(spaces));
+                assert_eq!(behind_spaces(text.as_bytes(), 0), spaces, "{text:?}");
+            }
+        }
+    }
 }

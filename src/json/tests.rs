@@ -8,6 +8,8 @@ fn accepts_and_rejects_like_go() {
         (r#"{"a":[1,-0.5e+3,true,false,null,"x"]}"#, None),
         ("\r\n\t {} \n", None),
         ("null", None),
+        ("\u{1}{}", Some(BadValue)),
+        ("{\u{b}}", Some(KeyExpected)),
         ("", Some(Blank)),
         (" \n", Some(Blank)),
         ("\u{feff}{}", Some(BadValue)),
@@ -54,6 +56,7 @@ fn decodes_strings_as_go_does() {
         (r#""\ud800""#, "\u{fffd}"),
         (r#""\udc00x""#, "\u{fffd}x"),
         (r#""\ud800\ud800""#, "\u{fffd}\u{fffd}"),
+        (r#""\udc00\udc00""#, "\u{fffd}\u{fffd}"),
         (r#""\ud800A""#, "\u{fffd}A"),
     ] {
         let document = Document::parse(text).unwrap();

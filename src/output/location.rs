@@ -66,5 +66,12 @@ mod tests {
             let width = located.end_column - located.column;
             assert_eq!((located.line, width), (located.end_line, want.len()), "{pointer}");
         }
+        // A place in a text is found only where the text is.
+        for (pointer, want) in [("/spec/a", "or"), ("/spec/missing", "spec")] {
+            let mut finding = testing::finding("nad/schema", Action::Deny, "m").in_config("/x").at(pointer);
+            finding.config.as_mut().unwrap().span = 1..3;
+            let located = locate(&finding, &object, &lines);
+            assert_eq!(text.get(located.span), Some(want), "{pointer}");
+        }
     }
 }

@@ -309,6 +309,11 @@ mod tests {
         let before = prints(&twice());
         let distinct: std::collections::BTreeSet<_> = before.iter().collect();
         assert_eq!(distinct.len(), 4);
+        // What else was found before it does not count.
+        let mut fewer = twice();
+        fewer.verdict.findings.remove(0);
+        let fewer = prints(&fewer);
+        assert_eq!((&fewer[0], &fewer[1..]), (&before[0], &before[2..]));
         let mut moved = twice();
         moved.place = (20, 1, 21, 3);
         moved.verdict.findings[0].message = "other words".to_owned();

@@ -57,7 +57,7 @@ pub(super) fn path(source: &str) -> Option<String> {
         return None;
     }
     // Where it separates nothing, a backslash is a letter like any other.
-    let path = if MAIN_SEPARATOR == '/' { source.to_owned() } else { source.replace(MAIN_SEPARATOR, "/") };
+    let path = source.replace(MAIN_SEPARATOR, "/");
     let mut rest = path.as_str();
     while let Some(below) = rest.strip_prefix("./") {
         rest = below.trim_start_matches('/');

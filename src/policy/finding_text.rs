@@ -110,4 +110,14 @@ mod tests {
         assert_eq!(with_short_words(short.clone()), short);
         assert_ne!(with_short_words(word(READABLE_BYTES + 1)), word(READABLE_BYTES + 1));
     }
+
+    #[test]
+    fn each_text_has_a_limit() {
+        let words = "a ".repeat(5000);
+        let mut found = finding("sriov/vlan", Action::Deny, &words).with_note(&words);
+        found.help = words;
+        found.shorten();
+        let lengths = [&found.message, &found.note, &found.help].map(|text| text.chars().count() - 1);
+        assert_eq!(lengths, [MAX_HEADLINE_CHARS, MAX_NOTE_CHARS, MAX_HELP_CHARS]);
+    }
 }

@@ -303,4 +303,78 @@ mod tests {
         assert_eq!(config.matches(r#""resourceName""#).count(), 40, "{config}");
         assert_eq!(patch_of(&nad), Patch::default());
     }
+
+    fn judged(config: &str, policy: &str) -> Verdict {
+        let nad = serde_json::json!({
+            "apiVersion": "k8s.cni.cncf.io/v1",
+            "kind": "NetworkAttachmentDefinition",
+            "metadata": { "name": "net", "namespace": "apps" },
+            "spec": { "config": config },
+        });
+        let text = nad.to_string();
+        let object = Object::read(&text).unwrap().unwrap();
+        judge(&Subject::manifest(&object), &Facts::default(), &Policy::parse(policy).unwrap())
+    }
+
+    /// Only what a repair adds is missing: a mistake that nobody can repair is there.
+    #[test]
+    fn an_object_with_a_repair_is_incomplete() {
+        const DEFAULT: &str = "namespaces: [{names: [apps], defaultResourceName: a.io/b}]";
+        for (config, policy, want) in [
+            (r#"{"cniVersion":"1.0.0","type":"sriov"}"#, DEFAULT, true),
+            (r#"{"cniVersion":"1.0.0","type":"sriov"}"#, "{}", false),
+            (r#"{"cniVersion":"1.0.0","type":"macvlan","name":5}"#, DEFAULT, false),
+            (r#"{"cniVersion":"1.0.0","type":"macvlan"}"#, DEFAULT, false),
+        ] {
+            let verdict = judged(config, policy);
+            assert_eq!(verdict.is_incomplete, want, "{config} {policy} {:?}", verdict.findings);
+        }
+    }
+
+    /// A warning has no other consequence in mode enforce, so there is nothing to tell.
+    #[test]
+    fn audit_mode_tells_what_enforcing_would_do() {
+        for (config, want) in [
+            (r#"{"cniVersion":"1.0.0","type":"macvlan","name":5}"#, Some(Action::Deny)),
+            (r#"{"cniVersion":"1.0.0","type":"macvlan","Name":"n"}"#, None),
+        ] {
+            let verdict = judged(config, "mode: audit");
+            let actions: Vec<_> = verdict.findings.iter().map(|finding| (finding.action, finding.would)).collect();
+            assert_eq!(actions, [(Action::Warn, want)], "{config}");
+        }
+    }
+
+    /// Each part of an exception must hold.
+    #[test]
+    fn an_exception_is_for_one_rule_and_one_object() {
+        let exception = |rule: &str, namespace: &str, name: &str, kind: &str| {
+            format!(
+                "exceptions: [{{rule: {rule}, namespace: {namespace}, name: {name}, {kind}reason: lab, expires: 2999-01-01}}]"
+            )
+        };
+        for (policy, is_denied) in [
+            (exception("nad/network-name", "apps", "net", ""), false),
+            (exception("nad/network-name", "apps", "net", "kind: NetworkAttachmentDefinition, "), false),
+            (exception("nad/network-name", "apps", "net", "kind: SriovNetwork, "), true),
+            (exception("nad/plugin-type", "apps", "net", ""), true),
+            (exception("nad/network-name", "other", "net", ""), true),
+            (exception("nad/network-name", "apps", "other", ""), true),
+        ] {
+            let verdict = judged(r#"{"cniVersion":"1.0.0","type":"macvlan","name":"-a"}"#, &policy);
+            assert_eq!(verdict.denies(), is_denied, "{policy} {:?}", verdict.findings);
+        }
+    }
+
+    /// An exception is the reason only for what it changes.
+    #[test]
+    fn a_finding_that_is_only_recorded_needs_no_exception() {
+        const EXCEPTION: &str =
+            "exceptions: [{rule: nad/network-name, namespace: apps, name: net, reason: lab, expires: 2999-01-01}]";
+        for (rules, is_reason) in [("", true), ("rules: {nad/network-name: audit}\n", false)] {
+            let verdict =
+                judged(r#"{"cniVersion":"1.0.0","type":"macvlan","name":"-a"}"#, &format!("{rules}{EXCEPTION}"));
+            let [finding] = &*verdict.findings else { panic!("{:?}", verdict.findings) };
+            assert_eq!((finding.action, finding.because.is_some()), (Action::Audit, is_reason), "{rules}");
+        }
+    }
 }

@@ -219,8 +219,12 @@ mod tests {
     }
 
     fn updated(old: &str, new: &str) -> Verdict {
+        updated_at(true, old, new)
+    }
+
+    fn updated_at(is_final: bool, old: &str, new: &str) -> Verdict {
         let [old, new] = [old, new].map(|json| Object::read(json).unwrap().unwrap());
-        let subject = Subject { object: &new, old: Some(&old), writer: Some("jane"), is_final: true };
+        let subject = Subject { object: &new, old: Some(&old), writer: Some("jane"), is_final };
         judge(&subject, &Facts::default(), &Policy::default())
     }
 
@@ -299,5 +303,30 @@ mod tests {
         assert!(!updated(&nad(bad), &nad(&format!("{good},{bad}"))).denies());
         assert!(updated(&sriov(r#""min_tx_rate":-1"#), &sriov(r#""max_tx_rate":-1"#)).denies());
         assert!(!updated(&sriov(r#""min_tx_rate":-1"#), &sriov(r#""trust":"on","min_tx_rate":-1"#)).denies());
+        // The name is of the network, whichever plugin it has.
+        let named = |kind: &str| sriov(r#""name":"-a""#).replace("sriov", kind);
+        assert!(!updated(&named("macvlan"), &named("ipvlan")).denies());
+        let ovs = |key: &str| sriov(&format!(r#""{key}":[{{"id":"x"}}]"#)).replace("sriov", "ovs");
+        assert!(!updated(&ovs("trunk"), &ovs("trunk").replace("a.io/b", "a.io/c")).denies());
+        assert!(updated(&ovs("trunk"), &ovs("Trunk")).denies());
+    }
+
+    /// A rule that can repair denies what it cannot, before the repairs as well as after them.
+    #[test]
+    fn a_denial_without_a_repair_is_excused_at_every_stage() {
+        let nameless =
+            |vlan: u8| sriov(&format!(r#""vlan":{vlan}"#)).replace("k8s.v1.cni.cncf.io/resourceName", "other");
+        for is_final in [false, true] {
+            let verdict = updated_at(is_final, &nameless(5), &nameless(6));
+            let actions: Vec<_> = verdict.findings.iter().map(|found| (found.rule.id, found.action)).collect();
+            assert_eq!(actions, [("nad/resource-name-missing", Action::Warn)], "{is_final}");
+        }
+    }
+
+    #[test]
+    fn only_an_index_is_left_out_of_a_place() {
+        for (token, want) in [("0", ""), ("42", ""), ("a1", "a1"), ("1a", "1a"), ("spec", "spec")] {
+            assert_eq!(super::without_number(token), want);
+        }
     }
 }

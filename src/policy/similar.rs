@@ -70,6 +70,8 @@ mod tests {
             ("spofchk", Some("spoofchk")),
             ("vlanqos", Some("vlanQoS")),
             ("mtu", None),
+            ("vlaň", Some("vlan")),
+            ("vl€n", Some("vlan")),
             ("x", None),
             ("", None),
             ("resourceName", None),

@@ -111,6 +111,7 @@ mod tests {
             ),
             (r#"{"command":["dra-driver-sriov","--configuration-mode=MULTUS"]}"#, Some(multus)),
             (r#"{"image":"dra-driver-sriov","args":["--configuration-mode","MULTUS"]}"#, Some(multus)),
+            (r#"{"image":"dra-driver-sriov","args":["--other","MULTUS"]}"#, Some(standalone)),
             (
                 r#"{"image":"dra-driver-sriov","args":["--configuration-mode=STANDALONE"],"env":[{"name":"CONFIGURATION_MODE","value":"MULTUS"}]}"#,
                 Some(standalone),

@@ -122,3 +122,16 @@ fn network_owner(owner: &RawFields<'_>, namespace: &str) -> Option<NetworkId> {
     let name = owner.text("name").value().filter(|name| name.len() <= super::LONGEST_NAME)?.into_owned();
     group.starts_with(super::NETWORK_GROUP).then(|| NetworkId { kind, namespace: namespace.to_owned(), name })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_that_is_not_stored_yet_has_its_metadata() {
+        let annotations = RawFields::parse(r#"{"a":"b"}"#).unwrap();
+        let meta = Meta::rendered("net", "apps", annotations);
+        assert_eq!((meta.key(), meta.annotation("a").as_deref()), (ObjectKey::new("apps", "net"), Some("b")));
+        assert!(meta.is_there && meta.has_annotations() && !meta.deleting);
+    }
+}

@@ -327,4 +327,31 @@ mod tests {
         assert_eq!(found, want.map(|(kind, key, nad)| (kind, key.to_owned(), nad.to_owned())));
         assert!(Object::read_list("[]").is_err());
     }
+
+    #[test]
+    fn an_object_is_known_by_its_group_and_its_kind() {
+        for (api_version, kind, is_known) in [
+            ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", true),
+            ("k8s.cni.cncf.io/v1", "SriovNetwork", false),
+            ("k8s.cni.cncf.io", "NetworkAttachmentDefinition", false),
+            ("example.com/v1", "NetworkAttachmentDefinition", false),
+            ("sriovnetwork.openshift.io/v1", "SriovNetwork", true),
+            ("sriovnetwork.openshift.io/v1", "NetworkAttachmentDefinition", false),
+            ("resource.k8s.io/v1", "ResourceClaim", true),
+            ("resource.k8s.io/v1", "SriovNetwork", false),
+        ] {
+            let json = format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"name":"n"}}}}"#);
+            assert_eq!(Object::read(&json).unwrap().is_some(), is_known, "{json}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_of_a_network_is_read() {
+        let text = |length: usize| {
+            let start = "SriovNetwork.sriovnetwork.openshift.io/op/";
+            format!("{start}{}", "n".repeat(length - start.len()))
+        };
+        assert!(NetworkId::parse(&text(LONGEST_NAME)).is_some());
+        assert!(NetworkId::parse(&text(LONGEST_NAME + 1)).is_none());
+    }
 }

@@ -183,20 +183,28 @@ mod tests {
             assert_eq!((&body["response"]["uid"], &body["kind"]), (&json!("a\"b"), &json!("AdmissionReview")));
             (body["response"].clone(), decision)
         };
+        for (endpoint, want) in [(Endpoint::Validate, " this object,"), (Endpoint::Status, " this status write,")] {
+            let words = review.unjudged_denial(endpoint);
+            assert!(words.contains(want), "{words}");
+        }
         let (denied, decision) = answer(None);
         assert_eq!((&denied["allowed"], decision), (&json!(false), Decision::Deny));
         assert!(denied["status"]["message"].as_str().unwrap().starts_with(INTERNAL), "{denied}");
         assert_eq!((&denied["status"]["code"], &denied["warnings"]), (&json!(500), &Value::Null));
-        for allow_reason in [
-            AllowReason::ValidatedLater,
-            AllowReason::Deleted,
-            AllowReason::Operator,
-            AllowReason::Exempt,
-            AllowReason::AuditMode,
+        for (allow_reason, want) in [
+            (AllowReason::ValidatedLater, "validation decides"),
+            (AllowReason::Deleted, "as every deletion is"),
+            (AllowReason::Operator, "for the operator"),
+            (AllowReason::Exempt, "the policy exempts it"),
+            (AllowReason::AuditMode, "in audit mode"),
         ] {
             let (allowed, decision) = answer(Some(allow_reason));
             assert_eq!((&allowed["allowed"], decision), (&json!(true), Decision::Allow));
             assert_eq!((allowed["warnings"].as_array().unwrap().len(), &allowed["status"]), (1, &Value::Null));
+            let is_said = allowed["warnings"][0].as_str().unwrap().ends_with(want);
+            assert!(is_said, "{allowed}");
+            let would = allowed["auditAnnotations"]["would"].as_str().unwrap();
+            assert_eq!(would.ends_with("=deny"), allow_reason == AllowReason::AuditMode, "{allowed}");
         }
     }
 }

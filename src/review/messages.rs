@@ -100,7 +100,7 @@ fn wrapped(text: &str) -> Vec<String> {
         if length + 1 + rest.len() > WIDTH && length > 2 {
             lines.push(std::mem::replace(&mut line, "  ".to_owned()));
             length = 2;
-        } else if length > 0 && (length > 2 || lines.is_empty()) {
+        } else if length > 0 {
             line.push(' ');
             length += 1;
         }
@@ -261,6 +261,7 @@ mod tests {
         for (text, want) in [
             (String::new(), vec![String::new()]),
             (format!("a {}", word(WIDTH - 2)), vec![format!("a {}", word(WIDTH - 2))]),
+            (format!("ab {}", word(WIDTH)), vec![format!("ab {}", word(WIDTH - 3)), "  xxx".to_owned()]),
             (format!("abc {}", word(WIDTH - 4)), vec![format!("abc {}", word(WIDTH - 4))]),
             (format!("abc {}", word(WIDTH - 3)), vec!["abc".to_owned(), format!("  {}", word(WIDTH - 3))]),
             (

@@ -78,7 +78,8 @@ fn integer(text: &str) -> Option<i128> {
     } else {
         (digits, 10)
     };
-    if digits.is_empty() || !digits.bytes().all(|digit| (digit as char).is_digit(base)) {
+    // A second sign is no digit; no digits at all are no number below.
+    if !digits.bytes().all(|digit| (digit as char).is_digit(base)) {
         return None;
     }
     let magnitude = i128::from_str_radix(digits, base).ok()?;
@@ -139,6 +140,9 @@ mod tests {
             ("0O17", Int(15)),
             ("0X1F", Int(31)),
             ("-5", Int(-5)),
+            ("--5", String),
+            ("+-5", String),
+            ("0x-5", String),
             ("-9223372036854775808", Int(i64::MIN as i128)),
             ("-9223372036854775809", Float(-9223372036854775809.0)),
             ("18446744073709551616", Float(18446744073709551616.0)),

@@ -332,4 +332,52 @@ mod tests {
         assert!(ObjectVersion::read(&Value::Object(wide).to_string()).is_none());
         assert!(ObjectVersion::read(&"x".repeat(LONG + 1)).is_none());
     }
+
+    /// The long parts of a long version are digests, so those of the other version become digests too.
+    #[test]
+    fn long_and_short_versions_are_compared_alike() {
+        let object = |b: usize| {
+            let managers = json!([{"manager": "m", "fieldsV1": {"f:spec": {}}, "x": "z".repeat(LONG_PART)}]);
+            json!({"metadata": {"managedFields": managers}, "spec": {"a": "x".repeat(LONG_PART), "b": "y".repeat(b)}})
+        };
+        let (short, long) = (object(1), object(LONG));
+        assert_eq!(changed(&short, &long).fields, ["/spec/b"]);
+        assert_eq!(changed(&long, &short).fields, ["/spec/b"]);
+    }
+
+    #[test]
+    fn a_field_differs_with_what_is_in_it_and_around_it() {
+        for (other, is_reformatted, field, want) in [
+            ("/spec/a", false, "/spec/a", true),
+            ("/spec/a", true, "/spec/a", true),
+            ("/spec/a", false, "/spec/ab", false),
+            ("/spec/ab", false, "/spec/a", false),
+            ("/spec/a", false, "/spec/a/b", true),
+            ("/spec/a", true, "/spec/a/b", true),
+            ("/spec/a/b", false, "/spec/a", true),
+            ("/spec/a", false, "/spec/b", false),
+            ("/spec/config", false, "/spec/config#/vlan", true),
+            ("/spec/config", true, "/spec/config#/vlan", false),
+            ("/spec/config#/vlan", false, "/spec/config", true),
+        ] {
+            let differences = Differences { fields: vec![(other.to_owned(), true)], is_reformatted };
+            assert_eq!(differences.has(field), want, "{other} {is_reformatted} {field}");
+        }
+    }
+
+    #[test]
+    fn a_config_is_reformatted_if_only_its_blanks_differ() {
+        for (before, now, want) in [
+            ("{\"a\":1}", "{ \"a\": 1 }", true),
+            ("{\"a\":1}", "{\"a\":2}", false),
+            ("[1]", "[2]", false),
+            ("[1]", "[ 1 ]", true),
+            ("{", "{ ", false),
+        ] {
+            let object = |config: &str| json!({"spec": {"config": config}});
+            let mut differences = Differences::default();
+            differences.compare(Some(&object(before)), Some(&object(now)), &mut String::new());
+            assert_eq!((differences.is_reformatted, differences.fields.len()), (want, 1), "{before} {now}");
+        }
+    }
 }

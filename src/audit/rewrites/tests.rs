@@ -96,6 +96,36 @@ fn identifies_writers_within_one_second() {
 }
 
 #[test]
+fn only_so_many_managers_are_named() {
+    let mut watched = RewriteTracker::new(WINDOW);
+    for number in 0..40 {
+        let mine = json!({"f:spec": {"f:config": {}}});
+        let manager = format!("m{number}");
+        let text = nad(number + 1, None, number as u32, &[(&manager, "2026-11-01T08:00:00Z", mine)]);
+        record(&mut watched, &net(), &text, seconds(1.0));
+    }
+    assert_eq!(watched.rewrites(NAD, &net(), seconds(2.0)).unwrap().managers.len(), MAX_MANAGERS);
+}
+
+/// In a loop a field returns to its value every second time, even if the values move on.
+#[test]
+fn a_field_flips_if_about_half_of_its_changes_go_back() {
+    let values = |pattern: &str| pattern.bytes().map(|value| u32::from(value - b'a')).collect::<Vec<_>>();
+    for (pattern, is_flipping) in [("ababcdcdefef", true), ("ababababcdefghij", false), ("abacdefghijk", false)] {
+        let mut watched = RewriteTracker::new(WINDOW);
+        for (number, vlan) in values(pattern).into_iter().enumerate() {
+            let mine = json!({"f:spec": {"f:config": {}}});
+            // Another field changes once, and stays.
+            let resource = (number > 10).then_some("a.io/b");
+            let text = nad(number + 1, resource, vlan, &[("operator", "2026-11-01T08:00:00Z", mine)]);
+            record(&mut watched, &net(), &text, seconds(1.0));
+        }
+        let want: &[&str] = if is_flipping { &["/spec/config#/vlan"] } else { &[] };
+        assert_eq!(watched.rewrites(NAD, &net(), seconds(2.0)).unwrap().fields, want, "{pattern}");
+    }
+}
+
+#[test]
 fn detects_fields_changed_by_every_write() {
     let mut watched = RewriteTracker::new(WINDOW);
     for number in 0..12 {

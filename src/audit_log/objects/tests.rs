@@ -119,3 +119,27 @@ fn a_minute_has_six_steps() {
         assert_eq!(window.peak, want, "{steps:?}");
     }
 }
+
+/// A version that is answered again was the latest until then, so a write that began before that may have made it.
+#[test]
+fn the_last_answer_with_a_version_counts() {
+    for second in ["7", "6"] {
+        let mut scan = limited(4);
+        for (at, version) in [(0, "7"), (5, second), (3, "7")] {
+            write(&mut scan, "a", "w", at, version);
+        }
+        let object = scan.objects.known.values().next().unwrap();
+        assert_eq!(object.unchanged, 1, "{second}");
+    }
+}
+
+#[test]
+fn a_reset_keeps_when_the_version_was_answered() {
+    let mut scan = limited(4);
+    write(&mut scan, "a", "w", 5, "7");
+    scan.objects.reset_counts();
+    // It began before that answer, so it may have made the version.
+    write(&mut scan, "a", "w", 3, "7");
+    let object = scan.objects.known.values().next().unwrap();
+    assert_eq!((object.writes, object.unchanged), (1, 0));
+}

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::audit_log::LogScope;
 use crate::audit_log::lines::Line;
+use crate::policy::Action;
 
 /// Seconds, user agent, verb and query, code, body, stored version.
 type Write<'a> = (u32, &'a str, (&'a str, &'a str), u16, serde_json::Value, &'a str);
@@ -102,5 +103,37 @@ fn only_so_many_loops_are_shown() {
     for (loops, want) in [(50, None), (51, Some("… and 1 more")), (60, Some("… and 10 more"))] {
         report.loops = vec![found.clone(); loops];
         assert_eq!(report.table().lines().find(|line| line.starts_with('…')), want, "{loops}");
+    }
+}
+
+/// A log of which some lines were not read is not judged in full, for either reason.
+#[test]
+fn sarif_tells_whether_every_line_was_read() {
+    for (line, want) in [
+        (Line::Whole(b"not an event"), false),
+        (Line::TooLong, false),
+        (Line::Unfinished(b"{\"kind\":"), true),
+        (Line::Whole(b"{}"), true),
+    ] {
+        let mut scan = LogScan::new(LogScope::default());
+        scan.line(line);
+        let text = Report::of(&scan, Vec::new(), 10).sarif();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let found = value.pointer("/runs/0/invocations/0/executionSuccessful");
+        assert_eq!(found, Some(&json!(want)), "{} {} {}", scan.unreadable, scan.too_long, scan.torn);
+    }
+}
+
+/// Without force, an apply overwrites only values of its own manager.
+#[test]
+fn an_apply_without_force_is_only_recorded() {
+    let apply = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "b"}, "status": {}});
+    for (query, want) in [("?fieldManager=a", Action::Audit), ("?fieldManager=a&force=true", Action::Warn)] {
+        let mut scan = LogScan::new(LogScope::default());
+        let write: Write<'_> = (0, "applier", ("patch", query), 200, apply.clone(), "2");
+        scan.line(Line::Whole(event(&write).as_bytes()));
+        let report = Report::of(&scan, Vec::new(), 10);
+        let actions: Vec<_> = report.findings.iter().map(|found| found.finding.action).collect();
+        assert_eq!(actions, [want], "{query}");
     }
 }

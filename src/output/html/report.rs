@@ -194,6 +194,13 @@ mod tests {
     }
 
     #[test]
+    fn objects_are_shown_as_yaml_up_to_a_limit() {
+        assert_eq!(readable(r#"{"kind":"K","spec":{"a":["x"]}}"#), "kind: K\nspec:\n  a:\n  - x\n");
+        let long = readable(&format!(r#"{{"a":"{}"}}"#, "x".repeat(MAX_OBJECT_BYTES)));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (MAX_OBJECT_BYTES + 1, true));
+    }
+
+    #[test]
     fn namespaces_sum_up_their_objects() {
         let named = |name: &'static str, actions: &[Action]| {
             let found = actions.iter().map(|action| testing::finding("nad/schema", *action, "m")).collect();

@@ -144,6 +144,7 @@ mod tests {
             ("", ""),
             (" a\n+b\n-c\n", " a\n<ins>+b</ins>\n<del>-c</del>\n"),
             ("--- x\n+++ y\n@@ -1 +1 @@\n--- z\n", "--- x\n+++ y\n@@ -1 +1 @@\n<del>--- z</del>\n"),
+            ("--- x\n+++ y\n--- z\n", "--- x\n+++ y\n<del>--- z</del>\n"),
             ("+<b>", "<ins>+&lt;b&gt;</ins>\n"),
         ];
         for (text, want) in table {
@@ -178,5 +179,18 @@ mod tests {
             opened.contains("<tr class=\"details\"><td colspan=\"2\"><h3>Config</h3><pre>\n\n  x</pre>"),
             "{opened}"
         );
+    }
+
+    #[test]
+    fn each_kind_of_block_has_its_element() {
+        for (block, want) in [
+            (Block::text("t", "+a"), "<h3>t</h3><p>+a</p>"),
+            (Block::preformatted("t", "+a"), "<h3>t</h3><pre>\n+a</pre>"),
+            (Block::diff("t", "+a"), "<h3>t</h3><pre class=\"diff\">\n<ins>+a</ins>\n</pre>"),
+        ] {
+            let mut out = String::new();
+            block.render(&mut out);
+            assert_eq!(out, want);
+        }
     }
 }

@@ -137,4 +137,18 @@ mod tests {
             assert_eq!(served_resource(&served, name, prefix), want, "{name} {prefix:?}");
         }
     }
+
+    #[test]
+    fn the_mode_is_known_where_all_agree() {
+        let (multus, standalone) = (Some(DraMode::Multus), Some(DraMode::Standalone));
+        for (modes, want) in [
+            (vec![], None),
+            (vec![multus], multus),
+            (vec![multus, multus], multus),
+            (vec![multus, standalone], None),
+            (vec![standalone, None], None),
+        ] {
+            assert_eq!(one_mode(modes.iter().copied()), want, "{modes:?}");
+        }
+    }
 }

@@ -24,6 +24,10 @@ fn wrong_files_are_reported_with_their_line() {
         ("mode: audit\nstatus: {strict: 1}\n", "line 2: `status.strict`: unknown field `strict`"),
         ("mode: loud\n", "line 1: `mode`: unknown variant `loud`"),
         (
+            "rules: {nad/schema: loud}\n",
+            "line 1: `rules.nad/schema`: invalid value: string \"loud\", expected deny, patch, warn, audit or off",
+        ),
+        (
             "versions:\n  sriov-cni: 2.10\n",
             "line 2: `versions.sriov-cni`: a release is written in quotes, as in \"2.10\"; found 2.1",
         ),

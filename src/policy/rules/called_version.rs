@@ -110,4 +110,33 @@ mod tests {
             assert_eq!(found_with_versions(&config(version), releases), want, "{version} {releases}");
         }
     }
+
+    /// In a list libcni writes the version of the list into each plugin. A key that sorts after it is read instead.
+    #[test]
+    fn a_plugin_of_a_list_may_have_a_version_of_its_own() {
+        let config = |key: &str| {
+            format!(
+                r#"{{"cniVersion":"0.2.0","name":"n","plugins":[{{"{key}":"1.0.0","type":"macvlan","master":"e"}}]}}"#
+            )
+        };
+        for (key, is_denied) in [("cniVersion", true), ("CNIVersion", true), ("cniversion", false)] {
+            let found = found(&config(key));
+            assert_eq!(
+                found.iter().any(|found| found == "nad/cni-version deny /cniVersion"),
+                is_denied,
+                "{key} {found:?}"
+            );
+        }
+    }
+
+    /// A version that nothing supports is one mistake, whichever release is in use.
+    #[test]
+    fn one_version_is_reported_once() {
+        for plugin in [r#"{"type":"sriov"}"#, r#"{"type":"sriov","vlna":5}"#] {
+            let config = format!(r#"{{"cniVersion":"1.1.0","name":"n","plugins":[{plugin},{plugin},{plugin}]}}"#);
+            let found = found_with_versions(&config, r#"multus: "3.9""#);
+            let denied: Vec<_> = found.iter().filter(|found| found.starts_with("nad/cni-version")).collect();
+            assert_eq!(denied, ["nad/cni-version deny /cniVersion"], "{plugin}");
+        }
+    }
 }

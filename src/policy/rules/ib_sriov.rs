@@ -100,6 +100,8 @@ mod tests {
             (r#""args":{"cni":{"guid":"00:00:00:00:00:00:00:00"}}"#, &["ib-sriov/guid deny /args/cni/guid"]),
             (r#""args":{"cni":{"guid":"02:00:00:00:00:01"}}"#, &["ib-sriov/guid deny /args/cni/guid"]),
             (r#""args":{"cni":{"guid":"02-00-00-00-00-00-00-01"}}"#, &["ib-sriov/guid deny /args/cni/guid"]),
+            (r#""args":{"cni":{"guid":"02:00:00:00:00:00:00:0g"}}"#, &["ib-sriov/guid deny /args/cni/guid"]),
+            (r#""args":{"cni":{"guid":"2:0:0:0:0:0:0:1"}}"#, &["ib-sriov/guid deny /args/cni/guid"]),
             (r#""args":{"cni":{"GUID":"x"}}"#, &[]),
             (r#""args":{"cni":{"guid":""}}"#, &[]),
             (r#""args":{"cni":{"guid":"x"}},"ibKubernetesEnabled":true"#, &["ib-sriov/guid warn /args/cni/guid"]),

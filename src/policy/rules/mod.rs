@@ -259,7 +259,7 @@ pub(crate) mod testing {
     //! Helpers for the table tests of the rules.
 
     use super::*;
-    use crate::policy::{Policy, judge};
+    use crate::policy::{Policy, Verdict, judge};
 
     /// `rule action pointer` of every finding in a config, judged in an otherwise complete NAD.
     pub(crate) fn found(config: &str) -> Vec<String> {
@@ -280,7 +280,20 @@ pub(crate) mod testing {
         serde_json::json!({"k8s.v1.cni.cncf.io/resourceName": "a.io/b"})
     }
 
+    /// How to fix each of the findings.
+    pub(crate) fn helps(config: &str) -> Vec<String> {
+        judged(config, &with_device(), "").findings.into_iter().map(|finding| finding.help).collect()
+    }
+
     fn found_in(config: &str, annotations: &serde_json::Value, policy: &str) -> Vec<String> {
+        let line = |finding: &Finding| {
+            let pointer = finding.config.as_ref().map_or(finding.pointer.as_str(), |place| place.pointer.as_str());
+            format!("{} {} {pointer}", finding.rule.id, finding.action.name())
+        };
+        judged(config, annotations, policy).findings.iter().map(line).collect()
+    }
+
+    fn judged(config: &str, annotations: &serde_json::Value, policy: &str) -> Verdict {
         let json = serde_json::json!({
             "apiVersion": "k8s.cni.cncf.io/v1",
             "kind": "NetworkAttachmentDefinition",
@@ -289,11 +302,6 @@ pub(crate) mod testing {
         })
         .to_string();
         let object = Object::read(&json).unwrap().unwrap();
-        let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::parse(policy).unwrap());
-        let line = |finding: &Finding| {
-            let pointer = finding.config.as_ref().map_or(finding.pointer.as_str(), |place| place.pointer.as_str());
-            format!("{} {} {pointer}", finding.rule.id, finding.action.name())
-        };
-        verdict.findings.iter().map(line).collect()
+        judge(&Subject::manifest(&object), &Facts::default(), &Policy::parse(policy).unwrap())
     }
 }

@@ -328,6 +328,7 @@ mod tests {
                 r#"{"cniVersion":"1.0.0","plugins":[{"type":"macvlan"}],"pluginſ":[{"type":""}]}"#,
                 &["nad/no-plugin deny /pluginſ"],
             ),
+            (r#"{"cniVersion":"1.0.0","plugins":[{"type":"macvlan"}],"pluginſ":[{"type":"tuning"}]}"#, &[]),
             (r#"{"cniVersion":"1.0.0","type":"macvlan","name":null}"#, &["nad/network-name deny /name"]),
             (r#"{"cniVersion":"1.0.0","type":"macvlan","name":""}"#, &[]),
             (r#"{"cniVersion":"1.0.0","type":"macvlan","name":"-a"}"#, &["nad/network-name deny /name"]),

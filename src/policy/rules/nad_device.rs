@@ -114,3 +114,32 @@ pub(in crate::policy) fn named(id: &NetworkId, namespace: &str, facts: &Facts, o
         false => format!("a {} of another namespace", id.kind.name()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::{Facts, MissingFact, Policy, Subject, judge};
+    use crate::resources::Object;
+
+    /// Networks that are only cached are read before somebody is accused of a forged owner.
+    #[test]
+    fn the_owner_is_looked_for_once() {
+        let nad = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"net","namespace":"apps",
+            "annotations":{"sriovnetwork.openshift.io/owner-ref":"SriovNetwork.sriovnetwork.openshift.io/op/net"}},
+            "spec":{"config":"{\"cniVersion\":\"1.0.0\",\"type\":\"macvlan\"}"}}"#;
+        let object = Object::read(nad).unwrap().unwrap();
+        for (claimants, claimants_read, is_asked) in [
+            (None, false, false),
+            (None, true, false),
+            (Some(Vec::new()), false, true),
+            (Some(Vec::new()), true, false),
+        ] {
+            let facts = Facts { claimants, claimants_read, ..Facts::default() };
+            let subject = Subject { writer: Some("jane"), is_final: true, ..Subject::manifest(&object) };
+            let verdict = judge(&subject, &facts, &Policy::default());
+            let rules: Vec<_> = verdict.findings.iter().map(|finding| finding.rule.id).collect();
+            assert_eq!(rules, ["nad/forged-owner"], "{claimants_read}");
+            let asks = matches!(verdict.missing_fact, Some(MissingFact::Claimants { .. }));
+            assert_eq!(asks, is_asked, "{claimants_read} {:?}", verdict.missing_fact);
+        }
+    }
+}

@@ -102,7 +102,7 @@ fn section<'d>(
                 repeated_inside(&taken.field.holds, &member.value, out);
             }
         }
-        if taken.field.key == "ipam" && taken.table > 0 {
+        if taken.field.key == "ipam" {
             ipam_type(object, reading, out);
         }
     }
@@ -123,7 +123,7 @@ fn types(
         match taken.field.key {
             "capabilities" => capabilities(&misfit, out),
             // The value that counts is checked with the chain.
-            "type" if taken.second.is_some() => other_type(&misfit, object, reading, out),
+            "type" => other_type(&misfit, object, reading, out),
             // Multus overwrites the exact spelling and leaves every other one.
             key @ "deviceID" => {
                 let is_left = |member: &Member<'_>| member.value.span == misfit.value.span && member.key != key;
@@ -305,6 +305,8 @@ mod tests {
         assert_eq!(ipam(r#""ipam":{"type":"dhcp"}"#), Vec::<String>::new());
         assert_eq!(ipam(r#""ipam":{"type":"a/b"}"#), ["nad/plugin-type deny /ipam/type"]);
         assert_eq!(ipam(r#""ipam":{"type":7}"#), ["nad/plugin-type deny /ipam/type"]);
+        let null = ipam(r#""ipam":{"type":null}"#);
+        assert!(!null.iter().any(|found| found.starts_with("nad/plugin-type")), "{null:?}");
         let two = ipam(r#""ipam":{"TYPE":7,"type":"dhcp"}"#);
         assert!(two.contains(&"nad/plugin-type deny /ipam/TYPE".to_owned()), "{two:?}");
         let both = ipam(r#""IPAM":{"type":"dhcp"},"ipam":{"type":"a/b"}"#);
@@ -333,5 +335,46 @@ mod tests {
         assert!(of(MAX_UNKNOWN) <= MAX_UNKNOWN);
         assert_eq!(of(MAX_UNKNOWN + 1), of(MAX_UNKNOWN) + 1);
         assert_eq!(of(MAX_UNKNOWN + 50), of(MAX_UNKNOWN) + 1);
+    }
+
+    /// What an IPAM plugin reads beside its section is reported once, even if the plugin that calls it reads the same.
+    #[test]
+    fn what_is_read_beside_ipam_is_decoded() {
+        let config = |kind: &str, members: &str| {
+            found(&format!(
+                r#"{{"cniVersion":"1.0.0","type":"{kind}",{members},"ipam":{{"type":"host-local","subnet":"10.1.0.0/24"}}}}"#
+            ))
+        };
+        let none: [&str; 0] = [];
+        assert_eq!(config("macvlan", r#""args":{"cni":{"ips":["10.1.0.9"]}}"#), none);
+        assert_eq!(config("macvlan", r#""args":{"cni":{"ips":"10.1.0.9"}}"#), ["nad/field-type deny /args/cni/ips"]);
+        assert_eq!(config("bridge", r#""args":5"#), ["nad/field-type deny /args"]);
+        let types = |found: Vec<String>| found.into_iter().filter(|one| one.starts_with("nad/field-type")).count();
+        assert_eq!(types(config("bridge", r#""args":5,"isGatewai":true"#)), 1);
+        assert_eq!(types(config("bridge", r#""args":{"cni":{"ips":"x"}},"mtu":"x""#)), 2);
+    }
+
+    /// The `type` that counts is judged with the chain, every other one here.
+    #[test]
+    fn every_spelling_of_type_is_decoded() {
+        for (members, want) in [
+            (r#""type":"macvlan","TYPE":7"#, "/TYPE"),
+            (r#""TYPE":7,"type":"macvlan""#, "/TYPE"),
+            (r#""TYPE":"macvlan","type":7"#, "/type"),
+        ] {
+            let all = found(&format!(r#"{{"cniVersion":"1.0.0","name":"n","master":"eth0",{members}}}"#));
+            let types: Vec<_> = all.iter().filter(|found| found.starts_with("nad/plugin-type")).collect();
+            assert_eq!(types, [&format!("nad/plugin-type deny {want}")], "{members}");
+        }
+    }
+
+    /// Multus writes `deviceID` itself, in that spelling alone.
+    #[test]
+    fn a_device_in_another_spelling_is_decoded() {
+        for (key, is_denied) in [("deviceID", false), ("deviceId", true)] {
+            let found = found(&format!(r#"{{"cniVersion":"1.0.0","type":"sriov","{key}":5}}"#));
+            let want = format!("nad/field-type deny /{key}");
+            assert_eq!(found.contains(&want), is_denied, "{found:?}");
+        }
     }
 }

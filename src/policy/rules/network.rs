@@ -285,3 +285,6 @@ fn no_policy(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, o
     };
     out.object(&NO_POLICY, "/spec/resourceName", headline, note, help);
 }
+
+#[cfg(test)]
+mod tests;

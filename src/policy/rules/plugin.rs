@@ -246,6 +246,7 @@ mod tests {
             (r#""type":"vlan","master":"""#, &["plugin/vlan-master deny /master"]),
             (r#""type":"vlan","vlanId":5"#, &["plugin/vlan-master deny /type"]),
             (r#""type":"vlan","master":"eth0","mtu":-5"#, &["plugin/mtu deny /mtu"]),
+            (r#""type":"vlan","master":"eth0","mtu":0"#, &[]),
         ];
         for (plugin, want) in table {
             assert_eq!(of(plugin), *want, "{plugin}");

@@ -316,6 +316,7 @@ mod tests {
             (json!({ "capabilities": r#"{},"Type":"bridge""#, "ipam": r#"{},"Type":"bridge""# }), true),
             // Keys that the template does not set, or sets to the same value, are no injection.
             (json!({ "ipam": r#"{},"mtu":9000"# }), false),
+            (json!({ "ipam": r#"{},"mtu":9000"#, "metaPlugins": r#"{"type":"tuning"}"# }), false),
             (json!({ "ipam": r#"{},"TYPE":"sriov""# }), false),
             (json!({ "ipam": r#"{"type":"static","Type":"dhcp"}"# }), false),
             (json!({ "metaPlugins": r#"{"type":"tuning","Type":"vrf"}"# }), false),

@@ -207,6 +207,8 @@ mod tests {
             (r#"{"f:a":{"v:\"x\"":{},"v:\"y\"":{}}}"#, r#"{"a":["x"]}"#, r#"{"a":["y","x"]}"#, &["+status.a[\"y\"]"]),
             (r#"{"f:a":{"v:\"\\u003c\"":{}}}"#, r#"{"a":["<"]}"#, r#"{"a":["<",">"]}"#, &[]),
             (r#"{"f:a":{"i:1":{}}}"#, r#"{"a":[1,2]}"#, r#"{"a":[1,3]}"#, &["~status.a[1]"]),
+            // Keys that name no member, or too many, find no item.
+            (r#"{"f:a":{"k:{}":{".":{}}}}"#, r#"{"a":[]}"#, r#"{"a":[{"x":1}]}"#, &[]),
             (conditions, &both, &swapped, &[]),
             (conditions, &both, &other, &["~status.conditions[type=B].status"]),
             (
@@ -219,6 +221,16 @@ mod tests {
             assert_eq!(described_changes(fields, Some(old), Some(new)), want, "{fields} {old} {new}");
         }
         assert_eq!(described_changes(r#"{".":{},"f:a":{}}"#, None, Some(r#"{"a":1}"#)), ["+status", "+status.a"]);
+    }
+
+    #[test]
+    fn items_are_found_by_a_limited_number_of_keys() {
+        for (count, want) in [(1, 1), (MAX_KEY_FIELDS, 1), (MAX_KEY_FIELDS + 1, 0)] {
+            let keys = (0..count).map(|number| format!(r#""k{number}":1"#)).collect::<Vec<_>>().join(",");
+            let fields = format!(r#"{{"f:a":{{"k:{{{}}}":{{".":{{}}}}}}}}"#, keys.replace('"', "\\\""));
+            let new = format!(r#"{{"a":[{{{keys}}}]}}"#);
+            assert_eq!(described_changes(&fields, Some(r#"{"a":[]}"#), Some(&new)).len(), want, "{fields} {new}");
+        }
     }
 
     /// Unrelated texts must be compared in bounded time.

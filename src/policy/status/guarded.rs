@@ -264,4 +264,21 @@ mod tests {
             assert_eq!(Policy::parse(&text).unwrap().warnings().len(), want, "{text}");
         }
     }
+
+    #[test]
+    fn a_wrong_key_is_told_what_to_write() {
+        for (key, want) in [
+            ("example.com/plans", None),
+            ("plans", Some("for example example.com/plans")),
+            ("example.com/v1/plans", Some("without version and without /status")),
+            ("example.com/plans/status", Some("without version and without /status")),
+            ("example.com/Plan", Some("as in an API path")),
+            ("Example.com/plans", Some("as in an API path")),
+        ] {
+            let status = GuardedStatus { resources: [(key.to_owned(), Guarded::default())].into() };
+            let found = status.wrong_key().map(|(_, words)| words);
+            assert_eq!(found.is_some(), want.is_some(), "{key}");
+            assert!(found.unwrap_or_default().ends_with(want.unwrap_or_default()), "{key} {found:?}");
+        }
+    }
 }

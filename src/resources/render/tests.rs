@@ -285,6 +285,7 @@ fn the_indented_config_may_be_as_long_as_any() {
     // The list needs ten more bytes: two line breaks, four spaces, the brackets and the quotes.
     assert!(indent(&list(json::MAX_BYTES - 10)).is_ok_and(|text| text.len() == json::MAX_BYTES));
     assert!(indent(&list(json::MAX_BYTES - 9)).is_err());
+    assert!(indent(&list(json::MAX_BYTES - 8)).is_err());
 }
 
 /// What is zero or not set is left out, and each value is in the field that it came from.
@@ -310,6 +311,10 @@ fn each_field_is_rendered_at_its_place() {
     assert_eq!(at("dpdk"), Some(("interfaceType", 0)));
     assert_eq!(at("pdk\""), Some(("interfaceType", 1)));
     assert_eq!(at("\"type\""), None);
+    for (level, want) in [(json!("debug"), json!("debug")), (json!(""), Value::Null), (Value::Null, json!("info"))] {
+        let (_, compact) = rendered("SriovNetwork", json!({ "resourceName": "r", "logLevel": level }));
+        assert_eq!(serde_json::from_str::<Value>(&compact).unwrap()["logLevel"], want, "{compact}");
+    }
     for (rate, qos, has_rate, has_qos) in [(0, 0, true, true), (-1, 8, false, false), (5, 7, true, true)] {
         let (_, compact) = rendered(
             "SriovNetwork",

@@ -202,4 +202,20 @@ mod tests {
         assert_eq!(ip_help("10.1.0.1/24"), "write the address alone, without the prefix length");
         assert_eq!(ip_help("x"), "write an address, for example 192.168.10.1");
     }
+
+    #[test]
+    fn help_says_what_to_change() {
+        for (text, of_network, of_address) in [
+            (" 10.0.0.0/24", "remove the spaces", "write an address, for example 192.168.10.1"),
+            ("10.0.0.1 ", "write an address and", "remove the spaces"),
+            ("x ", "write an address and", "write an address, for"),
+            ("010.0.0.0/24", "remove the leading zeros", "write the address alone"),
+            ("010.0.0.1", "add the prefix length", "remove the leading zeros"),
+            ("10.0.0.1", "add the prefix length", ""),
+            ("10.0.0.0/24", "", "write the address alone"),
+        ] {
+            assert!(of_network.is_empty() || cidr_help(text).starts_with(of_network), "{text:?} {}", cidr_help(text));
+            assert!(of_address.is_empty() || ip_help(text).starts_with(of_address), "{text:?} {}", ip_help(text));
+        }
+    }
 }

@@ -144,8 +144,7 @@ fn range(ipam: &Ipam<'_>, object: CniObject<'_>, out: &mut Findings<'_>) -> Opti
         report(out, value, headline, &help)
     };
     if let Some(start) = start {
-        let to =
-            end.filter(|end| end.is_ipv4() == start.is_ipv4() && net.contains(end)).unwrap_or_else(|| net.broadcast());
+        let to = end.filter(|end| net.contains(end)).unwrap_or_else(|| net.broadcast());
         if !within(start, net.addr(), to) {
             return outside(out, "rangeStart", start, net.addr(), to);
         }

@@ -90,6 +90,8 @@ fn bandwidth() {
         ("bridge", r#""egressRate":"1","egressBurst":5"#, &["nad/field-type deny /plugins/1/egressRate"]),
         ("sriov", r#""ingressRate":0,"ingressBurst":0"#, &[]),
         ("sriov", r#""ingressRate":1000,"ingressBurst":1000"#, &["meta/bandwidth deny /plugins/1/type"]),
+        ("sriov", r#""ingressRate":1000"#, &["meta/bandwidth deny /plugins/1/ingressRate"]),
+        ("sriov", r#""ingressBurst":1000"#, &["meta/bandwidth deny /plugins/1/ingressBurst"]),
         ("ib-sriov", r#""egressRate":1000,"egressBurst":1000"#, &["meta/bandwidth deny /plugins/1/type"]),
         ("macvlan", r#""egressRate":1000,"egressBurst":1000"#, &["meta/bandwidth deny /plugins/1/type"]),
         ("ipvlan", r#""egressRate":1000,"egressBurst":1000"#, &["meta/bandwidth deny /plugins/1/type"]),

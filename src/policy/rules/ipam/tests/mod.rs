@@ -2,7 +2,7 @@
 
 mod tables;
 
-use crate::policy::rules::testing::found;
+use crate::policy::rules::testing::{found, helps};
 
 /// The findings in an sriov network with this IPAM section.
 fn found_in(ipam: &str) -> Vec<String> {
@@ -38,6 +38,11 @@ fn warns_or_denies_depending_on_the_plugin() {
             r#""cniVersion":"""#,
             r#"{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"10.2.0.0/24"}]]}"#,
             &["ipam/host-local-range deny /ipam/ranges/1/0/subnet"],
+        ),
+        (
+            r#""cniVersion":"0.2.0""#,
+            r#"{"type":"host-local","ranges":[[{"subnet":"fd00::/64"}],[{"subnet":"10.1.0.0/24"}],[{"subnet":"10.2.0.0/24"}]]}"#,
+            &["ipam/host-local-range deny /ipam/ranges/2/0/subnet"],
         ),
         (
             r#""cniVersion":"0.2.0""#,
@@ -132,6 +137,12 @@ fn warns_or_denies_depending_on_the_plugin() {
     // The library uses the highest version of this list.
     let config = r#"{"name":"n","cniVersion":"0.1.0","cniVersions":["0.1.0","1.0.0"],"plugins":[{"type":"sriov","ipam":{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"10.2.0.0/24"}]]}}]}"#;
     assert!(found(config).is_empty());
+    // Which of two old ones it uses is its choice, too.
+    let old = config.replace(r#"["0.1.0","1.0.0"]"#, r#"["0.1.0","0.2.0"]"#);
+    assert!(!found(&old).iter().any(|found| found.starts_with("ipam/host-local-range")), "{:?}", found(&old));
+    // Without it, a list has the one version that it names.
+    let config = config.replace(r#""cniVersions":["0.1.0","1.0.0"],"#, "");
+    assert_eq!(found(&config), ["ipam/host-local-range deny /plugins/0/ipam/ranges/1/0/subnet"]);
 }
 
 /// A range that host-local rejects, in every place of an IPAM section.
@@ -218,5 +229,15 @@ fn hostile_ipam_is_judged_in_linear_time() {
     ] {
         let found = found_in(&ipam);
         assert!(found.len() <= 20, "{}", found.len());
+    }
+}
+
+/// Zeros in front are easy to overlook, so the help names them.
+#[test]
+fn help_names_what_is_wrong_with_an_excluded_address() {
+    for (excluded, want) in [("10.1.0.010", "zeros"), ("10.1.0.x", "192.168.10.0/28"), ("", "192.168.10.0/28")] {
+        let ipam = format!(r#"{{"type":"whereabouts","range":"10.1.0.0/24","exclude":["{excluded}"]}}"#);
+        let helps = helps(&format!(r#"{{"cniVersion":"1.0.0","name":"n","type":"sriov","ipam":{ipam}}}"#));
+        assert!(helps.len() == 1 && helps[0].contains(want), "{excluded} {helps:?}");
     }
 }

@@ -36,6 +36,10 @@ fn host_local() {
                 &["host-local-range deny /rangeStart"],
             ),
             (r#""subnet":"10.1.0.0/24","rangeEnd":"10.2.0.1""#, &["host-local-range deny /rangeEnd"]),
+            (
+                r#""subnet":"10.1.0.0/24","rangeStart":"10.1.1.5","rangeEnd":"10.2.0.1""#,
+                &["host-local-range deny /rangeStart"],
+            ),
             (r#""subnet":"10.1.0.0/24","gateway":"10.9.0.1""#, &[]),
             (r#""subnet":"10.1.0.0/24","gateway":"010.1.0.1""#, &["host-local-range deny /gateway"]),
             (
@@ -54,6 +58,7 @@ fn host_local() {
             (r#""ranges":[[{}]]"#, &["host-local-range deny /ranges/0/0"]),
             (r#""ranges":[[null]]"#, &["host-local-range deny /ranges/0/0"]),
             (r#""ranges":[{"subnet":"10.1.0.0/24"}]"#, &["nad/field-type deny /ranges/0"]),
+            (r#""ranges":[["10.1.0.0/24"]]"#, &["nad/field-type deny /ranges/0/0"]),
             (r#""ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"fd00::/64"}]]"#, &[]),
             (
                 r#""ranges":[[{"subnet":"10.1.0.0/24"},{"subnet":"fd00::/64"}]]"#,
@@ -168,6 +173,7 @@ fn whereabouts_ranges() {
             (r#""range":"10.1.0.10-10.1.0.20""#, &["whereabouts-range deny /range"]),
             (r#""range":"10.1.0.10 - 10.1.0.20/24""#, &["whereabouts-range deny /range"]),
             (r#""range":"10.1.0.10-fd00::20/64""#, &["whereabouts-range deny /range"]),
+            (r#""range":"10.1.0.0/30""#, &[]),
             (r#""range":"10.1.0.0/31""#, &["whereabouts-range warn /range"]),
             (r#""range":"fd00::/128""#, &["whereabouts-range warn /range"]),
             (r#""range":"10.1.0.0/24","gateway":"10.1.0.1/24""#, &["whereabouts-range deny /gateway"]),
@@ -211,7 +217,11 @@ fn whereabouts_ranges() {
                 r#""ipRanges":[{"range":"10.1.0.0/24","gateway":"10.1.0.1"}],"exclude":["x"]"#,
                 &["ignored warn /exclude", "ignored warn /ipRanges/0/gateway"],
             ),
+            (r#""ipRanges":[{"range":"10.1.0.0/24"}],"exclude":[],"range_start":"","range_end":"""#, &[]),
+            (r#""ipRanges":[{"range":"10.1.0.0/24"}],"range_end":"10.1.0.9""#, &["ignored warn /range_end"]),
             (r#""range":"10.1.0.0/24","node_slice_size":"/28""#, &[]),
+            (r#""range":"10.1.0.0/24","node_slice_size":"/28","exclude":["10.1.0.0/24"]"#, &[]),
+            (r#""range":"10.1.0.0/24","enable_l3":true,"exclude":["10.1.0.0/24"]"#, &[]),
             (r#""range":"10.1.0.0/24","node_slice_size":"/20""#, &["whereabouts-range warn /node_slice_size"]),
             (r#""range":"""#, &["no-address warn"]),
             ("", &["no-address warn"]),
