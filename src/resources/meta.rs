@@ -117,15 +117,30 @@ fn references(raw: Option<&str>) -> Vec<RawFields<'_>> {
 
 /// The network of an ownerReference, which is always in the same namespace.
 fn network_owner(owner: &RawFields<'_>, namespace: &str) -> Option<NetworkId> {
-    let group = owner.text("apiVersion").value()?;
+    let version = owner.text("apiVersion").value()?;
     let kind = NetworkKind::from_kind(&owner.text("kind").value()?)?;
     let name = owner.text("name").value().filter(|name| name.len() <= super::LONGEST_NAME)?.into_owned();
-    group.starts_with(super::NETWORK_GROUP).then(|| NetworkId { kind, namespace: namespace.to_owned(), name })
+    let is_ours = version.split_once('/').is_some_and(|(group, _)| group == super::NETWORK_GROUP);
+    is_ours.then(|| NetworkId { kind, namespace: namespace.to_owned(), name })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_owner_is_a_network_only_in_the_group_of_networks() {
+        for (version, is_ours) in [
+            ("sriovnetwork.openshift.io/v1", true),
+            ("sriovnetwork.openshift.io", false),
+            ("sriovnetwork.openshift.io.example.com/v1", false),
+            ("v1", false),
+        ] {
+            let owner = format!(r#"{{"apiVersion":"{version}","kind":"SriovNetwork","name":"net"}}"#);
+            let found = network_owner(&RawFields::parse(&owner).unwrap(), "op");
+            assert_eq!(found.is_some(), is_ours, "{version}");
+        }
+    }
 
     #[test]
     fn an_object_that_is_not_stored_yet_has_its_metadata() {

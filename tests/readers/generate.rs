@@ -4,11 +4,21 @@ use nadmit::cni::schema::{Field, Reading, Type};
 
 use crate::readers::Reader;
 
+/// Which values of a config are wrong on purpose.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Faults {
+    None,
+    /// One in so many.
+    OneIn(usize),
+    /// Only the one after so many.
+    After(usize),
+}
+
 /// Generates the same configs from the same seed.
 pub struct Generator {
     state: u64,
     /// How often the current config gets a fault: one in so many. Half of the configs have no fault.
-    faults: Option<usize>,
+    faults: Faults,
 }
 
 const STRINGS: &[&str] = &[
@@ -66,7 +76,7 @@ const UNKNOWN: &[&str] = &["", "x", "vlann", "\\u0000", "ıpam", "Ａ", "typé"]
 
 impl Generator {
     pub fn new(seed: u64) -> Self {
-        Self { state: seed, faults: None }
+        Self { state: seed, faults: Faults::None }
     }
 
     /// A number below the limit.
@@ -93,19 +103,35 @@ impl Generator {
         self.set_faults(most);
         let Type::Object(fields) = &reader.holds else { panic!("a reader holds a struct") };
         // A number outside the range of floats is rejected in a copy, and where it is decoded.
-        if self.faults.is_some() && reader.reading == Reading::Copy && self.one_in(50) {
+        if self.faults != Faults::None && reader.reading == Reading::Copy && self.one_in(50) {
             return r#"{"x":1e400}"#.to_owned();
         }
         self.members(fields, 0)
     }
 
-    /// Begins a config: half of them have no fault, the others one in so many.
+    /// Begins a config: half of them have no fault, a quarter has at most one, which no other fault hides, and in the others one value in
+    /// so many is one.
     pub fn set_faults(&mut self, many: usize) {
-        self.faults = if self.one_in(2) { None } else { Some(many) };
+        self.faults = match self.below(4) {
+            0 => Faults::OneIn(many),
+            1 => Faults::After(self.below(12)),
+            _ => Faults::None,
+        };
     }
 
     pub fn is_fault(&mut self) -> bool {
-        self.faults.is_some_and(|many| self.one_in(many))
+        match self.faults {
+            Faults::None => false,
+            Faults::OneIn(many) => self.one_in(many),
+            Faults::After(0) => {
+                self.faults = Faults::None;
+                true
+            }
+            Faults::After(values) => {
+                self.faults = Faults::After(values - 1);
+                false
+            }
+        }
     }
 
     fn space(&mut self) -> &'static str {

@@ -5,7 +5,7 @@ use super::super::finding::{Finding, Findings};
 use super::super::rule::rule;
 use super::super::similar::closest;
 use super::key_releases;
-use super::nad_config::plugin_type;
+use super::nad_config::{PLUGIN_TYPE, plugin_type};
 use crate::cni::schema::{DecodedField, Decoding, Field, Misfit, Reading, Type, decoded, first_misfit};
 use crate::cni::{CniObject, Config, Plugin, fold, readers, same_key};
 use crate::json::{Kind, Member, Value};
@@ -95,10 +95,12 @@ fn section<'d>(
             types(taken, object, reader, reading, ceiling, out);
         }
         ambiguous(taken, tables, out);
-        // Nearly no config repeats a key. These are sections, and checked as such.
-        let is_section = matches!(taken.field.key, "ipam" | "plugins" | "delegates");
         for member in [Some(taken.first), taken.second].into_iter().flatten() {
-            if !is_section && fold::repeats(&member.value) {
+            // Nearly no config repeats a key. These are sections, and checked as such.
+            if matches!(member.value.kind, Kind::Array(_) | Kind::Object(_))
+                && !matches!(taken.field.key, "ipam" | "plugins" | "delegates")
+                && fold::repeats(&member.value)
+            {
                 repeated_inside(&taken.field.holds, &member.value, out);
             }
         }
@@ -123,7 +125,7 @@ fn types(
         match taken.field.key {
             "capabilities" => capabilities(&misfit, out),
             // The value that counts is checked with the chain.
-            "type" => other_type(&misfit, object, reading, out),
+            "type" => other_type(&misfit, out),
             // Multus overwrites the exact spelling and leaves every other one.
             key @ "deviceID" => {
                 let is_left = |member: &Member<'_>| member.value.span == misfit.value.span && member.key != key;
@@ -145,9 +147,8 @@ fn capabilities(misfit: &Misfit<'_>, out: &mut Findings<'_>) {
 }
 
 /// A `type` that cannot be decoded, beside another one.
-fn other_type(misfit: &Misfit<'_>, object: CniObject<'_>, reading: Reading, out: &mut Findings<'_>) {
-    let counts = [reading, Reading::Copy].map(|reading| object.get_string("type", reading));
-    if !counts.iter().flatten().any(|member| member.value.span == misfit.value.span) {
+fn other_type(misfit: &Misfit<'_>, out: &mut Findings<'_>) {
+    if !out.has_at(&PLUGIN_TYPE, misfit.value.span) {
         plugin_type(misfit.value, "type", out);
     }
 }
@@ -362,9 +363,12 @@ mod tests {
             (r#""TYPE":7,"type":"macvlan""#, "/TYPE"),
             (r#""TYPE":"macvlan","type":7"#, "/type"),
         ] {
-            let all = found(&format!(r#"{{"cniVersion":"1.0.0","name":"n","master":"eth0",{members}}}"#));
-            let types: Vec<_> = all.iter().filter(|found| found.starts_with("nad/plugin-type")).collect();
-            assert_eq!(types, [&format!("nad/plugin-type deny {want}")], "{members}");
+            for (before, after, at) in [("", "", ""), (r#""plugins":[{"#, "}]", "/plugins/0")] {
+                let config = format!(r#"{{"cniVersion":"1.0.0","name":"n",{before}"master":"eth0",{members}{after}}}"#);
+                let all = found(&config);
+                let types: Vec<_> = all.iter().filter(|found| found.starts_with("nad/plugin-type")).collect();
+                assert_eq!(types, [&format!("nad/plugin-type deny {at}{want}")], "{config}");
+            }
         }
     }
 
