@@ -17,7 +17,7 @@ enum Faults {
 /// Generates the same configs from the same seed.
 pub struct Generator {
     state: u64,
-    /// How often the current config gets a fault: one in so many. Half of the configs have no fault.
+    /// Of the current config.
     faults: Faults,
 }
 
