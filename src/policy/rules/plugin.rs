@@ -30,8 +30,8 @@ rule! { BRIDGE_VLAN = "plugin/bridge-vlan", Deny;
 "A VLAN id is a number from 0 to 4094, and in `vlanTrunk` from 1. An entry of `vlanTrunk` has an `id`, or both `minID` and `maxID`, the smaller one first. The plugin panics on a null entry. `vlanTrunk` is read from release 1.3 on." }
 
 rule! { BRIDGE_OPTIONS = "plugin/bridge-options", Deny;
-"an invalid bridge name, or options of the bridge plugin that exclude each other";
-"The plugin creates the bridge, and the kernel accepts names of 1 to 15 characters without spaces, `/` and `:`; without `bridge`, the name is cni0. `hairpinMode` and `promiscMode` cannot both be set, and an interface that is disabled by `disableContainerInterface` can have no `ipam`. The plugin rejects both; `disableContainerInterface` is read from release 1.4.1 on, and is a warning where the policy does not name the release in use (`versions`)." }
+"an invalid bridge name, options of the bridge plugin that exclude each other, or two gateways of IPv4";
+"The plugin creates the bridge, and the kernel accepts names of 1 to 15 characters without spaces, `/` and `:`; without `bridge`, the name is cni0. `hairpinMode` and `promiscMode` cannot both be set, and an interface that is disabled by `disableContainerInterface` can have no `ipam`. The plugin rejects both; `disableContainerInterface` is read from release 1.4.1 on, and is a warning where the policy does not name the release in use (`versions`). With `isGateway` the bridge gets the gateway's address of each network of its `ipam`, but it can have only one of IPv4: a second IPv4 network is a warning, unless `forceAddress` is set." }
 
 rule! { VLAN_MASTER = "plugin/vlan-master", Deny;
 "a vlan plugin without a `master`";

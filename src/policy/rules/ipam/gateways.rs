@@ -6,10 +6,11 @@ use ipnet::IpNet;
 
 use super::super::super::finding::Findings;
 use super::super::meta::SBR;
+use super::super::plugin::BRIDGE_OPTIONS;
 use super::address::AddressParser;
 use super::routes::ROUTE;
 use super::{Ipam, whereabouts};
-use crate::cni::CniObject;
+use crate::cni::{CniObject, Plugin};
 use crate::json::{Span, Value};
 
 /// How many routes, and how many subnets, are compared with each other.
@@ -84,6 +85,42 @@ impl Reach {
         let others = self.destinations.iter().enumerate().filter(|(other, _)| Some(*other) != route);
         let routed = others.filter_map(|(_, net)| net.as_ref()).filter(|net| net.prefix_len() > 0);
         self.nets.iter().chain(routed).any(|net| net.contains(&gateway))
+    }
+}
+
+/// Reports the second IPv4 network of a bridge that gets the gateway's address of each of them: it can have only one.
+pub(super) fn check_bridge(plugin: &Plugin<'_>, ipam: &Ipam<'_>, out: &mut Findings<'_>) {
+    let is = |key: &str| plugin.object.is_true(key);
+    if plugin.kind != "bridge" || !(is("isGateway") || is("isDefaultGateway")) || is("forceAddress") {
+        return;
+    }
+    let read = |object: CniObject<'_>, key: &str| {
+        let span = object.value_of(key)?.span;
+        let net =
+            if key == "range" { whereabouts::network_of(object) } else { network(object, key, AddressParser::Strict) };
+        net.filter(is_ipv4).map(|net| (net, span))
+    };
+    let all = |key: &'static str| ipam.object.list_of(key).iter();
+    let top = |key: &'static str| read(ipam.object, key).into_iter();
+    let networks: Vec<(IpNet, Span)> = match ipam.kind {
+        "static" => all("addresses").filter_map(CniObject::of).filter_map(|one| read(one, "address")).collect(),
+        // Of each set a pod gets one address.
+        "host-local" => {
+            let firsts = all("ranges").filter_map(|set| set.elements()?.first()).filter_map(CniObject::of);
+            top("subnet").chain(firsts.filter_map(|range| read(range, "subnet"))).collect()
+        }
+        "whereabouts" => {
+            let more = all("ipRanges").filter_map(CniObject::of);
+            top("range").chain(more.filter_map(|range| read(range, "range"))).collect()
+        }
+        _ => Vec::new(),
+    };
+    let Some(((first, _), others)) = networks.split_first() else { return };
+    if let Some((net, span)) = others.iter().find(|(net, _)| net.trunc() != first.trunc()) {
+        let headline = format!("the bridge gets the gateway of {first}, and cannot get that of {net}, too");
+        let note = "bridge fails (\"already has an IP address different from\"); every pod that uses this network fails to start";
+        let help = "use one IPv4 network, or set `isGateway` to false";
+        ipam.report(out, &BRIDGE_OPTIONS, *span, headline, note, help).at_most_warn();
     }
 }
 
@@ -228,6 +265,43 @@ mod tests {
         // Its place is after the addresses.
         let first = r#"{"cniVersion":"1.0.0","plugins":[{"type":"sbr","prevResult":{}},{"type":"macvlan","ipam":{"type":"whereabouts","range":"fd00::/64","gateway":"10.0.0.1"}}]}"#;
         assert!(!found(first).iter().any(|one| one.starts_with("meta/sbr")));
+    }
+
+    #[test]
+    fn a_bridge_is_the_gateway_of_one_network() {
+        let of = |options: &str, ipam: &str| {
+            found(&format!(r#"{{"cniVersion":"1.0.0","type":"bridge",{options}"ipam":{{{ipam}}}}}"#))
+        };
+        let two = r#""type":"host-local","subnet":"10.0.0.0/24","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"fd01::/64"}]]"#;
+        let want = ["plugin/bridge-options warn /ipam/ranges/0/0/subnet"];
+        for (options, ipam, want) in [
+            (r#""isGateway":true,"#, two, &want[..]),
+            (r#""isDefaultGateway":true,"#, two, &want),
+            ("", two, &[]),
+            (r#""isGateway":true,"forceAddress":true,"#, two, &[]),
+            (
+                r#""isGateway":true,"#,
+                r#""type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"},{"subnet":"10.2.0.0/24"}],[{"subnet":"fd01::/64"}]]"#,
+                &[],
+            ),
+            (
+                r#""isGateway":true,"#,
+                r#""type":"static","addresses":[{"address":"10.0.0.5/24"},{"address":"10.0.0.6/24"}]"#,
+                &[],
+            ),
+            (
+                r#""isGateway":true,"#,
+                r#""type":"static","addresses":[{"address":"10.0.0.5/24"},{"address":"10.0.1.6/24"}]"#,
+                &["plugin/bridge-options warn /ipam/addresses/1/address"],
+            ),
+            (
+                r#""isGateway":true,"#,
+                r#""type":"whereabouts","range":"10.0.0.0/24","ipRanges":[{"range":"10.2.0.5-10.2.0.9/24"}]"#,
+                &["plugin/bridge-options warn /ipam/ipRanges/0/range"],
+            ),
+        ] {
+            assert_eq!(of(options, ipam), *want, "{options} {ipam}");
+        }
     }
 
     /// If all routes were compared with each other, this would take minutes.
