@@ -42,8 +42,9 @@ fuzz_target!(|text: &str| {
         let ManifestDocument::Manifest(manifest) = document else { return };
         let json = manifest.node.to_json();
         let Ok(Some(object)) = Object::read(&json) else { return };
-        let facts = index.facts(&object, &assume);
-        let verdict = judge(&Subject::manifest(&object), &facts, &Policy::default());
+        let policy = Policy::default();
+        let facts = index.facts(&object, &assume, &policy);
+        let verdict = judge(&Subject::manifest(&object), &facts, &policy);
         for finding in &verdict.findings {
             let placed = locate(finding, &manifest.node, &lines);
             assert!(text.get(placed.span.clone()).is_some(), "{:?} is no place in the text", placed.span);

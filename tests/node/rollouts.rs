@@ -199,7 +199,8 @@ fn killed_replicas_are_missed_for_a_moment_only() {
         let back = Instant::now();
         let stored = writer.end();
         assert!(!stored.is_empty(), "the API server denied all of them");
-        assert!(stored.iter().all(|name| name.starts_with("broken-")), "{stored:?}");
+        // One write can be between its two reviews: the first, which fails closed, was answered, and the second, which fails open, is not.
+        assert!(stored.iter().filter(|name| !name.starts_with("broken-")).count() <= 1, "{stored:?}");
         for name in &stored {
             let uid = node.cluster.admin.get(&nad_at("default", name)).unwrap()["metadata"]["uid"].clone();
             wait("a report", || {
