@@ -18,7 +18,7 @@ fn take(body: &[u8]) {
     let mut running = EventCounter::new(LogScope::of_groups(vec!["*".to_owned()]), 2);
     for _ in 0..2 {
         let mut written = 0;
-        running.take(batch, |_, _| written += 1);
+        running.count(batch, |_, _| written += 1);
         let report = running.report();
         let log = &report.current.log;
         assert!(written <= log.lines && log.lines <= most && log.unreadable <= log.lines);
