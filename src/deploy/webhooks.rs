@@ -136,7 +136,7 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
             entry(
                 "nads",
                 nads(),
-                or_ignore(failure.validate_nads),
+                policy.failure_of_judgements(),
                 json!([not_deletion_progress(), changes(&JUDGED_FIELDS), device(policy)]),
             ),
             entry(
@@ -252,12 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn only_device_nad_mutation_fails_closed() {
+    fn only_reviews_of_device_nads_fail_closed() {
         let failing = |policy: &str| {
             let fails = entries(policy).into_iter().filter(|(_, entry)| entry["failurePolicy"] == "Fail");
             fails.map(|(phase, entry)| format!("{phase:?} {}", entry["name"].as_str().unwrap())).collect::<Vec<_>>()
         };
-        assert_eq!(failing("{}"), ["Mutating nads.nadmit.io"]);
+        assert_eq!(failing("{}"), ["Mutating nads.nadmit.io", "Validating nads.nadmit.io"]);
         assert_eq!(failing("mode: audit"), [] as [&str; 0]);
         let all = "{mutateNads: Fail, validateNads: Fail, mutateNetworks: Fail, validateNetworks: Fail, status: Fail}";
         let fails = failing(&format!("failurePolicy: {all}"));

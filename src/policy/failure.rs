@@ -24,8 +24,8 @@ impl FailurePolicy {
     }
 }
 
-/// The failure policy of each webhook. If left out, the default applies: only mutation of NADs fails closed, and not in audit
-/// mode, where nothing is repaired. NADs without a device plugin are always accepted.
+/// The failure policy of each webhook. If left out, the default applies: only reviews of NADs with a device plugin fail closed, and
+/// not in audit mode, where nothing is repaired. NADs without a device plugin are always accepted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct FailurePolicies {
@@ -55,6 +55,12 @@ impl Policy {
         let default = if repairs { FailurePolicy::Fail } else { FailurePolicy::Ignore };
         self.failure_policy.mutate_nads.unwrap_or(default)
     }
+
+    /// The failure policy for the judgement of the same NADs, which comes after the repair: if nadmit stops in between, the write
+    /// fails as it would have a moment later.
+    pub(crate) fn failure_of_judgements(&self) -> FailurePolicy {
+        self.failure_policy.validate_nads.unwrap_or_else(|| self.failure_of_repairs())
+    }
 }
 
 #[cfg(test)]
@@ -70,8 +76,12 @@ mod tests {
             ("{mode: audit, failurePolicy: {mutateNads: Fail}}", FailurePolicy::Fail),
             ("failurePolicy: {mutateNads: Ignore}", FailurePolicy::Ignore),
         ] {
-            assert_eq!(Policy::parse(text).unwrap().failure_of_repairs(), want, "{text}");
+            let policy = Policy::parse(text).unwrap();
+            assert_eq!((policy.failure_of_repairs(), policy.failure_of_judgements()), (want, want), "{text}");
         }
+        let chosen = Policy::parse("failurePolicy: {validateNads: Ignore}").unwrap();
+        assert_eq!(chosen.failure_of_judgements(), FailurePolicy::Ignore);
+        assert_eq!(chosen.failure_of_repairs(), FailurePolicy::Fail);
         assert!(Policy::parse("failurePolicy: {mutateNads: ignore}").is_err());
         assert_eq!([FailurePolicy::Fail, FailurePolicy::Ignore].map(FailurePolicy::name), ["Fail", "Ignore"]);
     }
