@@ -6,6 +6,8 @@ K8S ?= 1.34
 MUTANTS ?= 100
 DENY ?= licenses bans sources
 CARGO_DENY = 0.20.2
+MDBOOK = 0.5.4
+BINARIES ?=
 # The sources' paths are not in the binary, so that it is the same wherever it is built.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 CARGO_HOME ?= $(HOME)/.cargo
@@ -17,10 +19,10 @@ TARGETS = $(if $(ARCHITECTURES),$(patsubst arm64,aarch64-unknown-linux-gnu,$(pat
 CROSS = $(if $(filter x86_64-%,$(HOST)),CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc,CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help build image sbom test e2e node readers agreement lint deny doc bench fuzz mutants renderings generate
+.PHONY: help build image sbom release-dry-run test e2e node readers agreement lint deny doc book bench fuzz mutants renderings generate
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the release binary, target/release/nadmit
 	$(CARGO) build --release --locked
@@ -35,6 +37,10 @@ image: ## the container image without an engine, target/nadmit-image.tar (of thi
 sbom: ## what the binary is built from, as CycloneDX: target/nadmit.cdx.json
 	mkdir -p target
 	deploy/sbom $(HOST) target/nadmit.cdx.json
+
+release-dry-run: ## all files of a release, checked, in target/release-files, and nothing published (for ARCHITECTURES as `make image`; BINARIES=target/debug/nadmit builds nothing)
+	$(if $(BINARIES),,$(MAKE) image)
+	deploy/release/dry-run $(if $(BINARIES),--any-linkage) $(OUTPUT)/release-files $(or $(BINARIES),$(TARGETS:%=$(OUTPUT)/%/release/nadmit))
 
 test: ## all tests; at its end it lists those that cannot run here, because Go, python3, a browser, root or a container runtime is missing (in CI they fail)
 	tests/all $(K8S)
@@ -65,6 +71,10 @@ deny: ## licences, bans, duplicates and sources of all dependencies (installs ca
 doc: ## the API documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
 
+book: ## the pages of docs/ as a book to search, target/book (installs mdbook if it is missing)
+	command -v mdbook >/dev/null || $(CARGO) install --locked mdbook@$(MDBOOK) --no-default-features --features search
+	mdbook build --dest-dir $(abspath $(OUTPUT))/book
+
 bench: ## benchmarks: time, instructions, check over thousands of files, audit-log over a large log, serve beside a bare server
 	$(CARGO) bench --locked --bench judge
 	$(CARGO) bench --locked --bench count
@@ -87,5 +97,5 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs 
 			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 || exit 1; \
 	done
 
-generate: ## generate docs, schema and manifests from the code
-	GENERATE=1 $(CARGO) test --locked --quiet --test tests generated::
+generate: ## generate docs, schema and manifests from the code, and write the address of the repository wherever it is needed
+	GENERATE=1 $(CARGO) test --locked --quiet --test tests -- generated:: address::

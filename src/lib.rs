@@ -21,7 +21,7 @@
 //! | [`audit_log`] | the API server's audit log: who wrote blindly, stale, without a change or in a loop (pure) |
 //! | [`deploy`] | the manifests of nadmit, including its webhooks (pure) |
 //! | [`supervise`] | supervision of background tasks |
-//! | [`manifests`] | manifest files: finding, reading and indexing them |
+//! | [`manifests`] | manifest files: finding, reading, indexing, fixing and rewriting them |
 //! | [`tls`] | certificates: from files, for development, or from a self-managed CA that is rotated |
 //! | [`telemetry`] | log lines and metrics |
 //! | [`denials`] | denied writes of the last hour, and their report |

@@ -2,9 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use nadmit::cli::Cli;
-
 /// The system allocator returns the memory of a large config to the system after every review and gets it again, which takes
 /// longer than judging; jemalloc keeps it for a while. Measured in `benches/README.md`.
 #[global_allocator]
@@ -12,5 +9,5 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     nadmit::telemetry::report_panics();
-    Cli::parse().run()
+    nadmit::cli::run_program()
 }

@@ -1,16 +1,13 @@
-//! `nadmit audit-log` as a process: its output for scripts and people, and the page in a real browser.
+//! `nadmit audit-log` as a process: its output for scripts and people.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
-
-use crate::browser::Browser;
 
 fn log() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shown/audit.log")
@@ -132,93 +129,4 @@ fn sarif_has_what_the_standard_requires() {
         assert_eq!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "shown/audit.log");
         assert_eq!(result["partialFingerprints"]["finding/v1"].as_str().unwrap().len(), 16);
     }
-}
-
-/// The page in a real browser, with mouse and keyboard.
-#[test]
-fn the_page_works_in_a_browser() {
-    let directory = tempfile::tempdir().unwrap();
-    let page = directory.path().join("report.html");
-    fs::write(&page, run(&["-o", "html", "shown/audit.log"]).stdout).unwrap();
-    let Some(mut browser) = Browser::start() else { return };
-    const SHOWN: &str =
-        "[...document.querySelectorAll('tbody:not([hidden])')].map((body) => body.textContent.toLowerCase())";
-    const OPENED: &str = "[...document.querySelectorAll('.details')].filter((row) => row.checkVisibility()).length";
-    let texts = |value: Value| -> Vec<String> { serde_json::from_value(value).unwrap() };
-
-    // Search, by keyboard: the first Tab focuses the search field.
-    browser.open(&page, "");
-    let all = texts(browser.value(SHOWN)).len();
-    assert!(all > 8, "{all} rows");
-    browser.press("Tab", 9, "");
-    browser.write("REPAIRER telco");
-    let found = texts(browser.value(SHOWN));
-    assert!(!found.is_empty() && found.len() < all, "{found:?}");
-    assert!(found.iter().all(|row| row.contains("repairer") && row.contains("telco")), "{found:?}");
-    assert!(browser.value("document.querySelector('.count').textContent").as_str().unwrap().contains(" of "));
-
-    // Filter: by the arrow keys, and by the address.
-    browser.open(&page, "");
-    browser.value("document.querySelector('select').focus()");
-    browser.press("ArrowDown", 40, "");
-    let only = browser.value("document.querySelector('select').value");
-    assert_eq!(only, "audit-log/blind-status-write");
-    let keys = "[...document.querySelector('table').querySelectorAll('tbody:not([hidden]) tr:first-child td:first-child')].map((cell) => cell.textContent)";
-    assert_eq!(browser.value(keys), serde_json::json!([only, only]));
-    browser.open(&page, "#only=audit-log/blind-status-write");
-    assert_eq!(browser.value(keys), serde_json::json!([only, only]));
-
-    // A click opens a row, and the Enter key closes it.
-    browser.open(&page, "");
-    assert_eq!(browser.value(OPENED), 0);
-    browser.click("tbody button");
-    assert_eq!(browser.value(OPENED), 1);
-    assert_eq!(browser.value("document.querySelector('tbody button').ariaExpanded"), "true");
-    browser.press("Enter", 13, "\r");
-    assert_eq!(browser.value(OPENED), 0);
-    browser.open(&page, "#q=telco&open=1");
-    assert_eq!(browser.value(OPENED), 2, "the finding and the loop");
-    assert_eq!(browser.value("document.querySelectorAll('tbody:not([hidden]) .strip .mark').length"), 24);
-
-    // The page requests nothing, and its Content-Security-Policy would block requests.
-    let requested = browser.requests();
-    assert_eq!(requested.len(), 1, "{requested:?}");
-    assert!(requested[0].starts_with("file://") && requested[0].contains("report.html"), "{requested:?}");
-    browser.value("addEventListener('securitypolicyviolation', (event) => document.title = event.violatedDirective)");
-    browser.value("void (document.body.append(new Image()), document.images[0].src = 'http://127.0.0.1:9/')");
-    let until = Instant::now() + Duration::from_secs(60);
-    while browser.value("document.title") != "img-src" {
-        assert!(Instant::now() < until, "the Content-Security-Policy did not block the image");
-    }
-
-    // Light, dark and print.
-    browser.open(&page, "");
-    let mut seen = Vec::new();
-    for (medium, scheme) in [("screen", "light"), ("screen", "dark"), ("print", "dark")] {
-        browser.prefer(medium, scheme);
-        let colours = browser.value(
-            "(() => { const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]; })()",
-        );
-        let controls = browser.value(
-            "[...document.querySelectorAll('input, select')].filter((control) => control.checkVisibility()).length",
-        );
-        seen.push((
-            colours,
-            controls.as_u64().unwrap() > 0,
-            browser.value(OPENED).as_u64().unwrap() > 0,
-            browser.picture(),
-        ));
-    }
-    let [(light, ..), (dark, ..), (paper, ..)] = &seen[..] else { panic!("expected three screenshots") };
-    assert_ne!(light, dark);
-    assert_eq!(*paper, serde_json::json!(["rgb(0, 0, 0)", "rgb(255, 255, 255)"]));
-    // (controls, opened rows): a printed page has no controls, and all rows are open.
-    assert_eq!(
-        seen.iter().map(|page| (page.1, page.2)).collect::<Vec<_>>(),
-        [(true, false), (true, false), (false, true)]
-    );
-    assert!(seen[0].3 != seen[1].3 && seen[0].3 != seen[2].3, "the screenshots are equal");
-    browser.prefer("", "light");
-    // "%PDF-", in base 64.
-    assert!(browser.printed().starts_with("JVBERi0"));
 }

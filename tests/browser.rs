@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use super::not_run::not_run;
 
-/// The timeout of every call to the browser.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// The timeout of every call to the browser: a page of ten thousand objects loads slowly on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A browser with one page; dropping this ends the browser.
 pub struct Browser {
@@ -86,9 +86,10 @@ impl Browser {
         sent.map(|event| event["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The value of an expression in the page.
+    /// The value of an expression in the page; of a promise, once it has one.
     pub fn value(&mut self, expression: &str) -> Value {
-        let answer = self.call("Runtime.evaluate", &json!({"expression": expression, "returnByValue": true}));
+        let evaluation = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let answer = self.call("Runtime.evaluate", &evaluation);
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer:#}");
         answer["result"]["value"].clone()
     }
@@ -110,7 +111,8 @@ impl Browser {
     /// Clicks on the first element that matches a selector.
     pub fn click(&mut self, selector: &str) {
         let place = format!(
-            "(() => {{ const box = document.querySelector({selector:?}).getBoundingClientRect(); return [box.x + 5, box.y + box.height / 2]; }})()"
+            "(() => {{ const element = document.querySelector({selector:?}); element.scrollIntoView({{ block: 'center' }}); \
+             const box = element.getBoundingClientRect(); return [box.x + 5, box.y + box.height / 2]; }})()"
         );
         let place = self.value(&place);
         for kind in ["mousePressed", "mouseReleased"] {
@@ -123,6 +125,12 @@ impl Browser {
     pub fn prefer(&mut self, medium: &str, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.call("Emulation.setEmulatedMedia", &json!({"media": medium, "features": features}));
+    }
+
+    /// Sets the size of the window.
+    pub fn resize(&mut self, width: u32, height: u32) {
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", &size);
     }
 
     /// A screenshot, in base 64.

@@ -5,6 +5,7 @@
 //! - `expect.yaml`: exactly the findings, and the patch of the first document if the case checks it.
 //! - `policy.yaml`: a policy, if the case does not use the default one.
 //! - `admission.yaml`: facts that a manifest does not have (user, old object, facts of the cluster; `sub_resource: status` for a status write). Entry points without these facts skip the case.
+//!   Those of the cases `bad` and `good` are beside the examples, as `bad.facts.yaml` and `good.facts.yaml`: the reference shows them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -153,18 +154,27 @@ impl Case {
         let mut manifests = Vec::new();
         documents(&LineIndex::of(&self.input), &mut |document| match document {
             ManifestDocument::Manifest(manifest) => manifests.push(manifest),
-            ManifestDocument::Unreadable { line, problem } => panic!("{}: line {line}: {problem}", self.name),
+            ManifestDocument::Unreadable { line, problem, .. } => panic!("{}: line {line}: {problem}", self.name),
         });
         manifests
     }
 
     /// Judges the case's manifests in process.
     pub fn judge(&self) -> Vec<(String, Verdict)> {
-        self.manifests().iter().filter_map(|manifest| self.judge_one(manifest)).collect()
+        self.judge_manifests().into_iter().map(|(_, json, verdict)| (json, verdict)).collect()
+    }
+
+    /// The same, each with the manifest that it is about.
+    pub fn judge_manifests(&self) -> Vec<(Manifest, String, Verdict)> {
+        let judged = self.manifests().into_iter().filter_map(|manifest| {
+            let (json, verdict) = self.judge_one(&manifest)?;
+            Some((manifest, json, verdict))
+        });
+        judged.collect()
     }
 
     /// All facts of the case when that object is written: from its other manifests, and
-    /// from its `admission.yaml`.
+    /// from its other facts.
     pub fn facts(&self, object: &Object<'_>) -> Facts {
         let mut index = Index::default();
         self.manifests().iter().for_each(|manifest| index.add(manifest));
@@ -349,6 +359,7 @@ impl Case {
         let name = name_of(directory);
         let input_file = input_file(directory, &name);
         let read = |file: &str| fs::read_to_string(directory.join(file)).ok();
+        let facts = read("admission.yaml").or_else(|| fs::read_to_string(input_file.with_extension("facts.yaml")).ok());
         let parse = |text: &str| -> Value {
             let node = Documents::new(text).next().unwrap_or_else(|| panic!("{name}: empty")).node.unwrap();
             serde_json::from_str(&node.to_json()).unwrap()
@@ -361,8 +372,8 @@ impl Case {
             input_file,
             policy: read("policy.yaml").map_or_else(Policy::default, |text| Policy::parse(&text).unwrap()),
             policy_text: read("policy.yaml"),
-            admission: read("admission.yaml").map(|text| {
-                serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{name}: admission.yaml: {error}"))
+            admission: facts.map(|text| {
+                serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{name}: its facts: {error}"))
             }),
             directory: directory.to_owned(),
             name,

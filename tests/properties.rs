@@ -14,7 +14,7 @@ use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
 /// The same cases every time, so that no run fails by chance. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` select other cases.
-fn settings() -> ProptestConfig {
+pub fn settings() -> ProptestConfig {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = 2000;

@@ -9,18 +9,26 @@
 )]
 #![allow(unreachable_pub, missing_docs, reason = "this is a test binary")]
 
+mod action;
+mod address;
 mod audit_log;
 mod browser;
 #[allow(dead_code, reason = "shared with the test of each case")]
 mod case;
 mod check;
+mod commands;
 mod doctor;
+mod documentation;
+mod fix;
 mod generated;
 mod hostile;
 mod layers;
 mod not_run;
+mod page;
 mod properties;
 mod purity;
-mod readme;
+mod release;
+mod scripts;
 mod serve;
 mod supply_chain;
+mod workflows;

@@ -1,25 +1,27 @@
 //! `nadmit audit`.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use jiff::Timestamp;
 
-use super::connection::{Connection, block_on};
+use super::connection::{Connection, NamespaceArgs, block_on};
 use super::output_args::OutputArgs;
+use super::outputs::{Destination, Outputs};
 use super::policy_args::PolicyArgs;
 use super::progress::Progress;
 use super::serve::duration;
 use super::{EXIT_DENIED, confirm, print_error, stored};
-use crate::cluster::client::Cluster;
+use crate::cluster::client::{ApiError, Cluster};
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::fix::{FixResult, IncompleteNad};
 use crate::cluster::leader::full_scan::FullScan;
 use crate::cluster::leader::object_audit::{ScanSink, Scanned};
 use crate::cluster::leader::observe::Observation;
-use crate::output::{Format, Summary};
+use crate::cluster::leader::scan_scope::ScanScope;
+use crate::output::Summary;
 use crate::policy::{NameVisibility, Operators, Policy, Rewrites};
 use crate::resources::{Object, ObjectKey};
 use crate::supervise::Panicked;
@@ -34,10 +36,19 @@ const MIN_OBSERVE: Duration = Duration::from_secs(1);
 /// orphans, an operator that stopped reconciling. It only reads, except with --fix; for a missing NAD it makes a dry run, which
 /// stores nothing, to find who denies it. `nadmit install --audit-only` prints the permissions it needs.
 ///
+/// With --namespace or --selector, only those objects are judged, by the same facts: a finding does not depend on what else is judged.
+/// With --namespace, the permission to list them in that namespace is enough: what may not be read is skipped, and named with
+/// the missing permission.
+///
 /// Exit code 0: nothing denied. 1: something denied, or, with --fix, a NAD that could not be completed. 2: wrong arguments, or a
 /// cluster that could not be read.
 #[derive(Debug, Args)]
 pub(super) struct Audit {
+    #[command(flatten)]
+    namespaces: NamespaceArgs,
+    /// Only objects with these labels, such as app=web,tier!=test
+    #[arg(long, short = 'l', value_name = "SELECTOR")]
+    selector: Option<String>,
     #[command(flatten)]
     connection: Connection,
     #[command(flatten)]
@@ -51,7 +62,7 @@ pub(super) struct Audit {
     #[arg(long)]
     fix: bool,
     /// Do not ask before --fix
-    #[arg(long, requires = "fix")]
+    #[arg(long, short, requires = "fix")]
     yes: bool,
 }
 
@@ -68,29 +79,39 @@ impl Audit {
     }
 
     async fn audit(&self, policy: &Policy) -> anyhow::Result<u8> {
+        let outputs = self.output_args.open("nadmit audit", &Destination::Stdout)?;
         let cluster = self.connection.connect().await?;
         let mut shown = AuditOutput {
-            format: self.output_args.format("nadmit audit"),
+            outputs,
             progress: Progress::open("auditing"),
             summary: Summary::default(),
-            out: BufWriter::new(Box::new(io::stdout())),
-            is_first: true,
             incomplete: Vec::new(),
             observed: None,
             failed: None,
         };
-        shown.begin()?;
+        shown.outputs.begin()?;
         match self.observe {
-            Some(time) => shown.observed = Some(observe(&cluster, time).await),
-            None => shown.format.note("Write loops were not checked; pass --observe 30s".to_owned()),
+            Some(time) => {
+                let observed = observe(&cluster, time, self.namespaces.only()).await;
+                let mut observed = observed.context("cannot observe the cluster")?;
+                std::mem::take(&mut observed.unobserved).into_iter().for_each(|line| shown.say(&line));
+                shown.observed = Some(observed);
+            }
+            None => shown.outputs.note("Write loops were not checked; pass --observe 30s"),
         }
-        let scan = FullScan { cluster: &cluster, policy, names: NameVisibility::All };
-        let scan_result = scan
-            .run(Timestamp::now(), &mut DryRunDenials::default(), &mut shown)
-            .await
-            .context("cannot read the cluster")?;
+        let scope = ScanScope {
+            namespace: self.namespaces.only().map(str::to_owned),
+            selector: self.selector.clone().filter(|selector| !selector.is_empty()),
+        };
+        let scan = FullScan { cluster: &cluster, policy, names: NameVisibility::All, scope };
+        let scan_result = match scan.run(Timestamp::now(), &mut DryRunDenials::default(), &mut shown).await {
+            Err(ApiError::Forbidden(missing)) if scan.scope.namespace.is_none() => {
+                bail!("cannot audit all namespaces: {missing}; pass --namespace NAME to audit one")
+            }
+            scanned => scanned.context("cannot read the cluster")?,
+        };
         for note in scan_result.unread {
-            shown.say(note);
+            shown.say(&note);
         }
         let (mut summary, incomplete) = shown.end()?;
         let mut code = 0;
@@ -118,7 +139,16 @@ impl Audit {
             eprintln!("nothing was written");
             return Ok((0, false));
         }
-        let is_registered = cluster.is_registered().await.context("cannot read whether nadmit is registered")?;
+        let is_registered = match cluster.is_registered().await {
+            Err(failed) if failed.is_forbidden() => {
+                let right = "get mutatingwebhookconfigurations";
+                print_error(format_args!(
+                    "nadmit: whether nadmit is registered is unknown: missing permission: {right}"
+                ));
+                false
+            }
+            answer => answer.context("cannot read whether nadmit is registered")?,
+        };
         let mut progress = Progress::new("completing", nads.len(), 50);
         let [mut completed, mut already, mut left, mut failed] = [0; 4];
         for nad in nads {
@@ -148,19 +178,17 @@ impl Audit {
     }
 }
 
-async fn observe(cluster: &Cluster, time: Duration) -> Observation {
+async fn observe(cluster: &Cluster, time: Duration, namespace: Option<&str>) -> Result<Observation, ApiError> {
     let tenths = |time: Duration| time.as_millis() as usize / 100;
     let mut progress = Progress::new("watching", tenths(time), 20);
-    cluster.observe(time, |passed| progress.advance(tenths(passed))).await
+    cluster.observe(time, namespace, |passed| progress.advance(tenths(passed))).await
 }
 
 /// Writes the output during a scan.
 struct AuditOutput {
-    format: Box<dyn Format + Send>,
+    outputs: Outputs,
     progress: Progress,
     summary: Summary,
-    out: BufWriter<Box<dyn Write + Send>>,
-    is_first: bool,
     incomplete: Vec<IncompleteNad>,
     observed: Option<Observation>,
     /// The write error, after which output stops.
@@ -168,30 +196,22 @@ struct AuditOutput {
 }
 
 impl AuditOutput {
-    fn begin(&mut self) -> io::Result<()> {
-        let begin = self.format.begin();
-        self.out.write_all(begin.as_bytes())
-    }
-
     /// A note for readers of the report.
-    fn say(&mut self, note: String) {
+    fn say(&mut self, note: &str) {
         self.progress.clear();
         print_error(format_args!("nadmit: {note}"));
-        self.format.note(note);
+        self.outputs.note(note);
     }
 
     fn show(&mut self, scanned: &Scanned<'_>) -> io::Result<()> {
-        let mut chunk = String::new();
-        stored::judged(scanned.text, scanned.object, &scanned.verdict, |judged| chunk = self.format.document(judged));
-        if chunk.is_empty() {
-            return Ok(());
+        let mut rendered = Vec::new();
+        stored::judged(scanned.text, scanned.object, &scanned.verdict, |judged| {
+            rendered = self.outputs.render(judged);
+        });
+        if rendered.iter().any(|chunk| !chunk.is_empty()) {
+            self.progress.clear();
         }
-        self.progress.clear();
-        if !self.is_first {
-            self.out.write_all(self.format.between().as_bytes())?;
-        }
-        self.is_first = false;
-        self.out.write_all(chunk.as_bytes())
+        self.outputs.write(&rendered)
     }
 
     fn end(mut self) -> anyhow::Result<(Summary, Vec<IncompleteNad>)> {
@@ -199,10 +219,8 @@ impl AuditOutput {
         if let Some(failed) = self.failed {
             return Err(failed.into());
         }
-        self.format.rewritten(self.observed.map(|observed| observed.rewritten_objects()).unwrap_or_default());
-        let end = self.format.end(&self.summary);
-        self.out.write_all(end.as_bytes())?;
-        self.out.flush()?;
+        self.outputs.rewritten(&self.observed.map(|observed| observed.rewritten_objects()).unwrap_or_default());
+        self.outputs.end(&self.summary)?;
         Ok((self.summary, self.incomplete))
     }
 }
@@ -218,7 +236,7 @@ impl ScanSink for AuditOutput {
 
     fn skipped(&mut self, object: &str, panicked: &Panicked) {
         self.summary.unreadable += 1;
-        self.say(format!("{object} could not be judged: nadmit {panicked}"));
+        self.say(&format!("{object} could not be judged: nadmit {panicked}"));
     }
 
     async fn scanned(&mut self, scanned: Scanned<'_>) {

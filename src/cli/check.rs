@@ -1,6 +1,8 @@
 //! `nadmit check`.
 
-use std::io::{self, BufWriter, Write};
+mod account;
+mod input_args;
+
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,27 +10,35 @@ use std::thread;
 
 use clap::Args;
 
+use super::fix::{FixArgs, FixJudge};
 use super::output_args::{OutputArgs, judged};
+use super::outputs::Outputs;
 use super::policy_args::PolicyArgs;
-use super::print_error;
 use super::progress::Progress;
+use super::{EXIT_CLEAN, EXIT_UNUSABLE, print_error};
 use crate::json::LineIndex;
-use crate::manifests::{Assumptions, Index, Input, Manifest, ManifestDocument, documents, inputs};
-use crate::output::{Format, Summary};
+use crate::manifests::{Assumptions, ConfigFile, Index, Input, InputDocument, Manifest, inputs};
+use crate::output::Summary;
 use crate::policy::{Facts, Policy, Prefix, Subject, judge};
 use crate::resources::Object;
 use crate::supervise::contained;
+use account::{closing_line, notices};
+use input_args::{InputArgs, from_here};
 
 /// How many files are processed at once: enough to keep every core busy, few enough to use little memory.
-const BATCH: usize = 256;
+pub(super) const BATCH: usize = 256;
 
 /// Judge manifests in files, offline
 ///
 /// Reads YAML and JSON, including multiple documents and lists. Manifests given together are judged together: a NAD finds the
 /// network that owns it, and two networks that render the same NAD are reported. Objects of other kinds are counted and ignored.
 ///
-/// Exit code 0: nothing denied. 1: something denied. 2: wrong arguments, or an input that could not be read (the others are
-/// judged).
+/// In a directory, every .yaml, .yml and .json file counts that neither a .gitignore of its git repository nor --exclude ignores. What has no
+/// kind and Helm templates are skipped there; a file that is named must hold manifests. A line on standard error says what was
+/// judged, what was skipped and why, and by which configuration.
+///
+/// Exit code 0: nothing denied. 1: something denied; with --fix, something still denied, or with --diff something to fix.
+/// 2: wrong arguments, an input that could not be read or written (the others are judged), or nothing judged with --fail-if-empty.
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// Files and directories; - is standard input
@@ -36,6 +46,10 @@ pub(super) struct Check {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     output_args: OutputArgs,
+    #[command(flatten)]
+    input_args: InputArgs,
+    #[command(flatten)]
+    fix: FixArgs,
     #[command(flatten)]
     policy: PolicyArgs,
     /// The namespace the SR-IOV operator runs in
@@ -49,33 +63,64 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn run(&self) -> anyhow::Result<u8> {
         self.output_args.check()?;
-        let policy = self.policy.read()?;
-        let (inputs, errors) = inputs(&self.paths);
+        self.input_args.check(&self.paths)?;
+        self.fix.check(&self.paths)?;
+        let mut config = self.input_args.config()?;
+        let configured = config.as_ref().and_then(|config| config.policy.as_deref()).map(from_here);
+        let policy_args = self.policy.or(configured.as_deref());
+        let policy = policy_args.read()?;
+        let mut exclude = vec![self.input_args.exclude()?];
+        exclude.extend(config.as_mut().and_then(|config| config.exclude.take()));
+        let mut found = inputs(&self.paths, &exclude);
+        let assume = self.assumptions(config.as_ref());
+        let with_diff = self.output_args.with_diff();
+        let judge = FixJudge { policy: &policy, assume: &assume };
+        let fixed = self.fix.run(&self.paths, &mut found.inputs, &judge, with_diff)?;
+        let standard = self.fix.report_to(&self.paths, with_diff).unwrap_or(self.input_args.standard_output());
         let mut run = Run {
             policy: &policy,
-            assume: self.assumptions(),
-            format: self.output_args.format("nadmit check"),
-            progress: Progress::new("checking", inputs.len() * 2, 500),
+            assume,
+            offers_fixes: !self.fix.is_on(),
+            outputs: self.output_args.open("nadmit check", &standard)?,
+            progress: Progress::new("checking", found.inputs.len() * 2, 500),
             summary: Summary::default(),
-            out: BufWriter::new(Box::new(io::stdout().lock())),
-            is_first: true,
+            template: None,
         };
-        for error in &errors {
+        let skipped = &mut run.summary.skipped;
+        (skipped.ignored, skipped.links) = (found.ignored, found.links);
+        skipped.kustomize_patches = found.patches.len();
+        for error in &found.errors {
             run.unreadable(&error.to_string());
         }
-        run.all(&inputs)?;
-        let summary = run.summary;
-        drop(run);
-        Ok(self.output_args.exit_code(&summary))
+        run.all(&found.inputs)?;
+        let Run { summary, template, .. } = run;
+        for notice in notices(&summary.skipped, template.as_deref(), found.patches.first().map(PathBuf::as_path)) {
+            print_error(notice);
+        }
+        let config = config.as_ref().map(|config| config.path.as_path());
+        print_error(closing_line(&summary, config, policy_args.file()));
+        if summary.documents == 0 && self.input_args.fails_if_empty() {
+            print_error(
+                "error: nothing was judged, and --fail-if-empty was given: the inputs hold no NAD and no network",
+            );
+            return Ok(EXIT_UNUSABLE);
+        }
+        let code = fixed.exit_code(self.output_args.exit_code(&summary));
+        if code == EXIT_CLEAN {
+            self.input_args.pass_through(&found.inputs)?;
+        }
+        Ok(code)
     }
 
-    fn assumptions(&self) -> Assumptions {
-        let prefix = Prefix {
-            value: self.resource_prefix.clone().unwrap_or_else(|| "openshift.io".to_owned()),
-            assumed: self.resource_prefix.is_none(),
-        };
+    /// What is assumed about the cluster: by the arguments, or else by the configuration.
+    fn assumptions(&self, config: Option<&ConfigFile>) -> Assumptions {
+        let prefix = self.resource_prefix.as_ref().or(config.and_then(|config| config.resource_prefix.as_ref()));
+        let namespace =
+            self.operator_namespace.as_ref().or(config.and_then(|config| config.operator_namespace.as_ref()));
+        let prefix =
+            Prefix { value: prefix.cloned().unwrap_or_else(|| "openshift.io".to_owned()), assumed: prefix.is_none() };
         let today = Facts::date(jiff::Timestamp::now());
-        Assumptions { prefix, operator_namespace: self.operator_namespace.clone(), today }
+        Assumptions { prefix, operator_namespace: namespace.cloned(), today }
     }
 }
 
@@ -83,76 +128,58 @@ impl Check {
 struct Run<'r> {
     policy: &'r Policy,
     assume: Assumptions,
-    format: Box<dyn Format>,
+    offers_fixes: bool,
+    outputs: Outputs,
     progress: Progress,
     summary: Summary,
-    out: BufWriter<Box<dyn Write>>,
-    is_first: bool,
+    /// The first Helm template that was skipped.
+    template: Option<String>,
 }
 
 /// The result of one input.
 #[derive(Default)]
 struct InputOutcome {
-    chunks: Vec<String>,
+    /// The documents, each rendered for every output.
+    chunks: Vec<Vec<String>>,
     problems: Vec<String>,
     summary: Summary,
+    template: Option<String>,
 }
 
 impl Run<'_> {
     fn all(&mut self, inputs: &[Input]) -> anyhow::Result<()> {
-        let index = self.index(inputs);
-        let begin = self.format.begin();
-        self.out.write_all(begin.as_bytes())?;
+        let index = index(inputs, &mut self.progress);
+        self.outputs.begin()?;
         for batch in inputs.chunks(BATCH) {
-            let judge =
-                InputJudge { policy: self.policy, assume: &self.assume, format: self.format.as_ref(), index: &index };
+            let judge = InputJudge {
+                policy: self.policy,
+                assume: &self.assume,
+                offers_fixes: self.offers_fixes,
+                outputs: &self.outputs,
+                index: &index,
+            };
             let outcomes = in_parallel(batch, |input| judge.input(input));
-            for outcome in &outcomes {
+            for outcome in outcomes {
                 self.write(outcome)?;
             }
             self.progress.advance(batch.len());
         }
         self.progress.clear();
-        let end = self.format.end(&self.summary);
-        self.out.write_all(end.as_bytes())?;
-        Ok(self.out.flush()?)
+        std::mem::take(&mut self.outputs).end(&self.summary)
     }
 
-    /// The first pass: indexes the manifests. Errors are reported by the second pass.
-    fn index(&mut self, inputs: &[Input]) -> Index {
-        let mut index = Index::default();
-        for batch in inputs.chunks(BATCH) {
-            let parts = in_parallel(batch, |input| {
-                let mut part = Index::default();
-                if let Ok(text) = input.text() {
-                    documents(&LineIndex::of(&text), &mut |document| {
-                        if let ManifestDocument::Manifest(manifest) = document {
-                            // A panic here is reported when the input is judged.
-                            let _ = contained(|| part.add(&manifest));
-                        }
-                    });
-                }
-                part
-            });
-            parts.into_iter().for_each(|part| index.merge(part));
-            self.progress.advance(batch.len());
-        }
-        index.finish()
-    }
-
-    fn write(&mut self, outcome: &InputOutcome) -> anyhow::Result<()> {
+    fn write(&mut self, outcome: InputOutcome) -> anyhow::Result<()> {
         for problem in &outcome.problems {
             self.unreadable(problem);
         }
-        for chunk in outcome.chunks.iter().filter(|chunk| !chunk.is_empty()) {
-            self.progress.clear();
-            if !self.is_first {
-                self.out.write_all(self.format.between().as_bytes())?;
+        for rendered in &outcome.chunks {
+            if rendered.iter().any(|chunk| !chunk.is_empty()) {
+                self.progress.clear();
             }
-            self.is_first = false;
-            self.out.write_all(chunk.as_bytes())?;
+            self.outputs.write(rendered)?;
         }
         self.summary.add(&outcome.summary);
+        self.template = self.template.take().or(outcome.template);
         Ok(())
     }
 
@@ -163,11 +190,35 @@ impl Run<'_> {
     }
 }
 
+/// The first pass: indexes the manifests. Errors are reported by the second pass.
+pub(super) fn index(inputs: &[Input], progress: &mut Progress) -> Index {
+    let mut index = Index::default();
+    for batch in inputs.chunks(BATCH) {
+        let parts = in_parallel(batch, |input| {
+            let mut part = Index::default();
+            if let Ok(text) = input.text() {
+                input.documents(&LineIndex::of(&text), &mut |document| {
+                    if let InputDocument::Manifest(manifest) = document {
+                        // A panic here is reported when the input is judged.
+                        let _ = contained(|| part.add(&manifest));
+                    }
+                });
+            }
+            part
+        });
+        parts.into_iter().for_each(|part| index.merge(part));
+        progress.advance(batch.len());
+    }
+    index.finish()
+}
+
 /// What is needed to judge one input.
 struct InputJudge<'j> {
     policy: &'j Policy,
     assume: &'j Assumptions,
-    format: &'j dyn Format,
+    /// Whether to count what `--fix` would fix.
+    offers_fixes: bool,
+    outputs: &'j Outputs,
     index: &'j Index,
 }
 
@@ -183,16 +234,21 @@ impl InputJudge<'_> {
         };
         let name = input.name();
         let lines = LineIndex::of(&text);
-        documents(&lines, &mut |document| match document {
+        input.documents(&lines, &mut |document| match document {
             // A panic on one manifest must not hide the others.
-            ManifestDocument::Manifest(manifest) => {
+            InputDocument::Manifest(manifest) => {
                 if let Err(panicked) = contained(|| self.manifest(&manifest, &name, &lines, &mut outcome)) {
                     let line = manifest.line;
                     outcome.problems.push(format!("{name}: line {line}: cannot judge it: nadmit {panicked}"));
                 }
             }
-            ManifestDocument::Unreadable { line, problem } => {
+            InputDocument::Unreadable { line, problem } => {
                 outcome.problems.push(format!("{name}: line {line}: {problem}"));
+            }
+            InputDocument::WithoutKind => outcome.summary.skipped.no_kind += 1,
+            InputDocument::HelmTemplate => {
+                outcome.summary.skipped.helm_templates += 1;
+                outcome.template = Some(name.clone().into_owned());
             }
         });
         outcome
@@ -201,19 +257,22 @@ impl InputJudge<'_> {
     fn manifest(&self, manifest: &Manifest, source: &str, lines: &LineIndex<'_>, outcome: &mut InputOutcome) {
         let json = manifest.node.to_json();
         let Ok(Some(object)) = Object::read(&json) else {
-            outcome.summary.skipped += 1;
+            outcome.summary.skipped.other_kinds += 1;
             return;
         };
         let facts = self.index.facts(&object, self.assume, self.policy);
         let verdict = judge(&Subject::manifest(&object), &facts, self.policy);
         outcome.summary.count(&verdict);
+        if self.offers_fixes {
+            outcome.summary.fixable += verdict.findings.iter().filter(|finding| finding.is_fixable()).count();
+        }
         let judged = judged((source, lines), manifest, (object.meta(), &json), &verdict);
-        outcome.chunks.push(self.format.document(&judged));
+        outcome.chunks.push(self.outputs.render(&judged));
     }
 }
 
 /// Processes items on all cores; results are in the order of the items.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(super) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(items.len());
     if workers <= 1 {
         return items.iter().map(work).collect();
@@ -239,6 +298,8 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::outputs::Destination;
+    use crate::output::Format;
 
     /// Panics on one name.
     struct Poisoned;
@@ -264,9 +325,13 @@ mod tests {
         let prefix = Prefix { value: "p".to_owned(), assumed: true };
         let assume = Assumptions { prefix, operator_namespace: None, today: "2026-01-01".parse().unwrap() };
         let index = Index::default().finish();
-        let judge = InputJudge { policy: &Policy::default(), assume: &assume, format: &Poisoned, index: &index };
+        let mut outputs = Outputs::default();
+        outputs.add(Box::new(Poisoned), &Destination::Stdout).unwrap();
+        let policy = Policy::default();
+        let judge =
+            InputJudge { policy: &policy, assume: &assume, offers_fixes: true, outputs: &outputs, index: &index };
         let outcome = judge.input(&Input::File(file.path().into()));
-        assert_eq!(outcome.chunks, ["a", "b"]);
+        assert_eq!(outcome.chunks, [["a"], ["b"]]);
         let [problem] = outcome.problems.as_slice() else { panic!("{:?}", outcome.problems) };
         assert!(problem.contains("line 5: cannot judge it: nadmit panicked: ") && problem.contains("it is poison"));
     }

@@ -21,6 +21,11 @@ enum ColorWhen {
 }
 
 impl ColorArgs {
+    /// Whether what goes to a file has colours.
+    pub(super) fn is_on_in_files(&self) -> bool {
+        self.color == ColorWhen::Always
+    }
+
     /// Whether what goes to the standard output has colours.
     pub(super) fn is_on(&self) -> bool {
         match self.color {

@@ -6,30 +6,60 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use crate::cluster::client::Cluster;
+use crate::cluster::client::{Cluster, KubeconfigChoice};
 
 /// Which cluster.
 #[derive(Debug, Args)]
 pub(super) struct Connection {
-    /// The kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, and in a pod its service account]
+    /// The kubeconfig of the cluster [default: the files of $KUBECONFIG, merged; ~/.kube/config; in a pod its service account]
     #[arg(long, env = "NADMIT_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context in the kubeconfig [default: its current one]
     #[arg(long, env = "NADMIT_CONTEXT", value_name = "NAME")]
     context: Option<String>,
+    /// The cluster in the kubeconfig [default: that of the context]
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// The user in the kubeconfig [default: that of the context]
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
 }
 
 impl Connection {
     /// Creates the client without sending a request.
     pub(super) async fn connect(&self) -> anyhow::Result<Cluster> {
-        let (file, context) = (self.kubeconfig.as_deref(), self.context.as_deref());
-        if let Some(cluster) = Cluster::by_kubeconfigs(file, context).await? {
+        let choice = KubeconfigChoice {
+            file: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            cluster: self.cluster.clone(),
+            user: self.user.clone(),
+        };
+        if let Some(cluster) = Cluster::by_kubeconfigs(&choice).await? {
             return Ok(cluster);
         }
-        if context.is_some() {
-            anyhow::bail!("--context: no kubeconfig found; pass --kubeconfig");
+        for (option, value) in [("context", &self.context), ("cluster", &self.cluster), ("user", &self.user)] {
+            anyhow::ensure!(value.is_none(), "--{option}: no kubeconfig found; pass --kubeconfig");
         }
         Cluster::by_pod()?.context("no cluster: no kubeconfig found and not running in a pod; pass --kubeconfig")
+    }
+}
+
+/// Which namespaces.
+#[derive(Debug, Args)]
+pub(super) struct NamespaceArgs {
+    /// Only this namespace [default: all]
+    #[arg(long, short, value_name = "NAME")]
+    namespace: Option<String>,
+    /// All namespaces, which is the default
+    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    all_namespaces: bool,
+}
+
+impl NamespaceArgs {
+    /// The only namespace; `None` for all.
+    pub(super) fn only(&self) -> Option<&str> {
+        // kubectl, too, takes an empty name as none.
+        self.namespace.as_deref().filter(|name| !self.all_namespaces && !name.is_empty())
     }
 }
 

@@ -1,13 +1,12 @@
-//! `nadmit install` and `nadmit uninstall`.
+//! `nadmit install`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use clap::builder::{PossibleValue, Resettable};
+use clap::builder::{NonEmptyStringValueParser, PossibleValue, Resettable};
 
-use super::connection::{Connection, block_on};
 use super::policy_args::PolicyArgs;
 use super::print;
 use crate::deploy::clients::{Clients, admission_files};
@@ -32,11 +31,21 @@ impl clap::ValueEnum for CertificateSource {
     }
 }
 
+/// Why `--image` must be given.
+const NO_IMAGE: &str = concat!(
+    "--image is required, because no image of nadmit is published yet. In a checkout of its source, `docker build -t \
+     REGISTRY/nadmit:",
+    env!("CARGO_PKG_VERSION"),
+    " .` builds one, and so does `make image` without Docker. Push it to a registry that the nodes of the cluster can pull from, \
+     and pass its name: --image REGISTRY/nadmit:",
+    env!("CARGO_PKG_VERSION")
+);
+
 /// The namespace and Service of nadmit.
 #[derive(Debug, Args)]
-struct InstallTarget {
+pub(super) struct InstallTarget {
     /// The namespace that nadmit runs in
-    #[arg(long, default_value = "nadmit", value_name = "NAME")]
+    #[arg(long, short, default_value = "nadmit", value_name = "NAME")]
     namespace: String,
     /// The Service of nadmit in that namespace
     #[arg(long, default_value = "nadmit", value_name = "NAME")]
@@ -44,22 +53,22 @@ struct InstallTarget {
 }
 
 impl InstallTarget {
-    fn home(&self) -> ServiceRef {
+    pub(super) fn home(&self) -> ServiceRef {
         ServiceRef { namespace: self.namespace.clone(), service: self.service.clone() }
     }
 }
 
 /// Print the manifests of nadmit
 ///
-/// nadmit install | kubectl apply -f -
+/// nadmit install --image IMAGE | kubectl apply -f -
 // The environment is that of a running nadmit, not of the one who installs it.
 #[derive(Debug, Args)]
 #[command(mut_arg("policy", |policy| policy.env(Resettable::Reset)))]
 pub(super) struct Install {
     #[command(flatten)]
     place: InstallTarget,
-    /// The image [default: the one of this version]
-    #[arg(long, value_name = "IMAGE")]
+    /// The image; none is published yet. `make image` or `docker build` makes one, which you push to where your nodes pull from
+    #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
     image: Option<String>,
     /// The number of replicas
     #[arg(long, default_value_t = 2, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
@@ -105,13 +114,17 @@ impl Install {
         if let Some(directory) = &self.admission_files {
             return write_admission_files(&self.place.home(), directory);
         }
+        if self.audit_only {
+            return print(&emit::stream(&audit_only(&Options { home: self.place.home(), ..Options::default() })));
+        }
+        let image = self.image.context(NO_IMAGE)?;
         let usual = Options::default();
         let clients = self.client_ca.as_deref().map(|path| read_clients(path, self.client_name.clone())).transpose()?;
         // Read as a policy, because a broken one would keep every replica from becoming ready.
         let policy = self.policy.read_with_file()?.0.map_or(usual.policy, PolicyFile::into_text);
         let options = Options {
             home: self.place.home(),
-            image: self.image.unwrap_or(usual.image),
+            image,
             replicas: self.replicas,
             certificates: self.certificates,
             policy,
@@ -120,7 +133,7 @@ impl Install {
             dry_runs: self.dry_runs,
             clients,
         };
-        print(&emit::stream(&if self.audit_only { audit_only(&options) } else { objects(&options) }))
+        print(&emit::stream(&objects(&options)))
     }
 }
 
@@ -145,34 +158,4 @@ fn write_admission_files(home: &ServiceRef, directory: &Path) -> anyhow::Result<
         written += &format!("{}\n", path.display());
     }
     print(&written)
-}
-
-/// Remove nadmit from a cluster
-///
-/// First the webhook configurations, so that no write waits for a stopped server, then everything that `nadmit install` prints.
-#[derive(Debug, Args)]
-pub(super) struct Uninstall {
-    #[command(flatten)]
-    place: InstallTarget,
-    #[command(flatten)]
-    connection: Connection,
-    /// Only delete the webhook configurations, which no replica can recreate; keep everything else
-    #[arg(long)]
-    registration_only: bool,
-}
-
-impl Uninstall {
-    pub(super) fn run(self) -> anyhow::Result<u8> {
-        block_on(self.uninstall())
-    }
-
-    async fn uninstall(self) -> anyhow::Result<u8> {
-        let cluster = self.connection.connect().await?;
-        if self.registration_only {
-            cluster.unregister().await?;
-            return print("webhook configurations deleted\n");
-        }
-        cluster.uninstall(self.place.home()).await?;
-        print("nadmit removed\n")
-    }
 }

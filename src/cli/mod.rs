@@ -6,9 +6,13 @@ mod check;
 mod color;
 mod connection;
 mod doctor;
+mod fix;
 mod in_cluster;
 mod install;
+mod man;
 mod output_args;
+mod outputs;
+mod plugin;
 mod policy;
 mod policy_args;
 mod progress;
@@ -16,13 +20,17 @@ mod rules;
 mod secret;
 mod serve;
 mod stored;
+mod uninstall;
 
+use std::env;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use self::plugin::ProgramName;
 use crate::visible;
 
 /// Nothing was denied.
@@ -55,7 +63,7 @@ enum Command {
     AuditLog(audit_log::AuditLog),
     Policy(policy::PolicyCommand),
     Install(install::Install),
-    Uninstall(install::Uninstall),
+    Uninstall(uninstall::Uninstall),
     Rules(rules::Rules),
     /// Print the JSON schema of the policy file
     Schema,
@@ -66,6 +74,23 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    Man(man::ManualPages),
+}
+
+/// Runs the program that was started: nadmit, or under another name what kubectl runs for `kubectl nadmit`.
+pub fn run_program() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let command = match ProgramName::of(arguments.first().map(OsString::as_os_str)) {
+        ProgramName::Nadmit => Cli::command(),
+        ProgramName::Plugin => plugin::of_kubectl(Cli::command()),
+        ProgramName::Completer => {
+            let given: Vec<_> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+            let printed = print(&plugin::candidates(Cli::command(), &given));
+            return ExitCode::from(printed.unwrap_or(EXIT_UNUSABLE));
+        }
+    };
+    let matches = command.get_matches_from(arguments);
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).run()
 }
 
 impl Cli {
@@ -87,6 +112,7 @@ impl Cli {
                 clap_complete::generate(shell, &mut Self::command(), "nadmit", &mut script);
                 print(&String::from_utf8_lossy(&script))
             }
+            Command::Man(pages) => pages.run(),
         };
         match result {
             Ok(code) => ExitCode::from(code),

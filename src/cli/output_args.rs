@@ -1,8 +1,16 @@
-//! Format and exit code of verdicts, shared by `check` and `audit`.
+//! Outputs and exit code of verdicts, shared by `check` and `audit`.
 
-use clap::{Args, ValueEnum};
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command, ValueEnum};
 
 use super::color::ColorArgs;
+use super::outputs::{Destination, Outputs};
 use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_UNUSABLE};
 use crate::json::LineIndex;
 use crate::manifests::Manifest;
@@ -13,9 +21,9 @@ use crate::resources::Meta;
 /// Output arguments.
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
-    /// The output format
-    #[arg(long, short, value_enum, default_value_t = OutputFormat::Human)]
-    output: OutputFormat,
+    /// The output format, and the file that it is written to instead of standard output; may be repeated with other files
+    #[arg(long, short, value_parser = OutputParser, default_value = "human", value_name = "FORMAT[=FILE]")]
+    output: Vec<OutputTarget>,
     /// Show what admission would change, as a diff
     #[arg(long)]
     diff: bool,
@@ -24,6 +32,13 @@ pub(super) struct OutputArgs {
     deny: Vec<DenyLevel>,
     #[command(flatten)]
     colours: ColorArgs,
+}
+
+/// A format, and the file that it is written to; without one, it goes to standard output.
+#[derive(Clone, Debug)]
+struct OutputTarget {
+    format: OutputFormat,
+    file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -53,8 +68,26 @@ enum DenyLevel {
 impl OutputArgs {
     /// Rejects invalid combinations.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(!self.diff || self.output == OutputFormat::Human, "--diff requires --output human");
+        let is_human = self.output.iter().any(|target| target.format == OutputFormat::Human);
+        anyhow::ensure!(!self.diff || is_human, "--diff requires --output human");
+        for (at, target) in self.output.iter().enumerate() {
+            let mut earlier = self.output.iter().take(at);
+            if let Some(other) = earlier.find(|other| other.file == target.file) {
+                let (other, format) = (other.format, target.format);
+                match &target.file {
+                    Some(file) => anyhow::bail!("--output {other} and {format} both go to \"{}\"", file.display()),
+                    None => anyhow::bail!(
+                        "--output {other} and {format} both go to standard output; name a file for one of them: --output {format}=FILE"
+                    ),
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// Whether differences are shown.
+    pub(super) fn with_diff(&self) -> bool {
+        self.diff
     }
 
     /// The exit code.
@@ -70,16 +103,60 @@ impl OutputArgs {
         }
     }
 
-    /// The chosen format; a page gets that title.
-    pub(super) fn format(&self, title: &'static str) -> Box<dyn Format + Send> {
-        match self.output {
-            OutputFormat::Human => Box::new(Human::new(self.colours.is_on(), self.diff)),
+    /// Opens the outputs; a page gets that title. Those without a file go to `standard`.
+    pub(super) fn open(&self, title: &'static str, standard: &Destination) -> anyhow::Result<Outputs> {
+        let mut outputs = Outputs::default();
+        for target in &self.output {
+            let file = target.file.clone().map(Destination::File);
+            outputs.add(self.format(target, title), file.as_ref().unwrap_or(standard))?;
+        }
+        Ok(outputs)
+    }
+
+    fn format(&self, target: &OutputTarget, title: &'static str) -> Box<dyn Format + Send> {
+        let is_coloured = match target.file {
+            Some(_) => self.colours.is_on_in_files(),
+            None => self.colours.is_on(),
+        };
+        match target.format {
+            OutputFormat::Human => Box::new(Human::new(is_coloured, self.diff)),
             OutputFormat::Json => Box::new(Json),
             OutputFormat::Sarif => Box::new(Sarif),
             OutputFormat::Junit => Box::new(Junit),
             OutputFormat::Github => Box::new(Github),
             OutputFormat::Html => Box::new(Html::new(title)),
         }
+    }
+}
+
+impl fmt::Display for OutputFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.to_possible_value().as_ref().map_or("", PossibleValue::get_name))
+    }
+}
+
+/// Reads `FORMAT[=FILE]`.
+#[derive(Clone, Debug)]
+struct OutputParser;
+
+impl TypedValueParser for OutputParser {
+    type Value = OutputTarget;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<OutputTarget, clap::Error> {
+        let mut parts = value.as_bytes().splitn(2, |byte| *byte == b'=').map(OsStr::from_bytes);
+        let format = parts.next().unwrap_or_default();
+        let format = EnumValueParser::<OutputFormat>::new().parse_ref(command, arg, format)?;
+        let file = parts.next();
+        if file.is_some_and(OsStr::is_empty) {
+            let problem = format!("a file must follow --output {format}=\n");
+            return Err(clap::Error::raw(ErrorKind::InvalidValue, problem).with_cmd(command));
+        }
+        // As in paths to read, a hyphen is the standard stream.
+        Ok(OutputTarget { format, file: file.filter(|file| *file != "-").map(PathBuf::from) })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(OutputFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value)))
     }
 }
 
@@ -95,6 +172,7 @@ pub(super) fn judged<'a>(
     JudgedDocument {
         source,
         text: lines.text(),
+        template: manifest.template.as_deref(),
         line: manifest.line,
         api_version: manifest.text("apiVersion"),
         kind: manifest.text("kind"),

@@ -21,7 +21,7 @@ use crate::visible;
 #[derive(Debug, Args)]
 pub(super) struct PolicyCommand {
     /// The namespace that nadmit runs in
-    #[arg(long, default_value = NAME, value_name = "NAME")]
+    #[arg(long, short, default_value = NAME, value_name = "NAME")]
     namespace: String,
     /// The ConfigMap with the policy; without a namespace it is in nadmit's own
     #[arg(long, default_value = POLICY, value_name = "[NAMESPACE/]NAME")]

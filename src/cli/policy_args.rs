@@ -1,6 +1,6 @@
 //! The policy file on the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -17,6 +17,16 @@ pub(super) struct PolicyArgs {
 }
 
 impl PolicyArgs {
+    /// With this file, unless one was given.
+    pub(super) fn or(&self, file: Option<&Path>) -> Self {
+        Self { policy: self.policy.clone().or_else(|| file.map(Path::to_path_buf)) }
+    }
+
+    /// The file, if there is one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.policy.as_deref()
+    }
+
     /// The policy; without a file, the default policy. Warnings go to standard error.
     pub(super) fn read(&self) -> Result<Policy, PolicyFileError> {
         Ok(self.read_with_file()?.1)

@@ -1,6 +1,6 @@
 //! The chain of plugins in a config, with the values each of them decodes.
 
-use super::schema::{Field, Reading};
+use super::schema::{FieldTable, Reading};
 use super::{CniObject, fold, readers};
 use crate::json::{Document, Member, Value};
 
@@ -47,8 +47,8 @@ impl<'d> Plugin<'d> {
     }
 
     /// The tables of what is decoded in its part of the config.
-    pub fn tables(&self) -> [&'static [Field]; 2] {
-        [readers::plugin(self.kind).unwrap_or_default(), readers::COMMON]
+    pub fn tables(&self) -> [&'static FieldTable; 2] {
+        [readers::plugin(self.kind).unwrap_or(readers::NOTHING), readers::COMMON]
     }
 
     /// The two values it reads where keys are repeated: its part of the config, and its IPAM section.

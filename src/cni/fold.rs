@@ -18,13 +18,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::readers::is_ipam_key;
-use super::schema::{Field, Reading, Type, decoded, find};
+use super::schema::{Field, FieldTable, Reading, Type, decoded, find};
 use super::{fold as fold_char, same_key};
 use crate::json::{Kind, Member, Span, Value};
 
 /// An object as its reader decodes it: each field once, under its documented key. Unread members are left out, so that a large
 /// config is not copied unnecessarily.
-pub fn object(tables: &[&'static [Field]], value: &Value<'_>, reading: Reading) -> Value<'static> {
+pub fn object(tables: &[&'static FieldTable], value: &Value<'_>, reading: Reading) -> Value<'static> {
     let Kind::Object(members) = &value.kind else { return value.to_static() };
     let mut slot = Slot::Zero;
     slot.decode_struct(tables, members, value.span, reading);
@@ -127,7 +127,7 @@ impl<'v> Slot<'v> {
         }
     }
 
-    fn decode_struct(&mut self, tables: &[&'static [Field]], members: &'v [Member<'v>], at: Span, reading: Reading) {
+    fn decode_struct(&mut self, tables: &[&'static FieldTable], members: &'v [Member<'v>], at: Span, reading: Reading) {
         if !matches!(self, Self::Struct { .. }) {
             *self = Self::Struct { fields: Vec::new(), rest: BTreeMap::new(), span: at };
         }

@@ -3,10 +3,14 @@
 //! The tables mirror the plugins' Go structs. A key in no table is ignored by the reader, so a near miss deserves a warning; a
 //! value of another type fails the pod.
 
+mod table;
+
 use std::collections::BTreeMap;
 
+pub use table::{FieldMatch, FieldTable, find, table};
+
+use super::CniObject;
 use super::releases::{ReleaseNumbers, UNRELEASED};
-use super::{CniObject, same_key};
 use crate::json::{KeyShape, Kind, Member, Span, Value, integer_of_float};
 
 /// A key that a reader decodes, and its type.
@@ -37,7 +41,7 @@ pub enum Type {
     /// An integer between the two, both included.
     Int(i128, i128),
     /// An object of these fields (and others, ignored): a struct.
-    Object(&'static [Field]),
+    Object(&'static FieldTable),
     /// A list of these: a slice.
     List(&'static Self),
     /// An object with any keys and these values: a map.
@@ -188,17 +192,17 @@ impl Type {
 }
 
 /// The first value that does not fit its field, ignoring quiet fields.
-pub fn first_misfit<'d>(tables: &[&[Field]], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
+pub fn first_misfit<'d>(tables: &[&FieldTable], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
     check_members(tables, members, reading, Checked::Reported)
 }
 
 /// The first value that its reader cannot decode, including quiet fields.
-pub fn first_error<'d>(tables: &[&[Field]], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
+pub fn first_error<'d>(tables: &[&FieldTable], members: &'d [Member<'d>], reading: Reading) -> Option<Misfit<'d>> {
     check_members(tables, members, reading, Checked::All)
 }
 
 fn check_members<'d>(
-    tables: &[&[Field]],
+    tables: &[&FieldTable],
     members: &'d [Member<'d>],
     reading: Reading,
     which: Checked,
@@ -237,53 +241,6 @@ pub fn decoded<'v, 't>(members: &'v [Member<'t>], reading: Reading) -> Vec<&'v M
     }
 }
 
-/// The field that matches a key.
-#[derive(Debug)]
-pub struct FieldMatch<'f> {
-    /// The field.
-    pub field: &'f Field,
-    /// The table it is in, counted from 0.
-    pub table: usize,
-    /// Its place among the fields of all tables.
-    pub index: usize,
-    /// Whether the key is spelled as documented, not only equal except for case.
-    pub is_exact: bool,
-}
-
-/// The field that takes a member: the one of exactly this name, else the first that differs in case only.
-pub fn find<'f>(tables: &[&'f [Field]], member: &Member<'_>) -> Option<FieldMatch<'f>> {
-    // Nearly every key has a shape, so that one comparison rules a field out.
-    if member.shape.is_known() {
-        find_among(tables, member, |field| field.shape == member.shape)
-    } else {
-        find_among(tables, member, |_| true)
-    }
-}
-
-/// The same among the fields that may take it.
-#[inline(always)]
-fn find_among<'f>(
-    tables: &[&'f [Field]],
-    member: &Member<'_>,
-    may_take: impl Fn(&Field) -> bool,
-) -> Option<FieldMatch<'f>> {
-    let (mut close, mut before) = (None, 0);
-    for (table, fields) in tables.iter().enumerate() {
-        for (index, field) in fields.iter().enumerate().filter(|(_, field)| may_take(field)) {
-            let is_exact = field.key == member.key;
-            let found = FieldMatch { field, table, index: before + index, is_exact };
-            if is_exact {
-                return Some(found);
-            }
-            if close.is_none() && same_key(&member.key, field.key) {
-                close = Some(found);
-            }
-        }
-        before += fields.len();
-    }
-    close
-}
-
 /// How a decoder assigns the members of an object to fields.
 #[derive(Debug)]
 pub struct Decoding<'f, 'd> {
@@ -310,7 +267,7 @@ pub struct DecodedField<'f, 'd> {
 
 impl<'f, 'd> Decoding<'f, 'd> {
     /// Gives each member to the field that takes its key.
-    pub fn of(object: CniObject<'d>, tables: &[&'f [Field]]) -> Self {
+    pub fn of(object: CniObject<'d>, tables: &[&'f FieldTable]) -> Self {
         let mut slots: Vec<Option<DecodedField<'f, 'd>>> = vec![None; tables.iter().map(|table| table.len()).sum()];
         let mut unknown = Vec::new();
         for member in object.members {

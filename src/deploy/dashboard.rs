@@ -78,7 +78,7 @@ const GRAPH_PANELS: [(&str, &str, &[Query], &str); 14] = [
     ),
     (
         "Findings by rule",
-        "Findings and their actions; docs/rules.md explains each rule",
+        "Findings and their actions; docs/rules explains each rule",
         &[(
             "topk(15, sum by (rule, action) (increase(nadmit_findings_total{job=~\"$job\"}[$__rate_interval])))",
             "{{rule}} {{action}}",

@@ -1,15 +1,17 @@
-//! Protects the exempt label: it disables nadmit for a whole namespace, so only users who may change nadmit's policy may add it.
-//! Other label changes are not affected.
+//! Protects the exempt label: it takes the webhooks away from a whole namespace, so only users who may do that in their configuration
+//! may add it. Other label changes are not affected.
 
 use serde_json::{Value, json};
 
-use super::{EXEMPT, Options, POLICY, named};
+use super::webhooks::Phase;
+use super::{EXEMPT, NAME, named};
 
 /// The name of the policy and of its binding.
 const LABEL: &str = "nadmit-exempt-label";
 
-/// The ValidatingAdmissionPolicy and its binding.
-pub(super) fn objects(options: &Options) -> Vec<Value> {
+/// The ValidatingAdmissionPolicy and its binding. Neither depends on an option: a wrong namespace in the expression would ask for a
+/// permission that anybody may have.
+pub(super) fn objects() -> Vec<Value> {
     let exempts = |object: &str| {
         format!(
             "has({object}.metadata.labels) && '{EXEMPT}' in {object}.metadata.labels && {object}.metadata.labels['{EXEMPT}'] == 'true'"
@@ -18,12 +20,12 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
     // Other writes to a namespace are accepted without a permission check.
     let begins = format!("({}) && !(request.operation == 'UPDATE' && {})", exempts("object"), exempts("oldObject"));
     let may = format!(
-        "authorizer.group('').resource('configmaps').namespace('{}').name('{POLICY}').check('update').allowed()",
-        options.home.namespace
+        "authorizer.group('admissionregistration.k8s.io').resource('{}').name('{NAME}').check('update').allowed()",
+        Phase::Validating.resource()
     );
     let message = format!(
-        "the label {EXEMPT}=true disables nadmit for this namespace; only users who may update nadmit's policy (the ConfigMap \
-         {POLICY}) may add it"
+        "the label {EXEMPT}=true disables nadmit for this namespace; only users who may update nadmit's {} may add it",
+        Phase::Validating.kind()
     );
     vec![
         json!({

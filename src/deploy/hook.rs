@@ -1,4 +1,4 @@
-//! The pre-delete hook of the chart: a Job that deletes the webhook configurations before anything else.
+//! The pre-delete hook of the chart, as its templates must render it (a test compares): a Job that deletes the webhook configurations before anything else.
 //!
 //! Not every version of Helm deletes them before the Service and the Deployment: until they are deleted, a webhook that fails
 //! closed would deny every NAD with a device plugin. nadmit itself may not delete them, so the Job has its own account.
@@ -15,7 +15,7 @@ const UNINSTALL: &str = "nadmit-uninstall";
 const SECONDS: u32 = 120;
 
 /// The Job and its objects; all are deleted when the Job has succeeded.
-pub(super) fn objects(options: &Options) -> Vec<Value> {
+pub fn objects(options: &Options) -> Vec<Value> {
     let namespace = &options.home.namespace;
     let group = "rbac.authorization.k8s.io";
     vec![
@@ -46,7 +46,8 @@ fn job(options: &Options) -> Value {
     let container = json!({
         "name": NAME,
         "image": options.image,
-        "args": ["uninstall", "--registration-only"],
+        // Nobody is there to be asked.
+        "args": ["uninstall", "--registration-only", "--yes"],
         "resources": { "requests": { "cpu": "50m", "memory": "64Mi" }, "limits": { "memory": "128Mi" } },
     });
     json!({

@@ -9,8 +9,9 @@ mod conditions;
 mod dashboard;
 mod exempt_label;
 pub mod files;
-mod hook;
+pub mod hook;
 mod monitoring;
+mod values_schema;
 pub mod webhooks;
 mod workload;
 
@@ -125,7 +126,7 @@ pub fn objects(options: &Options) -> Vec<Value> {
     objects.extend(options.clients.iter().map(|clients| clients.object(options)));
     objects.extend(workload::objects(options));
     objects.extend(webhooks::Phase::ALL.map(webhooks::empty_configuration));
-    objects.extend(exempt_label::objects(options));
+    objects.extend(exempt_label::objects());
     if options.monitoring {
         objects.extend(monitoring::objects(options));
     }

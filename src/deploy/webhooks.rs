@@ -21,7 +21,7 @@ const JUDGED_FIELDS: [&str; 3] = ["spec", "metadata.annotations", "metadata.owne
 const TIMEOUT_SECONDS: u32 = 5;
 
 /// The resources of both configurations, as in RBAC rules.
-pub(super) const CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+pub(super) const CONFIGURATIONS: [&str; 2] = [Phase::Mutating.resource(), Phase::Validating.resource()];
 
 /// How the API server reaches nadmit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,14 @@ impl Phase {
         match self {
             Self::Mutating => "MutatingWebhookConfiguration",
             Self::Validating => "ValidatingWebhookConfiguration",
+        }
+    }
+
+    /// The resource of its configuration, as in RBAC rules.
+    pub(super) const fn resource(self) -> &'static str {
+        match self {
+            Self::Mutating => "mutatingwebhookconfigurations",
+            Self::Validating => "validatingwebhookconfigurations",
         }
     }
 }

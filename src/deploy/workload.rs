@@ -8,7 +8,10 @@ use super::{
     set,
 };
 
-/// The policy ConfigMap, Service, Deployment, PodDisruptionBudget and NetworkPolicy.
+/// The Service for the metrics.
+const METRICS_SERVICE: &str = "nadmit-metrics";
+
+/// The policy ConfigMap, Services, Deployment, PodDisruptionBudget and NetworkPolicy.
 pub(super) fn objects(options: &Options) -> Vec<Value> {
     vec![
         json!({
@@ -18,6 +21,7 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
             "data": { POLICY_KEY: options.policy },
         }),
         service(options),
+        metrics_service(options),
         deployment(options),
         json!({
             "apiVersion": "policy/v1",
@@ -40,10 +44,20 @@ fn service(options: &Options) -> Value {
         "metadata": metadata,
         "spec": {
             "selector": selector(),
-            "ports": [
-                { "name": "https", "port": 443, "targetPort": "https", "protocol": "TCP" },
-                { "name": "metrics", "port": METRICS_PORT, "targetPort": "metrics", "protocol": "TCP" },
-            ],
+            "ports": [{ "name": "https", "port": 443, "targetPort": "https", "protocol": "TCP" }],
+        },
+    })
+}
+
+/// A Service of its own: the one that the API server calls has nothing but the webhooks.
+fn metrics_service(options: &Options) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": namespaced_metadata(options, METRICS_SERVICE),
+        "spec": {
+            "selector": selector(),
+            "ports": [{ "name": "metrics", "port": METRICS_PORT, "targetPort": "metrics", "protocol": "TCP" }],
         },
     })
 }
@@ -138,7 +152,7 @@ pub(super) fn hardened(account: &str, mut container: Value, more: Value) -> Valu
     pod
 }
 
-/// Allows ingress only to nadmit's ports, from cluster_metadata: an API server is not a pod, and no selector matches it.
+/// Allows ingress only to nadmit's ports, from anywhere: an API server is not a pod, and no selector matches it.
 fn network_policy(options: &Options) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",

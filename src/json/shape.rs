@@ -26,15 +26,24 @@ impl KeyShape {
         self == name || self.0 == 0
     }
 
-    /// One of 64 bits; shapes that may be equal have the same, unless one of them is not ASCII.
+    /// How many places there are.
+    pub(crate) const PLACES: usize = 64;
+
+    /// One of 64 places; shapes that may be equal have the same, unless one of them is not ASCII.
     #[inline]
-    pub(crate) fn bit(self) -> u64 {
-        1 << ((self.0 ^ self.0 >> 6) & 63)
+    pub(crate) const fn place(self) -> usize {
+        ((self.0 ^ self.0 >> 6) & 63) as usize
+    }
+
+    /// The place as a bit.
+    #[inline]
+    pub(crate) const fn bit(self) -> u64 {
+        1 << self.place()
     }
 
     /// Whether anything is known of the key.
     #[inline]
-    pub(crate) fn is_known(self) -> bool {
+    pub(crate) const fn is_known(self) -> bool {
         self.0 != 0
     }
 }

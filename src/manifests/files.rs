@@ -1,9 +1,9 @@
-//! Finding and reading input files.
+//! Reading input files.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::mem;
+use std::path::Path;
 
 /// The largest file that is read: a dump of ten thousand objects fits, a disk image does not.
 const MAX_BYTES: u64 = 64 << 20;
@@ -11,16 +11,27 @@ const MAX_BYTES: u64 = 64 << 20;
 /// A text to be read, perhaps more than once.
 #[derive(Debug)]
 pub enum Input {
-    /// A file, read when it is needed.
+    /// A file that was named, read when it is needed.
     File(Box<Path>),
+    /// A file in a directory that was named.
+    Found(Box<Path>),
     /// What can be read only once: standard input, a pipe.
     Text(Box<Once>),
+    /// An input whose text was changed, and not written yet.
+    Changed(Box<ChangedText>),
 }
 
 /// A text that was read at once, because it cannot be read again.
 #[derive(Debug)]
 pub struct Once {
     name: String,
+    text: String,
+}
+
+/// A new text, and the input that it is of, which says what the text may hold.
+#[derive(Debug)]
+pub struct ChangedText {
+    of: Input,
     text: String,
 }
 
@@ -48,116 +59,71 @@ pub enum InputError {
         /// That byte.
         offset: usize,
     },
-    /// A directory that contains itself.
-    #[error("{0}: symbolic link to a parent directory; not followed")]
-    Loop(String),
+    /// A `.gitignore` that is larger than we read.
+    #[error("{0}: larger than 1 MiB")]
+    LargeIgnoreFile(String),
 }
 
 impl Input {
-    fn once(name: &str, text: String) -> Self {
-        Self::Text(Box::new(Once { name: name.to_owned(), text }))
+    /// Reads at once what cannot be read again.
+    pub(super) fn once(reader: &mut dyn Read, name: &str) -> Result<Self, InputError> {
+        Ok(Self::Text(Box::new(Once { name: name.to_owned(), text: text_of(reader, name, 0)? })))
+    }
+
+    /// Its file, if it has one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) | Self::Found(path) => Some(path),
+            Self::Text(_) => None,
+            Self::Changed(changed) => changed.of.path(),
+        }
+    }
+
+    /// Whether it was named itself, and not found in a directory.
+    pub(super) fn is_named(&self) -> bool {
+        match self {
+            Self::File(_) | Self::Text(_) => true,
+            Self::Found(_) => false,
+            Self::Changed(changed) => changed.of.is_named(),
+        }
+    }
+
+    /// Gives it another text, which is not written.
+    pub fn set_text(&mut self, text: String) {
+        let of = self.take_unchanged();
+        *self = Self::Changed(Box::new(ChangedText { of, text }));
+    }
+
+    /// Takes the other text back: the input is again what was given.
+    pub fn reset(&mut self) {
+        *self = self.take_unchanged();
+    }
+
+    fn take_unchanged(&mut self) -> Self {
+        let nothing = Once { name: String::new(), text: String::new() };
+        match mem::replace(self, Self::Text(Box::new(nothing))) {
+            Self::Changed(changed) => changed.of,
+            given => given,
+        }
     }
 
     /// How it is named in reports.
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         match self {
-            Self::File(path) => path.to_string_lossy(),
+            Self::File(path) | Self::Found(path) => path.to_string_lossy(),
             Self::Text(once) => once.name.as_str().into(),
+            Self::Changed(changed) => changed.of.name(),
         }
     }
 
     /// Its text.
     pub fn text(&self) -> Result<std::borrow::Cow<'_, str>, InputError> {
         match self {
-            Self::File(path) => read(path).map(Into::into),
+            Self::File(path) | Self::Found(path) => read(path).map(Into::into),
             Self::Text(once) => Ok(once.text.as_str().into()),
+            Self::Changed(changed) => Ok(changed.text.as_str().into()),
         }
     }
-}
-
-/// The inputs behind the paths of a command line: files as they are, directories with all the manifests below them in the
-/// order of their names, `-` for standard input.
-pub fn inputs(paths: &[PathBuf]) -> (Vec<Input>, Vec<InputError>) {
-    let mut found = InputCollector::default();
-    for path in paths {
-        if path.as_os_str() == "-" {
-            match text_of(&mut io::stdin().lock(), "-", 0) {
-                Ok(text) => found.inputs.push(Input::once("-", text)),
-                Err(error) => found.errors.push(error),
-            }
-        } else {
-            found.add(path, &mut BTreeSet::new(), true);
-        }
-    }
-    (found.inputs, found.errors)
-}
-
-#[derive(Default)]
-struct InputCollector {
-    inputs: Vec<Input>,
-    errors: Vec<InputError>,
-}
-
-impl InputCollector {
-    fn add(&mut self, path: &Path, above: &mut BTreeSet<PathBuf>, named: bool) {
-        match fs::metadata(path) {
-            Err(problem) => self.errors.push(io_error(path, problem)),
-            Ok(metadata) if metadata.is_dir() => self.add_directory(path, above),
-            Ok(metadata) if metadata.is_file() => {
-                if named || is_manifest(path) {
-                    self.inputs.push(Input::File(path.into()));
-                }
-            }
-            // A pipe, as from a shell's `<(…)`.
-            Ok(_) if named => match File::open(path).map_err(|problem| io_error(path, problem)) {
-                Ok(mut file) => match text_of(&mut file, &path.to_string_lossy(), 0) {
-                    Ok(text) => self.inputs.push(Input::once(&path.to_string_lossy(), text)),
-                    Err(error) => self.errors.push(error),
-                },
-                Err(error) => self.errors.push(error),
-            },
-            Ok(_) => {}
-        }
-    }
-
-    fn add_directory(&mut self, path: &Path, above: &mut BTreeSet<PathBuf>) {
-        let real = match fs::canonicalize(path) {
-            Ok(real) => real,
-            Err(problem) => return self.errors.push(io_error(path, problem)),
-        };
-        if !above.insert(real.clone()) {
-            return self.errors.push(InputError::Loop(path.to_string_lossy().into_owned()));
-        }
-        match entries(path) {
-            Err(problem) => self.errors.push(io_error(path, problem)),
-            Ok(entries) => {
-                for entry in entries {
-                    self.add(&entry, above, false);
-                }
-            }
-        }
-        above.remove(&real);
-    }
-}
-
-/// The entries of a directory by name, without hidden ones.
-fn entries(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        if !entry.file_name().to_string_lossy().starts_with('.') {
-            entries.push(entry.path());
-        }
-    }
-    entries.sort();
-    Ok(entries)
-}
-
-/// Whether a file in a directory is a manifest. A kustomization is not an object and need not have a kind.
-fn is_manifest(path: &Path) -> bool {
-    let is = |extension: &str| path.extension().is_some_and(|found| found == extension);
-    let is_kustomization = path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case("kustomization"));
-    (is("yaml") || is("yml") || is("json")) && !is_kustomization
 }
 
 fn read(path: &Path) -> Result<String, InputError> {
@@ -185,34 +151,13 @@ fn text_of(reader: &mut dyn Read, name: &str, room: usize) -> Result<String, Inp
     })
 }
 
-fn io_error(path: &Path, problem: io::Error) -> InputError {
+pub(super) fn io_error(path: &Path, problem: io::Error) -> InputError {
     InputError::Io { name: path.to_string_lossy().into_owned(), problem }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn finds_manifests_in_order() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        fs::create_dir_all(at("b/.git")).unwrap();
-        for name in
-            ["z.yaml", "a.json", "b/m.yml", "b/.git/x.yaml", "b/notes.txt", "kustomization.yaml", ".hidden.yaml"]
-        {
-            fs::write(at(name), "a: 1").unwrap();
-        }
-        std::os::unix::fs::symlink(directory.path(), at("b/loop")).unwrap();
-        let (inputs, errors) = inputs(&[directory.path().to_owned(), at("b/notes.txt"), at("none")]);
-        let names: Vec<_> =
-            inputs.iter().map(|input| input.name().replace(&*directory.path().to_string_lossy(), "")).collect();
-        assert_eq!(names, ["/a.json", "/b/m.yml", "/z.yaml", "/b/notes.txt"]);
-        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        assert_eq!(errors.len(), 2);
-        assert!(errors.iter().any(|error| error.contains("b/loop: symbolic link to a parent directory")), "{errors:?}");
-        assert!(errors.iter().any(|error| error.contains("none: No such file")), "{errors:?}");
-    }
 
     #[test]
     fn rejects_non_utf8_files() {

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::Manifest;
+use super::objects::is_ours;
 use crate::policy::{
     ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage,
     NetworkFact, Policy, Prefix,
 };
-use crate::resources::{
-    CLAIM_GROUP, DRA_DRIVER, DriverObject, NAD_GROUP, NETWORK_GROUP, NetworkId, NetworkKind, Object, ObjectKey,
-};
+use crate::resources::{DRA_DRIVER, DriverObject, NETWORK_GROUP, NetworkId, NetworkKind, Object, ObjectKey};
 use crate::yaml::YamlNode;
 
 /// The networks, NADs, namespaces and node policies in a set of manifests. Small, because it holds all of them at once.
@@ -236,11 +235,6 @@ impl FactLookup for Index {
     fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
         self.claims.facts(nad, resource_name)
     }
-}
-
-fn is_ours(api_version: &str) -> bool {
-    let group = api_version.split('/').next().unwrap_or_default();
-    [NETWORK_GROUP, NAD_GROUP, CLAIM_GROUP].contains(&group)
 }
 
 #[cfg(test)]

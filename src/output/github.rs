@@ -28,6 +28,7 @@ fn command(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> Option<S
     }
     let level = level(action);
     let mut properties = String::new();
+    let mut rendered_from = String::new();
     // Without a file there is no line to annotate.
     if let Some(path) = path(judged.source) {
         let LocatedFinding { line, column, end_line, end_column, .. } = placed;
@@ -38,9 +39,13 @@ fn command(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> Option<S
             // The runner takes columns only within one line.
             format!("endLine={end_line},")
         };
+        rendered_from = judged.template.map_or_else(String::new, |template| format!(" ({template})"));
+    } else if let Some(template) = judged.template {
+        // The lines are those of the rendered text.
+        properties = format!("file={},", property(template));
     }
     let title = property(placed.finding.rule.id);
-    let text = format!("{} {}: {}", judged.kind, full_name(judged), whole(placed.finding));
+    let text = format!("{} {}{rendered_from}: {}", judged.kind, full_name(judged), whole(placed.finding));
     Some(format!("::{level} {properties}title={title}::{}\n", data(&text)))
 }
 
@@ -95,6 +100,18 @@ mod tests {
         assert!(Github.document(&case.judged()).starts_with("::error file=nets/a b.yaml,line=4,endLine=6,title="));
         case.source = "-";
         assert!(Github.document(&case.judged()).starts_with("::error title=nad/schema::"));
+    }
+
+    #[test]
+    fn a_rendered_document_names_its_template() {
+        let mut case = TestDocument::new(vec![testing::finding("nad/schema", Action::Deny, "m")]);
+        case.template = Some("chart/templates/a.yaml");
+        let shown = Github.document(&case.judged());
+        assert!(shown.starts_with("::error file=nets/a b.yaml,line=9,"), "{shown}");
+        assert!(shown.contains("::NetworkAttachmentDefinition apps/net (chart/templates/a.yaml): m"), "{shown}");
+        case.source = "-";
+        let shown = Github.document(&case.judged());
+        assert!(shown.starts_with("::error file=chart/templates/a.yaml,title=nad/schema::"), "{shown}");
     }
 
     #[test]

@@ -4,26 +4,28 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use super::{Format, JudgedDocument, LocatedFinding, Summary, diff, text};
-use crate::policy::{Action, ExcuseReason};
+use super::{Format, JudgedDocument, LocatedFinding, Summary, diff, excerpt, text};
+use crate::policy::Action;
 use crate::visible;
-
-/// The longest line that is shown as it is.
-const MAX_LINE_BYTES: usize = 2000;
-/// How many bytes of a longer one are shown on either side of the place.
-const CONTEXT_BYTES: usize = 40;
 
 /// Diagnostics with the offending text underlined, and a summary line.
 pub struct Human {
     renderer: Renderer,
     with_diff: bool,
+    /// Findings with a weaker action are not shown.
+    weakest: Action,
 }
 
 impl Human {
     /// With colours or without; with the diff of each repair or without.
     pub fn new(colour: bool, with_diff: bool) -> Self {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-        Self { renderer, with_diff }
+        Self { renderer, with_diff, weakest: Action::Warn }
+    }
+
+    /// The same with the findings that are only recorded.
+    pub fn with_recorded(self) -> Self {
+        Self { weakest: Action::Audit, ..self }
     }
 
     fn finding(&self, judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> String {
@@ -35,16 +37,16 @@ impl Human {
             Action::Audit | Action::Off => Level::NOTE,
         };
         let title = level.primary_title(shown(&text::problem(finding))).id(finding.rule.id);
-        let line = line_of(judged.text, &placed.span);
-        let source = shown(judged.source);
-        let mut group = if line.len() <= MAX_LINE_BYTES {
+        let line = excerpt::line_of(judged.text, &placed.span);
+        let source = shown(&text::named_source(judged));
+        let mut group = if line.len() <= excerpt::MAX_LINE_BYTES {
             let (text, mark) = marked(judged.text, line, &placed.span);
             let snippet = Snippet::source(text).line_start(placed.line);
             title.element(snippet.path(source).annotation(AnnotationKind::Primary.span(mark)))
         } else {
             // For a file that is one long line, only an excerpt around the place is shown.
             let origin = Origin::path(source).line(placed.line).char_column(placed.column);
-            let text = shown(excerpt(judged.text, &placed.span));
+            let text = shown(judged.text.get(excerpt::around(judged.text, &placed.span)).unwrap_or_default());
             title.element(origin).element(Level::NOTE.with_name("text").message(text))
         };
         group = group.element(Level::NOTE.with_name("in").message(shown(&object(judged, placed))));
@@ -52,7 +54,7 @@ impl Human {
             group = group.element(Level::NOTE.message(shown(&finding.note)));
         }
         if let Some(because) = &finding.because {
-            group = group.element(Level::NOTE.message(shown(&why(because))));
+            group = group.element(Level::NOTE.message(shown(&text::why(because))));
         }
         group = group.element(Level::HELP.message(shown(&finding.help)));
         let report: &[Group<'_>] = &[group];
@@ -62,7 +64,7 @@ impl Human {
 
 impl Format for Human {
     fn document(&self, judged: &JudgedDocument<'_>) -> String {
-        let shown = judged.findings.iter().filter(|placed| placed.finding.action > Action::Audit);
+        let shown = judged.findings.iter().filter(|placed| placed.finding.action >= self.weakest);
         let mut text: String = shown.map(|placed| self.finding(judged, placed)).collect();
         if let (true, Some((given, stored))) = (self.with_diff, &judged.change) {
             text += &visible::lines(&diff::unified(judged, given, stored));
@@ -85,21 +87,14 @@ impl Format for Human {
                 format!(": {}", parts.join(", "))
             }
         };
-        if summary.skipped > 0 {
-            line += &format!("; {} of other kinds ignored", summary.skipped);
-        }
         if summary.unreadable > 0 {
             line += &format!("; {} could not be read", summary.unreadable);
         }
+        if summary.fixable > 0 {
+            line += &format!("\n{} can be fixed with `nadmit check --fix`", count(summary.fixable, "finding"));
+        }
         line + "\n"
     }
-}
-
-/// The line that a finding is on.
-fn line_of(text: &str, span: &Range<usize>) -> Range<usize> {
-    let before = text.get(..span.start).unwrap_or_default();
-    let after = text.get(span.end..).unwrap_or_default();
-    before.rfind('\n').map_or(0, |newline| newline + 1)..span.end + after.find('\n').unwrap_or(after.len())
 }
 
 /// The lines of a finding as people may see them, and where in them its place is.
@@ -117,13 +112,6 @@ fn shown(text: &str) -> String {
     visible::line(text).into_owned()
 }
 
-/// The text around a place.
-fn excerpt<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
-    let start = text.floor_char_boundary(span.start.saturating_sub(CONTEXT_BYTES));
-    let end = text.ceil_char_boundary((span.end + CONTEXT_BYTES).min(text.len()));
-    text.get(start..end).unwrap_or_default()
-}
-
 /// Which object, and where in it.
 fn object(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> String {
     let mut text = format!("{} {}", judged.kind, text::full_name(judged));
@@ -134,16 +122,6 @@ fn object(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> String {
         text += &format!(" at {}", place.pointer);
     }
     text
-}
-
-fn why(because: &ExcuseReason) -> String {
-    match because {
-        ExcuseReason::Deleting => "allowed, because the object is being deleted".to_owned(),
-        ExcuseReason::Ratchet => "allowed, because the stored object already has it".to_owned(),
-        ExcuseReason::Exempt => "allowed, because the policy exempts this namespace or user".to_owned(),
-        ExcuseReason::Operator => "allowed, because the operator wrote it".to_owned(),
-        ExcuseReason::Exception(reason) => format!("allowed by an exception in the policy: {reason}"),
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use json_patch::Patch;
 use serde::Serialize;
 
-use super::{Format, JudgedDocument, LocatedFinding, Summary};
+use super::{Format, JudgedDocument, LocatedFinding, SkippedCounts, Summary};
 use crate::json::write::to_json;
 use crate::policy::ExcuseReason;
 
@@ -27,8 +27,8 @@ impl Format for Json {
     }
 
     fn end(&self, summary: &Summary) -> String {
-        let Summary { documents, deny, patch, warn, .. } = *summary;
-        let totals = to_json(&Totals { documents, deny, patch, warn });
+        let Summary { documents, skipped, unreadable, deny, patch, warn, fixable: _ } = *summary;
+        let totals = to_json(&Totals { documents, deny, patch, warn, unreadable, skipped });
         format!("\n],\"summary\":{totals}}}\n")
     }
 }
@@ -44,6 +44,8 @@ struct DocumentReport<'a> {
     name: &'a str,
     findings: Vec<FindingReport<'a>>,
     patch: &'a Patch,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -69,6 +71,8 @@ struct Totals {
     deny: usize,
     patch: usize,
     warn: usize,
+    unreadable: usize,
+    skipped: SkippedCounts,
 }
 
 impl<'a> DocumentReport<'a> {
@@ -82,6 +86,7 @@ impl<'a> DocumentReport<'a> {
             name: judged.name,
             findings: judged.findings.iter().map(FindingReport::of).collect(),
             patch: &judged.verdict.patch,
+            template: judged.template,
         }
     }
 }
@@ -124,18 +129,28 @@ mod tests {
         {"version":1,"documents":[
         {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[{"rule":"nad/plugins-ignored","action":"warn","pointer":"/spec/config","config_pointer":"/plugins","line":9,"column":5,"message":"`plugins` is ignored","note":"Multus runs one plugin","help":"fix it"},{"rule":"nad/schema","action":"deny","pointer":"/metadata/annotations/a~1b","config_pointer":null,"line":9,"column":5,"message":"a \"list\"\nof lines","note":"","help":"fix it"}],"patch":[{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]},
         {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[],"patch":[]}
-        ],"summary":{"documents":2,"deny":1,"patch":0,"warn":1}}
+        ],"summary":{"documents":2,"deny":1,"patch":0,"warn":1,"unreadable":0,"skipped":{"other_kinds":0,"no_kind":0,"helm_templates":0,"kustomize_patches":0,"ignored":0,"links":0}}}
         "#);
     }
 
     #[test]
     fn empty_report_is_valid() {
         let report = testing::report(&Json, &[]);
-        assert_eq!(
-            report,
-            "{\"version\":1,\"documents\":[\n],\"summary\":{\"documents\":0,\"deny\":0,\"patch\":0,\"warn\":0}}\n"
-        );
-        serde_json::from_str::<serde_json::Value>(&report).unwrap();
+        assert!(report.starts_with("{\"version\":1,\"documents\":[\n],\"summary\":{\"documents\":0,"), "{report}");
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["documents"], serde_json::json!([]));
+    }
+
+    #[test]
+    fn a_rendered_document_names_its_template() {
+        let mut case = TestDocument::new(Vec::new());
+        (case.source, case.template) = ("-", Some("chart/templates/a.yaml"));
+        let report = testing::report(&Json, &[&case, &TestDocument::new(Vec::new())]);
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let names =
+            |number: usize| (&report["documents"][number]["source"], report["documents"][number].get("template"));
+        assert_eq!(names(0), (&"-".into(), Some(&"chart/templates/a.yaml".into())));
+        assert_eq!(names(1), (&"nets/a b.yaml".into(), None));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! By hand: no crate in the tree writes XML, and quick-junit holds the whole report in memory before it writes.
 
-use super::text::{full_name, path, problem, whole};
+use super::text::{file, full_name, path, problem, whole};
 use super::{Format, JudgedDocument, LocatedFinding, Summary};
 use crate::policy::Action;
 
@@ -17,12 +17,16 @@ impl Format for Junit {
     }
 
     fn document(&self, judged: &JudgedDocument<'_>) -> String {
-        let file = attribute(&path(judged.source).unwrap_or_else(|| "stdin".to_owned()));
-        let (kind, name, line) = (attribute(judged.kind), attribute(&full_name(judged)), judged.line);
+        let suite = attribute(&label(judged));
+        let file = attribute(&file(judged).unwrap_or_else(|| "stdin".to_owned()));
+        let (kind, name) = (attribute(judged.kind), attribute(&full_name(judged)));
+        // The line is one of the rendered text, not of its template.
+        let is_template = judged.template.is_some() && path(judged.source).is_none();
+        let line = if is_template { String::new() } else { format!(" line=\"{}\"", judged.line) };
         let failures = u8::from(judged.verdict.denies());
         let suite =
-            format!("name=\"{file}\" tests=\"1\" failures=\"{failures}\" errors=\"0\" skipped=\"0\" time=\"0\"");
-        let test = format!("classname=\"{kind}\" name=\"{name}\" file=\"{file}\" line=\"{line}\" time=\"0\"");
+            format!("name=\"{suite}\" tests=\"1\" failures=\"{failures}\" errors=\"0\" skipped=\"0\" time=\"0\"");
+        let test = format!("classname=\"{kind}\" name=\"{name}\" file=\"{file}\"{line} time=\"0\"");
         let outcome = outcome(judged);
         let test = if outcome.is_empty() {
             format!("<testcase {test}/>")
@@ -56,9 +60,15 @@ fn outcome(judged: &JudgedDocument<'_>) -> String {
     outcome
 }
 
+/// Where a document was read, and what it was rendered from.
+fn label(judged: &JudgedDocument<'_>) -> String {
+    let read = path(judged.source).unwrap_or_else(|| "stdin".to_owned());
+    judged.template.map_or_else(|| read.clone(), |template| format!("{read} ({template})"))
+}
+
 /// The findings, each as compilers write one.
 fn list(judged: &JudgedDocument<'_>, findings: &[&LocatedFinding<'_>]) -> String {
-    let source = path(judged.source).unwrap_or_else(|| "stdin".to_owned());
+    let source = label(judged);
     let one = |placed: &&LocatedFinding<'_>| {
         let LocatedFinding { finding, line, column, .. } = placed;
         let (action, rule) = (finding.action.name(), finding.rule.id);
@@ -138,6 +148,24 @@ mod tests {
         </testsuite>
         </testsuites>
         "#);
+    }
+
+    #[test]
+    fn a_rendered_document_names_its_template() {
+        let mut case = TestDocument::new(vec![testing::finding("nad/schema", Action::Deny, "m")]);
+        case.template = Some("chart/templates/a.yaml");
+        let shown = Junit.document(&case.judged());
+        assert!(shown.contains("<testsuite name=\"nets/a b.yaml (chart/templates/a.yaml)\" "), "{shown}");
+        assert!(shown.contains(" file=\"nets/a b.yaml\" line=\"3\" "), "{shown}");
+        case.source = "-";
+        let shown = Junit.document(&case.judged());
+        assert!(shown.contains("<testsuite name=\"stdin (chart/templates/a.yaml)\" "), "{shown}");
+        assert!(shown.contains(" file=\"chart/templates/a.yaml\" time="), "{shown}");
+        assert!(
+            shown.contains("\nstdin (chart/templates/a.yaml):9:5: deny")
+                || shown.contains(">stdin (chart/templates/a.yaml):9:5: deny"),
+            "{shown}"
+        );
     }
 
     #[test]

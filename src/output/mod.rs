@@ -5,6 +5,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod diff;
+mod excerpt;
 mod github;
 mod html;
 mod human;
@@ -22,9 +23,10 @@ mod text;
 
 use std::ops::Range;
 
+pub(crate) use diff::of_files as diff_of_files;
 pub use github::Github;
 pub use html::Html;
-pub(crate) use html::{Block, Cell, HtmlPage, HtmlRow, HtmlTable};
+pub(crate) use html::{Entry, EntryPart, Facet, Figure, HtmlList, HtmlPage, HtmlRow, ShownFinding};
 pub use human::Human;
 pub use json::Json;
 pub use junit::Junit;
@@ -33,6 +35,8 @@ pub use sarif::Sarif;
 pub(crate) use sarif::{SarifRun, hash as fingerprint, uri};
 pub(crate) use table::aligned;
 pub(crate) use text::severity;
+
+use serde::Serialize;
 
 use crate::policy::{Action, Finding, Verdict};
 use crate::resources::ObjectKey;
@@ -44,6 +48,8 @@ pub struct JudgedDocument<'a> {
     pub source: &'a str,
     /// The whole text of the file.
     pub text: &'a str,
+    /// The Helm template that the document was rendered from, if that is known.
+    pub template: Option<&'a str>,
     /// The line the document begins on.
     pub line: usize,
     /// `apiVersion`
@@ -86,8 +92,8 @@ pub struct LocatedFinding<'a> {
 pub struct Summary {
     /// Documents judged.
     pub documents: usize,
-    /// Documents of other kinds.
-    pub skipped: usize,
+    /// What is not judged.
+    pub skipped: SkippedCounts,
     /// Inputs that could not be read.
     pub unreadable: usize,
     /// Denials.
@@ -96,6 +102,37 @@ pub struct Summary {
     pub patch: usize,
     /// Findings that warn.
     pub warn: usize,
+    /// Findings that can be fixed in the files they are in.
+    pub fixable: usize,
+}
+
+/// What is not judged, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SkippedCounts {
+    /// Documents of other kinds.
+    pub other_kinds: usize,
+    /// Documents without a kind, in directories.
+    pub no_kind: usize,
+    /// Files that are Helm templates, in directories.
+    pub helm_templates: usize,
+    /// Files that are patches of kustomizations, in directories.
+    pub kustomize_patches: usize,
+    /// Files and directories that are ignored.
+    pub ignored: usize,
+    /// Symbolic links in directories that are not followed.
+    pub links: usize,
+}
+
+impl SkippedCounts {
+    /// Adds what another one counted.
+    pub fn add(&mut self, other: &Self) {
+        self.other_kinds += other.other_kinds;
+        self.no_kind += other.no_kind;
+        self.helm_templates += other.helm_templates;
+        self.kustomize_patches += other.kustomize_patches;
+        self.ignored += other.ignored;
+        self.links += other.links;
+    }
 }
 
 impl Summary {
@@ -117,11 +154,12 @@ impl Summary {
     /// Adds what another one counted.
     pub fn add(&mut self, other: &Self) {
         self.documents += other.documents;
-        self.skipped += other.skipped;
+        self.skipped.add(&other.skipped);
         self.unreadable += other.unreadable;
         self.deny += other.deny;
         self.patch += other.patch;
         self.warn += other.warn;
+        self.fixable += other.fixable;
     }
 }
 
@@ -171,9 +209,24 @@ mod tests {
 
     #[test]
     fn totals_are_added_up() {
-        let one = Summary { documents: 1, skipped: 2, unreadable: 3, deny: 4, patch: 5, warn: 6 };
-        let mut sum = one;
-        sum.add(&Summary { documents: 10, skipped: 20, unreadable: 30, deny: 40, patch: 50, warn: 60 });
-        assert_eq!(sum, Summary { documents: 11, skipped: 22, unreadable: 33, deny: 44, patch: 55, warn: 66 });
+        let summary = |n: usize| Summary {
+            documents: n,
+            skipped: SkippedCounts {
+                other_kinds: 2 * n,
+                no_kind: 3 * n,
+                helm_templates: 4 * n,
+                kustomize_patches: 5 * n,
+                ignored: 6 * n,
+                links: 7 * n,
+            },
+            unreadable: 8 * n,
+            deny: 9 * n,
+            patch: 10 * n,
+            warn: 11 * n,
+            fixable: 12 * n,
+        };
+        let mut sum = summary(1);
+        sum.add(&summary(10));
+        assert_eq!(sum, summary(11));
     }
 }

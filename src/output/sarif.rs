@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::text::{full_name, level, path, whole};
+use super::text::{file, full_name, level, path, whole};
 use super::{Format, JudgedDocument, LocatedFinding, Summary, reference};
 use crate::json::write::to_json;
 use crate::policy::rules::RULES;
@@ -102,7 +102,7 @@ impl Format for Sarif {
 fn metadata(rule: &Rule) -> Value {
     let mut metadata = json!({
         "id": rule.id,
-        "shortDescription": {"text": rule.finds},
+        "shortDescription": {"text": rule.wrong},
         "fullDescription": {"text": rule.why},
         "help": {"text": reference::explain(rule), "markdown": reference::details(rule)},
         "defaultConfiguration": {"level": level(rule.default)},
@@ -114,11 +114,13 @@ fn metadata(rule: &Rule) -> Value {
     metadata
 }
 
-/// The rule's section of the reference in a repository; SARIF requires an absolute URI, so `None` without a repository.
+/// The rule's page of the reference in the repository; `None` as long as Cargo.toml has only a placeholder for its address, because
+/// SARIF requires an absolute URI, and a link to somebody else's repository is worse than none.
 fn help_uri(repository: &str, rule: &Rule) -> Option<String> {
     let version = env!("CARGO_PKG_VERSION");
-    let anchor = reference::anchor(rule.id);
-    (!repository.is_empty()).then(|| format!("{repository}/blob/v{version}/docs/rules.md#{anchor}"))
+    let path = reference::path(rule);
+    let is_known = !repository.is_empty() && !repository.contains("/OWNER/");
+    is_known.then(|| format!("{repository}/blob/v{version}/docs/{path}"))
 }
 
 /// One result.
@@ -156,21 +158,32 @@ struct Properties<'a> {
 fn location(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> Value {
     let object = format!("{}/{}", judged.kind, full_name(judged));
     let member = member(placed);
+    let mut logical = vec![
+        json!({"name": judged.name, "fullyQualifiedName": object, "kind": "object"}),
+        json!({"name": member, "fullyQualifiedName": format!("{object}{member}"), "kind": "member"}),
+    ];
+    if let Some(template) = judged.template {
+        logical.push(json!({"name": template, "fullyQualifiedName": template, "kind": "template"}));
+    }
+    let region = match judged.template {
+        // The lines are those of the rendered text, not of the template, which is the artifact.
+        Some(_) if path(judged.source).is_none() => json!({"startLine": 1}),
+        _ => json!({
+            "startLine": placed.line,
+            "startColumn": placed.column,
+            "endLine": placed.end_line,
+            "endColumn": placed.end_column,
+        }),
+    };
     json!({
-        "physicalLocation": {
-            "artifactLocation": {"uri": uri(judged.source)},
-            "region": {
-                "startLine": placed.line,
-                "startColumn": placed.column,
-                "endLine": placed.end_line,
-                "endColumn": placed.end_column,
-            },
-        },
-        "logicalLocations": [
-            {"name": judged.name, "fullyQualifiedName": object, "kind": "object"},
-            {"name": member, "fullyQualifiedName": format!("{object}{member}"), "kind": "member"},
-        ],
+        "physicalLocation": {"artifactLocation": {"uri": artifact(judged)}, "region": region},
+        "logicalLocations": logical,
     })
+}
+
+/// The file of a document, or the template that it was rendered from into standard input.
+fn artifact(judged: &JudgedDocument<'_>) -> String {
+    uri(&file(judged).unwrap_or_else(|| "-".to_owned()))
 }
 
 /// The pointer into the object, and after a `#` the one into its JSON text.
@@ -187,7 +200,7 @@ fn fingerprint(judged: &JudgedDocument<'_>, index: usize, placed: &LocatedFindin
     let same =
         |other: &&LocatedFinding<'_>| other.finding.rule == placed.finding.rule && member(other) == member(placed);
     let ordinal = judged.findings.iter().take(index).filter(same).count().to_string();
-    let (file, rule, member) = (uri(judged.source), placed.finding.rule.id, member(placed));
+    let (file, rule, member) = (artifact(judged), placed.finding.rule.id, member(placed));
     hash([file.as_str(), judged.kind, judged.namespace, judged.name, rule, &member, &ordinal])
 }
 
@@ -264,6 +277,21 @@ mod tests {
     }
 
     #[test]
+    fn a_rendered_document_names_its_template() {
+        let mut case = TestDocument::new(vec![testing::finding("nad/schema", Action::Deny, "m")]);
+        case.template = Some("chart/templates/a b.yaml");
+        let at = |case: &TestDocument| log(&[case])["runs"][0]["results"][0]["locations"][0].clone();
+        let in_a_file = at(&case);
+        assert_eq!(in_a_file["physicalLocation"]["artifactLocation"]["uri"], "nets/a%20b.yaml");
+        assert_eq!(in_a_file["physicalLocation"]["region"]["startLine"], 9);
+        assert_eq!(in_a_file["logicalLocations"][2]["name"], "chart/templates/a b.yaml");
+        case.source = "-";
+        let on_stdin = at(&case);
+        assert_eq!(on_stdin["physicalLocation"]["artifactLocation"]["uri"], "chart/templates/a%20b.yaml");
+        assert_eq!(on_stdin["physicalLocation"]["region"], json!({"startLine": 1}));
+    }
+
+    #[test]
     fn results_have_note_and_help_apart() {
         let found = testing::finding("nad/no-plugin", Action::Deny, "`plugins` is empty").with_note("Multus panics");
         let log = log(&[&TestDocument::new(vec![found])]);
@@ -279,9 +307,10 @@ mod tests {
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
             help_uri("https://example.org/nadmit", rule),
-            Some(format!("https://example.org/nadmit/blob/v{version}/docs/rules.md#nadconfig-not-json"))
+            Some(format!("https://example.org/nadmit/blob/v{version}/docs/rules/nad.md#nadconfig-not-json"))
         );
         assert_eq!(help_uri("", rule), None);
+        assert_eq!(help_uri("https://github.com/OWNER/nadmit", rule), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::policy::{Action, ConfigPlace, Finding, Mode, Verdict, rules};
 /// A document to be shown.
 pub(super) struct TestDocument {
     pub(super) source: &'static str,
+    pub(super) template: Option<&'static str>,
     pub(super) namespace: &'static str,
     pub(super) name: &'static str,
     /// Line, column, end line and end column of every finding.
@@ -25,7 +26,7 @@ impl TestDocument {
             written_by_operator: false,
             is_incomplete: false,
         };
-        Self { source: "nets/a b.yaml", namespace: "apps", name: "net", place: (9, 5, 9, 14), verdict }
+        Self { source: "nets/a b.yaml", template: None, namespace: "apps", name: "net", place: (9, 5, 9, 14), verdict }
     }
 
     pub(super) fn patched(mut self, patch: &str) -> Self {
@@ -38,6 +39,7 @@ impl TestDocument {
         let place = |finding| LocatedFinding { finding, span: 0..0, line, column, end_line, end_column };
         JudgedDocument {
             source: self.source,
+            template: self.template,
             text: "",
             line: 3,
             api_version: "k8s.cni.cncf.io/v1",
@@ -68,6 +70,7 @@ pub(crate) fn finding(rule: &str, action: Action, message: &str) -> Finding {
         is_excused: false,
         ceiling: Action::Deny,
         repairs: Vec::new(),
+        replacement: None,
         holds_in_any_release: false,
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::MAIN_SEPARATOR;
 
 use super::JudgedDocument;
-use crate::policy::{Action, Finding};
+use crate::policy::{Action, ExcuseReason, Finding};
 
 /// The object's name with its namespace in front, where it has one.
 pub(super) fn full_name(judged: &JudgedDocument<'_>) -> String {
@@ -51,6 +51,28 @@ pub(super) fn whole(finding: &Finding) -> String {
     text
 }
 
+/// Why a finding has a weaker action than its rule.
+pub(super) fn why(because: &ExcuseReason) -> String {
+    match because {
+        ExcuseReason::Deleting => "allowed, because the object is being deleted".to_owned(),
+        ExcuseReason::Ratchet => "allowed, because the stored object already has it".to_owned(),
+        ExcuseReason::Exempt => "allowed, because the policy exempts this namespace or user".to_owned(),
+        ExcuseReason::Operator => "allowed, because the operator wrote it".to_owned(),
+        ExcuseReason::Exception(reason) => format!("allowed by an exception in the policy: {reason}"),
+    }
+}
+
+/// The file as people know it: standard input has a name of its own, and a rendered document names its template.
+pub(super) fn named_source(judged: &JudgedDocument<'_>) -> String {
+    let source = if judged.source == "-" { "<stdin>" } else { judged.source };
+    judged.template.map_or_else(|| source.to_owned(), |template| format!("{source} ({template})"))
+}
+
+/// The file that is to be changed, for programs that show it: the template of what was rendered into standard input.
+pub(super) fn file(judged: &JudgedDocument<'_>) -> Option<String> {
+    path(judged.source).or_else(|| judged.template.map(ToOwned::to_owned))
+}
+
 /// The path of a file with forward slashes and no `./` in front; `None` for the standard input.
 pub(super) fn path(source: &str) -> Option<String> {
     if source == "-" {
@@ -82,6 +104,20 @@ mod tests {
             ("/tmp/a.yaml", Some("/tmp/a.yaml")),
         ] {
             assert_eq!(path(source).as_deref(), want, "{source}");
+        }
+    }
+
+    #[test]
+    fn every_reason_is_explained() {
+        let reasons = [
+            (ExcuseReason::Deleting, "being deleted"),
+            (ExcuseReason::Ratchet, "stored object already has it"),
+            (ExcuseReason::Exempt, "exempts this namespace or user"),
+            (ExcuseReason::Operator, "the operator wrote it"),
+            (ExcuseReason::Exception("lab".to_owned()), "exception in the policy: lab"),
+        ];
+        for (reason, words) in reasons {
+            assert!(why(&reason).contains(words), "{reason:?}: {}", why(&reason));
         }
     }
 }

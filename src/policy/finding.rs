@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::conditional::ConditionalValues;
+use super::excuse::ExcuseReason;
 use super::finding_text::FindingText;
 use super::ratchet::{FindingLocation, JudgedObject, Ratchet};
 use super::{Action, Facts, MissingFact, Reference, Rule};
@@ -44,6 +45,8 @@ pub struct Finding {
     pub(crate) ceiling: Action,
     /// The repairs for it.
     pub(crate) repairs: Vec<Repair>,
+    /// What was certainly meant at its place, by the help: the key where it is about a key, else the value. Admission never writes it.
+    pub(crate) replacement: Option<Box<str>>,
     /// Whether it holds whatever release reads the value.
     pub(crate) holds_in_any_release: bool,
 }
@@ -59,34 +62,6 @@ pub struct ConfigPlace {
     pub line: usize,
     /// The column in that text, from 1.
     pub column: usize,
-}
-
-/// Why a finding has a weaker action than its rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ExcuseReason {
-    /// The object is being deleted.
-    Deleting,
-    /// The object had the same finding before this write.
-    Ratchet,
-    /// The writer or the namespace is exempt.
-    Exempt,
-    /// The operator wrote it; a denial would only make it retry indefinitely.
-    Operator,
-    /// The policy excepts this object from this rule, for this reason.
-    Exception(String),
-}
-
-impl ExcuseReason {
-    /// The name in reports.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Deleting => "deleting",
-            Self::Ratchet => "ratchet",
-            Self::Exempt => "exempt",
-            Self::Operator => "operator",
-            Self::Exception(_) => "exception",
-        }
-    }
 }
 
 /// A change that repairs a finding.
@@ -117,13 +92,14 @@ impl Finding {
             is_excused: false,
             ceiling: Action::Deny,
             repairs: Vec::new(),
+            replacement: None,
             holds_in_any_release: false,
         }
     }
 
     /// A finding about no place in an object; the rule says how to fix it.
     pub(crate) fn plain(rule: &'static Rule, action: Action, message: String, note: String) -> Self {
-        Self { action, ..Self::new(rule, String::new(), None, FindingText::new(message, note, rule.why)) }
+        Self { action, ..Self::new(rule, String::new(), None, FindingText::new(message, note, rule.fix)) }
     }
 
     /// Limits this finding to a warning.
@@ -141,6 +117,12 @@ impl Finding {
     /// Marks the key as wrong, not its value.
     pub(crate) fn about_key(&mut self) -> &mut Self {
         self.is_about_key = true;
+        self
+    }
+
+    /// Says what was certainly meant at this place, for those who ask for it to be written into their files.
+    pub(crate) fn replaced_by(&mut self, meant: Option<&str>) -> &mut Self {
+        self.replacement = meant.map(Into::into);
         self
     }
 
@@ -289,9 +271,11 @@ impl<'d> Findings<'d> {
     /// Adds a finding from a rendered NAD at its place in this object.
     pub(crate) fn add_relocated(&mut self, finding: Finding, pointer: String, config: Option<ConfigPlace>) {
         self.flush_latest();
-        let Finding { rule, message, note, help, ceiling, is_excused, .. } = finding;
+        let Finding { rule, message, note, help, ceiling, is_excused, replacement, .. } = finding;
         let text = FindingText { message, note, help };
-        let new = Finding { ceiling, is_excused, ..Finding::new(rule, pointer, config, text) };
+        // What is meant is known of the place in the text, and not of the field around it.
+        let replacement = replacement.filter(|_| config.is_some());
+        let new = Finding { ceiling, is_excused, replacement, ..Finding::new(rule, pointer, config, text) };
         self.push(new, None);
     }
 

@@ -4,11 +4,13 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod conditional;
+mod excuse;
 mod facts;
 mod failure;
 mod file;
 mod finding;
 mod finding_text;
+mod fix;
 mod judge;
 mod names;
 mod operators;
@@ -23,6 +25,7 @@ mod status;
 mod stored;
 
 pub use crate::resources::DraMode;
+pub use excuse::ExcuseReason;
 pub use facts::{
     ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState,
     NetworkCoverage, NetworkFact, Prefix, one_mode, served_resource,
@@ -33,12 +36,14 @@ pub use file::{
     Dra, Exception, Exempt, LogLevel, Mode, NamespacePolicy, OperatorPolicy, Policy, PolicyError, ResourceName,
     WriteTarget, is_default_operator_namespace,
 };
-pub use finding::{ConfigPlace, ExcuseReason, Finding};
+pub use finding::{ConfigPlace, Finding};
+pub use fix::{Fix, ManifestChange, changed};
 pub use judge::{Subject, Verdict, judge};
 pub use names::{NameVisibility, Reference};
 pub(crate) use operators::{DEFAULT_OPERATOR_NAME, account_of};
 pub use operators::{OperatorFact, Operators};
 pub use rule::{Action, Rule};
+pub(crate) use similar::closest;
 pub(crate) use status::is_fixed_by_retry;
 pub use status::{
     Class, Guarded, GuardedStatus, Owner, PRECONDITION_PREFIX, StatusVerdict, StatusWrite, StatusWriter, WriterKind,

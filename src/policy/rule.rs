@@ -69,10 +69,14 @@ pub struct Rule {
     pub default: Action,
     /// Whether the rule can repair some of its findings.
     pub repairs: bool,
-    /// What it reports, in one line.
-    pub finds: &'static str,
+    /// What is wrong, as one sentence that fits on a line.
+    pub wrong: &'static str,
     /// What happens at run time, and why.
     pub why: &'static str,
+    /// How to fix it.
+    pub fix: &'static str,
+    /// What depends on the releases in use, and how; empty if nothing does.
+    pub releases: &'static str,
     /// A manifest it reports.
     pub bad: &'static str,
     /// A similar manifest that it accepts.
@@ -90,14 +94,22 @@ impl Eq for Rule {}
 /// Declares a rule. Its two examples, `examples/<rule>/bad.yaml` and `good.yaml`, are also the cases `bad` and `good` of that rule,
 /// so that what the reference shows is what the tests run.
 macro_rules! rule {
-    ($name:ident = $id:literal, $default:ident $(+ $repairs:ident)?; $finds:literal; $why:literal) => {
-        #[doc = $finds]
+    (
+        $name:ident = $id:literal, $default:ident $(+ $repairs:ident)?;
+        wrong: $wrong:literal;
+        why: $why:literal;
+        fix: $fix:literal;
+        $(releases: $releases:literal;)?
+    ) => {
+        #[doc = $wrong]
         pub(crate) static $name: $crate::policy::Rule = $crate::policy::Rule {
             id: $id,
             default: $crate::policy::Action::$default,
             repairs: false $(|| { let $repairs = true; $repairs })?,
-            finds: $finds,
+            wrong: $wrong,
             why: $why,
+            fix: $fix,
+            releases: concat!($($releases)?),
             bad: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/policy/rules/examples/", $id, "/bad.yaml")),
             good: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/policy/rules/examples/", $id, "/good.yaml")),
         };

@@ -1,15 +1,35 @@
 //! Suggestions ("did you mean …"): the closest of some known words.
 
+use std::collections::BTreeMap;
+
 use strsim::osa_distance;
+
+/// A known word that another one is likely a misspelling of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Suggestion<'k> {
+    /// The known word.
+    pub(crate) word: &'k str,
+    /// Whether no other known word is meant: it differs only in case and separators, or no other one is near.
+    pub(crate) is_only: bool,
+    /// Whether it differs only in case and separators.
+    pub(crate) has_same_letters: bool,
+}
 
 /// The known word that `word` is likely a misspelling of: at most two edits, fewer in short words, ignoring case and separators.
 pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    suggest(word, known).map(|suggestion| suggestion.word)
+}
+
+/// The same word, and how certain it is.
+pub(crate) fn suggest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<Suggestion<'k>> {
     // Long words are not misspellings.
     if word.len() > 64 {
         return None;
     }
     let (letters, shape) = (plain(word).collect::<String>(), Shape::of(word));
     let mut best: Option<(usize, &str)> = None;
+    // How many words are near, and how many of them have the same letters.
+    let (mut near, mut same) = (0, 0);
     for candidate in known {
         let other = Shape::of(candidate);
         let allowed = match shape.length.min(other.length) {
@@ -22,11 +42,28 @@ pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
         }
         // Two neighbours swapped are one edit.
         let distance = osa_distance(&letters, &plain(candidate).collect::<String>());
-        if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
+        // A word may be known from two tables.
+        if distance > allowed || best.is_some_and(|(_, known)| known == candidate) {
+            continue;
+        }
+        near += 1;
+        same += usize::from(distance == 0);
+        if best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
         }
     }
-    best.map(|(_, candidate)| candidate)
+    let (distance, word) = best?;
+    let has_same_letters = distance == 0;
+    Some(Suggestion { word, is_only: if has_same_letters { same == 1 } else { near == 1 }, has_same_letters })
+}
+
+/// The words that exactly one of these suggestions names: of two misspellings of one word nobody knows which is meant.
+pub(crate) fn named_once<'k>(suggestions: impl IntoIterator<Item = Suggestion<'k>>) -> Vec<&'k str> {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for suggestion in suggestions {
+        *counts.entry(suggestion.word).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count == 1).map(|(word, _)| word).collect()
 }
 
 /// A cheap summary of a word that rules out most candidates.
@@ -57,7 +94,7 @@ fn plain(word: &str) -> impl Iterator<Item = char> {
 
 #[cfg(test)]
 mod tests {
-    use super::closest;
+    use super::{closest, suggest};
 
     #[test]
     fn suggests_the_closest_key() {
@@ -99,5 +136,28 @@ mod tests {
         assert_eq!(closest(&long, [long.as_str()]), Some(long.as_str()));
         let longer = "a".repeat(65);
         assert_eq!(closest(&longer, [longer.as_str()]), None);
+    }
+    /// Only a word that nothing else is near to can be written for somebody.
+    #[test]
+    fn a_suggestion_says_whether_another_word_may_be_meant() {
+        for (word, known, is_only, has_same_letters) in [
+            ("vlann", &["vlan", "vlanQoS", "trust"] as &[_], true, false),
+            ("vlanz", &["vlan", "vlany"], false, false),
+            ("vlanz", &["vlany", "vlan"], false, false),
+            // The same letters are the same word, whatever else is near.
+            ("max-tx-rate", &["min_tx_rate", "max_tx_rate"], true, true),
+            ("max-tx-rate", &["max_tx_rate", "min_tx_rate"], true, true),
+            ("mix_tx_rate", &["min_tx_rate", "max_tx_rate"], false, false),
+            ("LINKSTATE", &["link_state", "linkState"], false, true),
+            // A word may be known twice.
+            ("vlann", &["vlan", "vlan"], true, false),
+        ] {
+            let suggestion = suggest(word, known.iter().copied()).unwrap();
+            assert_eq!(
+                (suggestion.is_only, suggestion.has_same_letters),
+                (is_only, has_same_letters),
+                "{word} {known:?}"
+            );
+        }
     }
 }

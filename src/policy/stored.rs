@@ -1,8 +1,10 @@
 //! What only an audit knows about an object: it is stored, and controllers had time to act on it.
 
+use std::fmt;
 use std::time::Duration;
 
 use schemars::JsonSchema;
+use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::Lookup;
@@ -95,7 +97,7 @@ impl AuditPolicy {
 }
 
 /// A kind of report objects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reports {
     /// `Report` of `openreports.io`, if installed.
@@ -105,4 +107,32 @@ pub enum Reports {
     Wgpolicyk8s,
     /// None.
     Off,
+}
+
+impl<'de> Deserialize<'de> for Reports {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ReportsVisitor;
+        impl Visitor<'_> for ReportsVisitor {
+            type Value = Reports;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("openreports, wgpolicyk8s or off")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Reports, E> {
+                match word {
+                    "openreports" => Ok(Reports::Openreports),
+                    "wgpolicyk8s" => Ok(Reports::Wgpolicyk8s),
+                    "off" => Ok(Reports::Off),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(word), &self)),
+                }
+            }
+
+            /// YAML reads a bare `off` as false.
+            fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Reports, E> {
+                if flag { Err(E::invalid_value(de::Unexpected::Bool(flag), &self)) } else { Ok(Reports::Off) }
+            }
+        }
+        deserializer.deserialize_any(ReportsVisitor)
+    }
 }

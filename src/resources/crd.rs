@@ -100,6 +100,8 @@ pub struct SchemaViolation {
     pub found: String,
     /// What must be there.
     pub expected: String,
+    /// The one value that is certainly meant.
+    pub meant: Option<&'static str>,
 }
 
 /// All schema violations of a spec.
@@ -112,44 +114,77 @@ pub fn violations(kind: NetworkKind, spec: &RawFields<'_>) -> Vec<SchemaViolatio
             path,
             found,
             expected: "the name of the resource its devices are offered under".to_owned(),
+            meant: None,
         });
     }
     violations
+}
+
+/// Whether the value of a key is one that this field may hold.
+pub fn accepts(field: &SpecField, spec: &RawFields<'_>, key: &str) -> bool {
+    let mut inside = Vec::new();
+    expected(&field.allows, spec, key, "", &mut inside).is_none() && inside.is_empty()
 }
 
 fn check(fields: &[SpecField], spec: &RawFields<'_>, path: &str, violations: &mut Vec<SchemaViolation>) {
     for field in fields {
         let Some(raw) = spec.raw(field.name) else { continue };
         let path = format!("{path}/{}", field.name);
-        let expected = match &field.allows {
-            Allows::Text => match spec.text(field.name) {
-                FieldValue::Wrong(_) => "a string".to_owned(),
-                _ => continue,
-            },
-            Allows::OneOf(values) => match spec.text(field.name) {
-                FieldValue::Value(text) if values.contains(&text.as_ref()) => continue,
-                // YAML reads a bare `on` as true.
-                FieldValue::Wrong("a boolean") => format!("one of {}, in quotes", values.join(", ")),
-                _ => format!("one of {}", values.join(", ")),
-            },
-            Allows::Integer(min, max) => match spec.integer(field.name) {
-                FieldValue::Value(number) if (*min..=*max).contains(&number) => continue,
-                _ if *max == i64::MAX && *min == 0 => "a whole number, not negative".to_owned(),
-                _ if *max == i64::MAX => "a whole number".to_owned(),
-                _ => format!("a whole number from {min} to {max}"),
-            },
-            Allows::Trunk => match spec.objects(field.name) {
-                FieldValue::Value(ranges) => {
-                    for (index, range) in ranges.iter().enumerate() {
-                        check(TRUNK, range, &format!("{path}/{index}"), violations);
-                    }
-                    continue;
-                }
-                _ => "a list of objects with id, or minID and maxID".to_owned(),
-            },
+        let Some(expected) = expected(&field.allows, spec, field.name, &path, violations) else { continue };
+        let meant = match &field.allows {
+            Allows::OneOf(values) => meant(values, raw),
+            Allows::Text | Allows::Integer(..) | Allows::Trunk => None,
         };
-        violations.push(SchemaViolation { path, found: raw.to_owned(), expected });
+        violations.push(SchemaViolation { path, found: raw.to_owned(), expected, meant });
     }
+}
+
+/// What must be at a key if something else is there. Violations inside of its value are added.
+fn expected(
+    allows: &Allows,
+    spec: &RawFields<'_>,
+    key: &str,
+    path: &str,
+    violations: &mut Vec<SchemaViolation>,
+) -> Option<String> {
+    Some(match allows {
+        Allows::Text => match spec.text(key) {
+            FieldValue::Wrong(_) => "a string".to_owned(),
+            _ => return None,
+        },
+        Allows::OneOf(values) => match spec.text(key) {
+            FieldValue::Value(text) if values.contains(&text.as_ref()) => return None,
+            // YAML reads a bare `on` as true.
+            FieldValue::Wrong("a boolean") => format!("one of {}, in quotes", values.join(", ")),
+            _ => format!("one of {}", values.join(", ")),
+        },
+        Allows::Integer(min, max) => match spec.integer(key) {
+            FieldValue::Value(number) if (*min..=*max).contains(&number) => return None,
+            _ if *max == i64::MAX && *min == 0 => "a whole number, not negative".to_owned(),
+            _ if *max == i64::MAX => "a whole number".to_owned(),
+            _ => format!("a whole number from {min} to {max}"),
+        },
+        Allows::Trunk => match spec.objects(key) {
+            FieldValue::Value(ranges) => {
+                for (index, range) in ranges.iter().enumerate() {
+                    check(TRUNK, range, &format!("{path}/{index}"), violations);
+                }
+                return None;
+            }
+            _ => "a list of objects with id, or minID and maxID".to_owned(),
+        },
+    })
+}
+
+/// Which of some words is certainly meant: by a boolean, as YAML reads a bare `on`, or by the same word in another case.
+fn meant(values: &[&'static str], raw: &str) -> Option<&'static str> {
+    let word = match raw {
+        "true" => "on",
+        "false" => "off",
+        other => other.strip_prefix('"')?.strip_suffix('"')?,
+    };
+    let mut same = values.iter().copied().filter(|value| value.eq_ignore_ascii_case(word));
+    same.next().filter(|_| same.next().is_none())
 }
 
 #[cfg(test)]
@@ -178,6 +213,27 @@ mod tests {
             let spec = RawFields::parse(spec).unwrap();
             let paths: Vec<_> = violations(kind, &spec).into_iter().map(|violation| violation.path).collect();
             assert_eq!(paths, want, "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_meant_by_a_boolean_and_in_another_case() {
+        for (spec, want) in [
+            (r#"{"resourceName":"x","trust":true}"#, Some("on")),
+            (r#"{"resourceName":"x","spoofChk":false}"#, Some("off")),
+            (r#"{"resourceName":"x","spoofChk":"ON"}"#, Some("on")),
+            (r#"{"resourceName":"x","linkState":"Enable"}"#, Some("enable")),
+            (r#"{"resourceName":"x","linkState":true}"#, None),
+            (r#"{"resourceName":"x","trust":"yes"}"#, None),
+            (r#"{"resourceName":"x","trust":1}"#, None),
+            // Both cases are allowed, so none of them is meant for certain.
+            (r#"{"resourceName":"x","vlanProto":"802.1aD"}"#, None),
+            (r#"{"resourceName":"x","vlan":"5"}"#, None),
+        ] {
+            let spec = RawFields::parse(spec).unwrap();
+            let meant: Vec<_> =
+                violations(NetworkKind::Sriov, &spec).into_iter().map(|violation| violation.meant).collect();
+            assert_eq!(meant, [want], "{spec:?}");
         }
     }
 

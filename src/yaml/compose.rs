@@ -54,6 +54,8 @@ pub struct Documents<'t> {
 pub struct YamlDocument {
     /// The line it begins on, from 1.
     pub line: usize,
+    /// Its part of the whole text, comments and separators of other forms included.
+    pub part: Range<usize>,
     /// Its content, or why there is none.
     pub node: Result<YamlNode, YamlError>,
 }
@@ -101,7 +103,11 @@ impl Documents<'_> {
             && let Ok(json) = json::Document::parse_unbounded(part, MAX_DEPTH)
         {
             let line = self.line + newlines(part, 0..json.root.span.start as usize);
-            return Some(YamlDocument { line, node: Ok(from_json(json.root, offset)) });
+            return Some(YamlDocument {
+                line,
+                part: offset..offset + part.len(),
+                node: Ok(from_json(json.root, offset)),
+            });
         }
         Composer::new(part, offset, self.line, self.bounds).document()
     }
@@ -156,7 +162,9 @@ impl<'t> Composer<'t> {
         loop {
             let event = match self.next() {
                 Ok(event) => event,
-                Err(error) => return Some(YamlDocument { line: error.line, node: Err(error) }),
+                Err(error) => {
+                    return Some(YamlDocument { line: error.line, part: self.whole_part(), node: Err(error) });
+                }
             };
             match event.data {
                 EventData::StreamStart { .. } | EventData::DocumentStart { .. } => {}
@@ -164,10 +172,15 @@ impl<'t> Composer<'t> {
                 _ => {
                     let line = self.line_of(event.start_mark);
                     let node = self.node_from(event, 0);
-                    return Some(YamlDocument { line, node: node.and_then(|node| self.end().map(|()| node)) });
+                    let node = node.and_then(|node| self.end().map(|()| node));
+                    return Some(YamlDocument { line, part: self.whole_part(), node });
                 }
             }
         }
+    }
+
+    fn whole_part(&self) -> Range<usize> {
+        self.offset..self.offset + self.part.len()
     }
 
     /// Checks that nothing follows the value of a document.
@@ -347,7 +360,9 @@ impl<'t> Composer<'t> {
 
     fn span(&self, start: Mark, end: Mark) -> Range<usize> {
         let start = self.offset + start.index as usize;
-        start..(self.offset + end.index as usize).max(start)
+        // What was added behind the last line is no part of the text.
+        let end = self.offset + (end.index as usize).min(self.part.len());
+        start..end.max(start)
     }
 
     fn line_of(&self, mark: Mark) -> usize {

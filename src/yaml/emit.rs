@@ -113,7 +113,7 @@ fn is_block(text: &str) -> bool {
 }
 
 /// Writes a text without quotes where that is unambiguous.
-fn write_text(out: &mut String, text: &str) {
+pub(super) fn write_text(out: &mut String, text: &str) {
     let is_word = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
     let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
         && text.chars().all(is_word)
@@ -122,6 +122,11 @@ fn write_text(out: &mut String, text: &str) {
         out.push_str(text);
         return;
     }
+    write_quoted(out, text);
+}
+
+/// Writes a text in double quotes, as JSON and YAML both read it.
+pub(super) fn write_quoted(out: &mut String, text: &str) {
     let start = out.len();
     push_quoted(out, text);
     if text.contains(is_odd) {

@@ -6,6 +6,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod compose;
+pub mod edit;
 pub mod emit;
 mod position;
 mod resolve;

@@ -145,12 +145,12 @@ fn audit_findings_appear_and_clear() {
     make(&cluster, "early", "later", &json!({}));
     let early = format!("audit/nad-absent {}", network_named("early"));
     assert!(wait_for_message(&cluster, auditor, &early).contains("namespace `later` does not exist"));
-    // README shows the human output of this finding.
+    // docs/cli.md shows the human output of this finding.
     let shown = String::from_utf8(audit(&cluster, auditor, &[]).stdout).unwrap();
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let example = readme.split("```text\n").find(|block| block.starts_with("warning[audit/nad-absent]")).unwrap();
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md")).unwrap();
+    let example = page.split("```text\n").find(|block| block.starts_with("warning[audit/nad-absent]")).unwrap();
     let example = example.split("```").next().unwrap();
-    assert!(shown.contains(example), "README shows\n{example}\nbut the output is\n{shown}");
+    assert!(shown.contains(example), "docs/cli.md shows\n{example}\nbut the output is\n{shown}");
     cluster.namespace("later");
     cluster.jane.wait(&nad_at("later", "early"), |_| true);
     wait_clean(&cluster, auditor);

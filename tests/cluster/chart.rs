@@ -1,16 +1,15 @@
-//! The chart with the real Helm: it renders what `nadmit install` prints, rejects unknown values, and leaves nothing behind.
+//! The chart with the real Helm and the real API server: installed, upgraded, rolled back; and it leaves nothing behind.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Command;
 
-use nadmit::deploy::CertificateSource;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::cluster::{TestCluster, bin};
+use crate::cluster::TestCluster;
 use crate::harness::{nadmit, run};
-use crate::install::{printed, read, sorted};
+use crate::install::{printed, read};
+use crate::manifests::{helm, root, stdout};
 use crate::objects::{nad, nads};
 use crate::processes::{Process, wait};
 
@@ -18,118 +17,58 @@ const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nadmit";
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/nadmit/deployments/nadmit";
 
-fn chart() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/chart")
+/// The chart.
+pub fn chart() -> PathBuf {
+    root("deploy/chart")
 }
 
-/// Helm, with that directory as its home.
-fn helm(home: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(bin().join("helm"));
-    for kind in ["CACHE", "CONFIG", "DATA"] {
-        command.env(format!("HELM_{kind}_HOME"), home.join(kind));
-    }
-    command.args(arguments);
-    command
-}
+/// What the API server must accept in each of these places.
+const VALUES: &str = r#"
+image: {registry: registry.example:5000, repository: net/nadmit, tag: v1, pullPolicy: IfNotPresent}
+imagePullSecrets: [{name: pull}]
+policy: {mode: enforce, rules: {nad/unknown-key: off}}
+service: {annotations: {a.example/b: c}}
+serviceAccount: {annotations: {a.example/b: c}}
+resources: {limits: {memory: 256Mi}}
+nodeSelector: {node-role.kubernetes.io/control-plane: ""}
+tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists, effect: NoSchedule}]
+affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}
+priorityClassName: ""
+podAnnotations: {a.example/b: c}
+podLabels: {a.example/b: c}
+extraArgs: [--log-level=debug]
+extraEnv: [{name: NADMIT_LOG_FORMAT, value: text}]
+monitoring:
+  metricsService: {annotations: {a.example/b: c}}
+  serviceMonitor: {labels: {release: prometheus}, interval: 1m}
+  prometheusRule: {labels: {release: prometheus}}
+  dashboard: {labels: {folder: networks}}
+"#;
 
-/// The rendered chart, or Helm's error.
-fn rendered(home: &TempDir, arguments: &[&str]) -> Output {
-    let chart = chart();
-    let template = ["template", "nadmit", chart.to_str().unwrap(), "--kube-version", "1.34.0"];
-    run(helm(home.path(), &[&template, arguments].concat()))
-}
-
-#[test]
-fn chart_renders_what_install_prints() {
-    let home = tempfile::tempdir().unwrap();
-    let file = home.path().join("policy.yaml");
-    let ca = home.path().join("ca.crt");
-    fs::write(&ca, crate::certificates::TestAuthority::new("callers").pem()).unwrap();
-    let ca = ca.to_str().unwrap();
-    let policies = [
-        "mode: audit\n\nrules:\n  nad/unknown-key: off\n",
-        "# {{ not a template }}: \"quotes\", 'more' and \\ too\nmode: audit\n",
-        "  rules:\n    nad/unknown-key: off\n",
-    ];
-    for certificates in CertificateSource::ALL {
-        for (policy, namespace) in policies.into_iter().zip(["here", "123", "null"]) {
-            fs::write(&file, policy).unwrap();
-            let file = file.to_str().unwrap();
-            let all = ["--namespace", namespace, "--set", "monitoring=true,dryRuns=true,replicas=3,service=hooks"];
-            let image = "registry.example:5000/nadmit@sha256:0";
-            let of_chart = [
-                format!("certificates={}", certificates.name()),
-                format!("policy={file},clientCa={ca}"),
-                "clientName=kube-apiserver".to_owned(),
-                format!("image={image}"),
-            ];
-            let values = ["--set", &of_chart[0], "--set-file", &of_chart[1], "--set", &of_chart[2]];
-            let values = [&values[..], &["--set-string", &of_chart[3]]].concat();
-            let out = rendered(&home, &[&all[..], &values].concat());
-            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-            // Objects for `helm uninstall` exist only in the chart.
-            let (hooks, chart): (Vec<_>, Vec<_>) = read(&String::from_utf8(out.stdout).unwrap())
-                .into_iter()
-                .partition(|object| object["metadata"]["annotations"]["helm.sh/hook"].is_string());
-            assert!(hooks.len() == 4 && hooks.iter().any(|hook| hook["kind"] == "Job"), "{hooks:#?}");
-
-            let flags = ["--monitoring", "--dry-runs", "--replicas", "3", "--service", "hooks", "--image", image];
-            let more = ["--namespace", namespace, "--certificates", certificates.name(), "--policy", file];
-            let more = [&more[..], &["--client-ca", ca, "--client-name", "kube-apiserver"]].concat();
-            let mut install = printed(&[&flags[..], &more].concat());
-            // Helm itself creates the namespace.
-            install.retain(|object| object["kind"] != "Namespace");
-            assert_eq!(sorted(chart), sorted(install), "{certificates:?}");
-        }
-    }
-    let file = format!("clientCa={ca}");
-    for (values, flags) in [
-        // With the default values.
-        (&[][..], &[][..]),
-        (&["--set", "backstop=false"], &["--backstop=false"]),
-        (&["--set-file", &file], &["--client-ca", ca]),
-    ] {
-        let chart = read(&String::from_utf8(rendered(&home, &[&["--no-hooks"], values].concat()).stdout).unwrap());
-        let mut install = printed(&[&["--namespace", "default"], flags].concat());
-        install.retain(|object| object["kind"] != "Namespace");
-        assert_eq!(sorted(chart), sorted(install), "{values:?}");
-    }
-}
-
-#[test]
-fn chart_rejects_unknown_values() {
-    let home = tempfile::tempdir().unwrap();
-    let out = run(helm(home.path(), &["lint", "--strict", chart().to_str().unwrap()]));
-    assert!(out.status.success(), "{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    for (values, about) in [
-        ("replicas=0", "replicas"),
-        ("replicas=many", "replicas"),
-        ("certificates=mine", "certificates"),
-        ("monitoring=perhaps", "monitoring"),
-        ("backstop=1", "backstop"),
-        ("dryRuns=perhaps", "dryRuns"),
-        ("clientCa=5", "clientCa"),
-        ("service=Not_A_Name", "service"),
-        ("image=", "image"),
-        ("image=null", "image"),
-        ("policy.mode=audit", "policy"),
-        ("replica=3", "replica"),
-    ] {
-        let out = rendered(&home, &["--set", values]);
-        let stderr = String::from_utf8_lossy(&out.stderr);
-        assert!(!out.status.success() && stderr.contains("schema") && stderr.contains(about), "{values}: {stderr}");
-    }
-}
+/// The chart of version 0.1.0, as far as values matter: image and policy were texts.
+const FORMER: [(&str, &str); 3] = [
+    ("Chart.yaml", "apiVersion: v2\nname: nadmit\nversion: 0.1.0\n"),
+    (
+        "values.yaml",
+        "image: nadmit:0.1.0\nservice: nadmit\nreplicas: 2\ncertificates: own\nmonitoring: false\nbackstop: true\n\
+      dryRuns: false\nclientCa: \"\"\nclientName: \"\"\npolicy: |\n  {}\n",
+    ),
+    (
+        "templates/policy.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: nadmit-policy, namespace: {{ .Release.Namespace }}}\n\
+      data: {policy.yaml: {{ .Values.policy | quote }}}\n",
+    ),
+];
 
 impl TestCluster {
-    fn helm(&self, arguments: &[&str]) -> Command {
+    pub fn helm(&self, arguments: &[&str]) -> Command {
         let kubeconfig = self.kubeconfig("admin");
         let mut command = helm(self.directory(), arguments);
         command.args(["--namespace", "nadmit", "--kubeconfig", kubeconfig.to_str().unwrap()]);
         command
     }
 
-    fn run_helm(&self, arguments: &[&str]) {
+    pub fn run_helm(&self, arguments: &[&str]) {
         let out = run(self.helm(arguments));
         assert!(out.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
     }
@@ -138,6 +77,11 @@ impl TestCluster {
     fn install_chart(&mut self) {
         let chart = chart();
         self.run_helm(&["install", "nadmit", chart.to_str().unwrap(), "--create-namespace"]);
+        self.start_installed();
+    }
+
+    /// Starts a nadmit that registers itself with the permissions of what is installed.
+    pub fn start_installed(&mut self) {
         self.point_service_here();
         self.start_nadmit();
         wait("the metric", || (self.nadmit().metric("nadmit_registered") == 1.0).then_some(()));
@@ -146,19 +90,23 @@ impl TestCluster {
     /// Runs the pod of a Job as a kubelet would: its arguments, with the permissions of its ServiceAccount.
     fn run_job(&self, job: &Value) {
         let pod = &job["spec"]["template"]["spec"];
-        let account = pod["serviceAccountName"].as_str().unwrap();
-        let out = self.kubectl("admin", &["create", "token", account, "--namespace", "nadmit"], "");
+        let kubeconfig = self.kubeconfig_of("nadmit", pod["serviceAccountName"].as_str().unwrap());
+        let arguments: Vec<&str> =
+            pod["containers"][0]["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+        let out = run(nadmit(&[&arguments[..], &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat()));
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        let token = String::from_utf8(out.stdout).unwrap();
+    }
+
+    /// A kubeconfig with a token of a ServiceAccount.
+    pub fn kubeconfig_of(&self, namespace: &str, account: &str) -> PathBuf {
+        let out = self.kubectl("admin", &["create", "token", account, "--namespace", namespace], "");
+        let token = stdout(out);
         let kubeconfig = fs::read_to_string(self.kubeconfig("admin")).unwrap();
         let mut kubeconfig: Value = serde_json::from_str(&kubeconfig).unwrap();
         kubeconfig["users"][0]["user"]["token"] = token.trim().into();
-        let file = self.directory().join("job.kubeconfig");
+        let file = self.directory().join(format!("{namespace}-{account}.kubeconfig"));
         fs::write(&file, kubeconfig.to_string()).unwrap();
-        let arguments: Vec<&str> =
-            pod["containers"][0]["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-        let out = run(nadmit(&[&arguments[..], &["--kubeconfig", file.to_str().unwrap()]].concat()));
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        file
     }
 
     fn is_registered(&self) -> bool {
@@ -187,10 +135,15 @@ fn chart_installs_upgrades_and_uninstalls_cleanly() {
             assert_eq!(backstop(&now), backstop(before));
         }
     };
-    let values = "replicas=3,monitoring=true,dryRuns=true,certificates=cert-manager";
-    let path = chart();
-    cluster.run_helm(&["upgrade", "nadmit", path.to_str().unwrap(), "--set", values]);
+    let monitoring = "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true,monitoring.dashboard.enabled=true";
+    let values = format!("replicas=3,dryRuns=true,certificates=cert-manager,{monitoring}");
+    let file = cluster.directory().join("values.yaml");
+    fs::write(&file, VALUES).unwrap();
+    let (path, file) = (chart(), file.to_str().unwrap().to_owned());
+    cluster.run_helm(&["upgrade", "nadmit", path.to_str().unwrap(), "--set", &values, "--values", &file]);
     is_untouched(&cluster);
+    let policy = cluster.admin.get("/api/v1/namespaces/nadmit/configmaps/nadmit-policy").unwrap();
+    assert_eq!(policy["data"]["policy.yaml"], "mode: enforce\nrules:\n  nad/unknown-key: false\n");
     cluster.run_helm(&["rollback", "nadmit", "1"]);
     is_untouched(&cluster);
     cluster.run_helm(&["rollback", "nadmit", "2"]);
@@ -274,14 +227,9 @@ fn configurations_that_version_0_1_0_created_are_adopted() {
     let mut copy = Command::new("cp");
     copy.arg("-R").arg(chart()).arg(&old);
     assert!(run(copy).status.success());
-    let template = old.join("templates/own.yaml");
-    let text = fs::read_to_string(&template).unwrap();
-    let (kept, left): (Vec<_>, Vec<_>) = text.split("---\n").partition(|document| {
-        !document.contains("kind: MutatingWebhookConfiguration")
-            && !document.contains("kind: ValidatingWebhookConfiguration")
-    });
-    assert_eq!(left.len(), 2);
-    fs::write(&template, kept.join("---\n")).unwrap();
+    for template in ["mutatingwebhookconfiguration.yaml", "validatingwebhookconfiguration.yaml"] {
+        fs::remove_file(old.join("templates").join(template)).unwrap();
+    }
     cluster.run_helm(&["install", "nadmit", old.to_str().unwrap(), "--create-namespace"]);
     cluster.point_service_here();
     let role = cluster.admin.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/nadmit").unwrap();
@@ -319,4 +267,47 @@ fn configurations_that_version_0_1_0_created_are_adopted() {
     cluster.kill_nadmit();
     cluster.run_helm(&["rollback", "nadmit", "1"]);
     assert!(!cluster.is_registered());
+}
+
+/// Values of version 0.1.0 are reused where they still mean the same, and otherwise the error says what to write.
+#[test]
+fn values_of_version_0_1_0_are_reused_or_explained() {
+    let cluster = TestCluster::start();
+    cluster.empty();
+    let old = cluster.directory().join("old");
+    fs::create_dir_all(old.join("templates")).unwrap();
+    for (name, text) in FORMER {
+        fs::write(old.join(name), text).unwrap();
+    }
+    let (old, path) = (old.to_str().unwrap().to_owned(), chart());
+    let path = path.to_str().unwrap();
+    let policy = "policy=# Ours.\nmode: audit\n";
+    cluster.run_helm(&[
+        "install",
+        "nadmit",
+        &old,
+        "--create-namespace",
+        "--set",
+        "image=r.example/nadmit:1",
+        "--set",
+        policy,
+    ]);
+    for reused in ["--reuse-values", "--reset-then-reuse-values"] {
+        let out = run(cluster.helm(&["upgrade", "nadmit", path, reused]));
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert!(
+            !out.status.success()
+                && stderr.contains("set image.repository")
+                && stderr.contains("--reset-then-reuse-values"),
+            "{reused}: {stderr}"
+        );
+    }
+    let image = "image.repository=r.example/nadmit,image.tag=1.0";
+    cluster.run_helm(&["upgrade", "nadmit", path, "--reset-then-reuse-values", "--set", image]);
+    let policy = cluster.admin.get("/api/v1/namespaces/nadmit/configmaps/nadmit-policy").unwrap();
+    assert_eq!(policy["data"]["policy.yaml"], "# Ours.\nmode: audit\n");
+    let deployment = cluster.admin.get(DEPLOYMENT).unwrap();
+    assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "r.example/nadmit:1.0");
+    // And from then on values are reused as they are.
+    cluster.run_helm(&["upgrade", "nadmit", path, "--reuse-values", "--set", "policy.mode=enforce"]);
 }

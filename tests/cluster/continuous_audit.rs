@@ -154,7 +154,8 @@ fn assert_observed(cluster: &TestCluster) {
     browser.open(&page, "");
     const STRIP: &str = "document.querySelector('svg.strip')";
     assert_eq!(
-        browser.value(&format!("{STRIP}.checkVisibility() && {STRIP}.closest('tr').cells[2].textContent")),
+        browser
+            .value(&format!("{STRIP}.checkVisibility() && {STRIP}.closest('.entry').querySelector('b').textContent")),
         "net"
     );
     let marks =

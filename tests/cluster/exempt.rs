@@ -1,4 +1,5 @@
-//! The label that exempts a namespace: only users who may change nadmit's policy may add it, and all other namespace writes are unaffected.
+//! The label that exempts a namespace: only users who may change nadmit's registration may add it, and all other namespace writes are
+//! unaffected.
 
 use serde_json::{Value, json};
 
@@ -14,32 +15,28 @@ fn namespace(name: &str, exempt: Option<&str>) -> Value {
 }
 
 impl TestCluster {
-    /// Grants a rule to a user, in the whole cluster or in a namespace.
-    fn grant_rule(&self, user: &str, namespace: Option<&str>, name: &str, rule: &Value) {
-        let (role, binding, base) = match namespace {
-            None => ("ClusterRole", "clusterrolebindings", RBAC.to_owned()),
-            Some(namespace) => ("Role", "rolebindings", format!("{RBAC}/namespaces/{namespace}")),
-        };
+    /// Grants a rule to a user, in the whole cluster.
+    fn grant_rule(&self, user: &str, name: &str, rule: &Value) {
         let metadata = json!({ "name": name });
-        let roles = role.to_lowercase() + "s";
-        self.admin.create(&format!("{base}/{roles}"), &json!({ "metadata": metadata, "rules": [rule] }));
-        let reference = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name });
+        self.admin.create(&format!("{RBAC}/clusterroles"), &json!({ "metadata": metadata, "rules": [rule] }));
+        let reference = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name });
         let subject = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user });
         let bound = json!({ "metadata": metadata, "roleRef": reference, "subjects": [subject] });
-        self.admin.create(&format!("{base}/{binding}"), &bound);
+        self.admin.create(&format!("{RBAC}/clusterrolebindings"), &bound);
     }
 }
 
 #[test]
-fn exempt_label_requires_policy_permission() {
+fn exempt_label_requires_registration_permission() {
     let mut cluster = TestCluster::start();
     let all = ["namespaces", "namespaces/status", "namespaces/finalize"];
     for user in ["jane", "putter"] {
         let rule = json!({ "apiGroups": [""], "resources": all, "verbs": ["*"] });
-        cluster.grant_rule(user, None, &format!("namespaces-{user}"), &rule);
+        cluster.grant_rule(user, &format!("namespaces-{user}"), &rule);
     }
-    let policy = json!({ "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["nadmit-policy"], "verbs": ["update"] });
-    cluster.grant_rule("putter", Some("nadmit"), "policy", &policy);
+    let registration = json!({ "apiGroups": ["admissionregistration.k8s.io"], "resources": ["validatingwebhookconfigurations"],
+        "resourceNames": ["nadmit"], "verbs": ["update"] });
+    cluster.grant_rule("putter", "registration", &registration);
     let putter = cluster.user("putter");
     let label = |value: Option<&str>| json!({ "metadata": { "labels": { "nadmit.io/exempt": value } } });
     let at = |name: &str| format!("{NAMESPACES}/{name}");
@@ -62,7 +59,7 @@ fn exempt_label_requires_policy_permission() {
     }
     assert!(cluster.jane.get(&at("apps")).unwrap()["metadata"]["labels"]["nadmit.io/exempt"].is_null());
 
-    // A user who may change the policy may add the label.
+    // A user who may change the registration may add the label.
     cluster.start_nadmit();
     wait("the metric", || (cluster.nadmit().metric("nadmit_exempt_namespaces") == 0.0).then_some(()));
     putter.patch(&at("apps"), &label(Some("true")));

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::Stdio;
 
 use nadmit::deploy::CertificateSource;
 use nadmit::yaml::Documents;
@@ -13,9 +13,11 @@ use crate::cluster::{TestCluster, bin};
 use crate::harness::{nadmit, run};
 use crate::processes::wait;
 
-/// The output of `nadmit install`.
+/// The output of `nadmit install`, with the image of the generated manifests unless another one is given.
 pub fn printed(arguments: &[&str]) -> Vec<Value> {
-    let out = run(nadmit(&[&["install"], arguments].concat()));
+    let image = format!("nadmit:{}", env!("CARGO_PKG_VERSION"));
+    let usual: &[&str] = if arguments.contains(&"--image") { &[] } else { &["--image", &image] };
+    let out = run(nadmit(&[&["install"], usual, arguments].concat()));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     read(&String::from_utf8(out.stdout).unwrap())
 }
@@ -110,8 +112,10 @@ fn install_and_uninstall_every_object() {
     let objects = printed(&[&["--dry-runs", "--monitoring"], &more[..]].concat());
     cluster.create_strictly(&objects, &[]);
     // The steps in the documentation.
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/README.md")).unwrap();
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/install.md")).unwrap();
     let shown: Vec<&str> = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let shown: Vec<&str> =
+        shown.into_iter().filter(|text| text.starts_with("apiVersion: networking.k8s.io/v1")).collect();
     assert_eq!(shown.len(), 1);
     cluster.create_strictly(&read(shown[0]), &["--dry-run=server"]);
     let left =
@@ -126,58 +130,36 @@ fn install_and_uninstall_every_object() {
         cluster.admin.create(reports, &report);
     }
     let kubeconfig = cluster.kubeconfig("admin");
-    let uninstall = ["uninstall", "--kubeconfig", kubeconfig.to_str().unwrap()];
+    let uninstall = |more: &[&str]| {
+        let mut command = nadmit(&[&["uninstall", "--kubeconfig", kubeconfig.to_str().unwrap()], more].concat());
+        command.stdin(Stdio::null());
+        let out = run(command);
+        (out.status.code(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    // Without a terminal and without --yes, it explains what to do; a dry run shows every object. Both delete nothing.
+    let (code, _, message) = uninstall(&[]);
+    assert!(code == Some(2) && message.contains("--dry-run") && message.contains("--yes"), "{message}");
+    let (code, shown, message) = uninstall(&["--dry-run"]);
+    assert_eq!(code, Some(0), "{message}");
+    assert!(shown.starts_with("in context \"it\" (https://127.0.0.1:"), "{shown}");
+    for line in [
+        "deployments.apps/nadmit in namespace nadmit",
+        "namespaces/nadmit, with everything in it",
+        "1 reports of nadmit",
+    ] {
+        assert_eq!(shown.lines().filter(|found| found.trim() == line).count(), 1, "{line}: {shown}");
+    }
+    assert_eq!(shown.lines().count(), 1 + objects.len() + 1, "{shown}");
+    let (_, shown, _) = uninstall(&["--dry-run", "--registration-only"]);
+    assert_eq!(shown.lines().count(), 3, "{shown}");
+    assert_eq!(String::from_utf8_lossy(&left().stdout).lines().count(), objects.len());
     for _ in 0..2 {
-        let out = run(nadmit(&uninstall));
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let (code, _, message) = uninstall(&["--yes"]);
+        assert_eq!(code, Some(0), "{message}");
         wait("the deletion of all objects", || left().stdout.is_empty().then_some(()));
     }
+    let (code, shown, message) = uninstall(&["--dry-run"]);
+    assert!(code == Some(0) && shown.starts_with("nothing of nadmit is installed in context"), "{shown}{message}");
     assert!(cluster.admin.get(&format!("{reports}/ours")).is_none());
     assert!(cluster.admin.get(&format!("{reports}/theirs")).is_some());
-}
-
-/// The manifests and the binary agree.
-#[test]
-fn kustomize_builds_what_install_prints() {
-    let copy = tempfile::tempdir().unwrap();
-    let mut command = Command::new("cp");
-    command.arg("-R").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kustomize")).arg(copy.path());
-    assert!(run(command).status.success());
-    let root = copy.path().join("kustomize");
-    // A kustomization with all components.
-    fs::create_dir(root.join("all")).unwrap();
-    let ca = "configMapGenerator: [{name: nadmit-client-ca, namespace: nadmit, files: [ca.crt], options: {disableNameSuffixHash: true, \
-              labels: {app.kubernetes.io/name: nadmit, app.kubernetes.io/part-of: nadmit}}}]";
-    let all = format!(
-        "resources: [../base]\ncomponents: [../components/monitoring, ../components/dry-runs, ../components/client-ca]\n{ca}\n"
-    );
-    fs::write(root.join("all/kustomization.yaml"), all).unwrap();
-    let file = root.join("all/ca.crt");
-    fs::write(&file, crate::certificates::TestAuthority::new("callers").pem()).unwrap();
-    let file = file.to_str().unwrap();
-    fs::create_dir(root.join("without")).unwrap();
-    let without = "resources: [../base]\ncomponents: [../components/without-backstop]\n";
-    fs::write(root.join("without/kustomization.yaml"), without).unwrap();
-    let built = |directory: &str| {
-        let mut command = Command::new(bin().join("kubectl"));
-        command.arg("kustomize").arg(root.join(directory));
-        let out = run(command);
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        sorted(read(&String::from_utf8(out.stdout).unwrap()))
-    };
-    for (directory, arguments) in [
-        ("base", &[] as &[_]),
-        ("overlays/cert-manager", &["--certificates", "cert-manager"]),
-        ("overlays/openshift", &["--certificates", "openshift"]),
-        ("all", &["--monitoring", "--dry-runs", "--client-ca", file]),
-        ("without", &["--backstop=false"]),
-    ] {
-        assert_eq!(built(directory), sorted(printed(arguments)), "{directory}");
-    }
-}
-
-/// Sorted, so that the order does not depend on the program that printed them.
-pub fn sorted(mut objects: Vec<Value>) -> Vec<Value> {
-    objects.sort_by_key(ToString::to_string);
-    objects
 }

@@ -27,6 +27,9 @@ mod client;
 #[path = "../serve/harness.rs"]
 #[allow(dead_code, reason = "shared with the tests of the server alone")]
 mod harness;
+#[path = "../documentation/markdown.rs"]
+#[allow(dead_code, reason = "shared with the tests of the documentation")]
+mod markdown;
 #[path = "../not_run.rs"]
 mod not_run;
 #[path = "../serve/stalled.rs"]
@@ -51,6 +54,7 @@ mod audit_log;
 mod backstop;
 mod backstop_and_judge;
 mod chart;
+mod chart_values;
 mod clients;
 mod completion;
 mod contention;
@@ -68,10 +72,12 @@ mod forged;
 mod gitops;
 mod install;
 mod kubectl;
+mod kustomize;
 mod large;
 mod leaks;
 mod lease;
 mod lookalikes;
+mod manifests;
 mod monitoring;
 mod namespaces;
 #[path = "../node/mod.rs"]
@@ -81,12 +87,16 @@ mod ownership;
 mod policy_config_map;
 mod race;
 mod registered;
+mod release;
 mod reports;
 mod scale;
 mod secret;
 mod status;
 mod storm;
+mod subchart;
 mod supervised;
+mod tenant;
 mod token;
 mod unrelated_nads;
 mod without_dns;
+mod workflows;

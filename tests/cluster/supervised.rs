@@ -15,6 +15,7 @@ use nadmit::cluster::leader::completion::{Completer, CompletionRound, Incomplete
 use nadmit::cluster::leader::dry_run::DryRunDenials;
 use nadmit::cluster::leader::full_scan::FullScan;
 use nadmit::cluster::leader::object_audit::{ScanSink, Scanned};
+use nadmit::cluster::leader::scan_scope::ScanScope;
 use nadmit::cluster::{ApiObject, CachedCluster, Caches, WatchObserver};
 use nadmit::policy::{Facts, NameVisibility, Policy, Rewrites};
 use nadmit::resources::{Object, ObjectKey};
@@ -87,7 +88,8 @@ fn audit_skips_objects_that_panic() {
     }
     let (policy, mut sink) = (Policy::default(), PanickingSink::default());
     let api = as_nadmit(&cluster);
-    let survey = FullScan { cluster: &api, policy: &policy, names: NameVisibility::All };
+    let scope = ScanScope::default();
+    let survey = FullScan { cluster: &api, policy: &policy, names: NameVisibility::All, scope };
     block_on(survey.run(jiff::Timestamp::now(), &mut DryRunDenials::default(), &mut sink)).unwrap();
     sink.scanned.sort();
     let kind = "NetworkAttachmentDefinition";

@@ -128,7 +128,10 @@ fn page(seen: &BTreeMap<String, BTreeSet<String>>) -> String {
     let (head, _) = page.split_once("\n| the pod shows |").expect("docs/errors.md has a table");
     page = format!("{head}\n| the pod shows | found by |\n|---|---|\n");
     for (message, rules) in seen {
-        let link = |rule: &String| format!("[{rule}](rules.md#{})", rule.replace('/', ""));
+        let link = |rule: &String| {
+            let (family, _) = rule.split_once('/').expect("a rule has a family");
+            format!("[{rule}](rules/{family}.md#{})", rule.replace('/', ""))
+        };
         let rules: Vec<String> = rules.iter().map(link).collect();
         page += &format!("| `{}` | {} |\n", message.replace('|', "\\|"), rules.join(", "));
     }

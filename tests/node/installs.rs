@@ -34,7 +34,7 @@ fn helm_installs_upgrades_and_uninstalls() {
     on_a_node(|node| {
         let helm = |arguments: &[&str]| {
             let mut command = Command::new(node.cluster.bin.join("helm"));
-            command.args(arguments).args(["--namespace", "nadmit", "--timeout", "60s", "--wait"]);
+            command.args(arguments).args(["--namespace", "nadmit", "--timeout", "60s"]);
             command.env("KUBECONFIG", node.cluster.kubeconfig("admin")).env("HOME", node.cluster.directory());
             let out = run(command);
             assert!(
@@ -45,13 +45,15 @@ fn helm_installs_upgrades_and_uninstalls() {
             );
         };
         let chart = root("deploy/chart");
-        helm(&["install", "nadmit", &chart, "--create-namespace"]);
+        helm(&["install", "nadmit", &chart, "--create-namespace", "--wait", "--set", "policy.mode=enforce"]);
         await_effect(&node.cluster.admin);
-        helm(&["upgrade", "nadmit", &chart, "--set", "replicas=3"]);
+        helm(&["upgrade", "nadmit", &chart, "--wait", "--reset-then-reuse-values", "--set", "replicas=3"]);
         node.await_rollout();
         assert_eq!(node.ready_pods().len(), 3);
+        // Its test, a pod with the same image, sees the policy in all replicas.
+        helm(&["test", "nadmit"]);
         // Its hook, a Job with the same image, removes the registration before the pods end.
-        helm(&["uninstall", "nadmit"]);
+        helm(&["uninstall", "nadmit", "--wait"]);
         let configurations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/nadmit";
         assert!(node.cluster.admin.get(configurations).is_none());
     });

@@ -14,6 +14,7 @@ mod errors;
 mod installs;
 mod pods;
 mod policies;
+mod readme;
 mod rollouts;
 mod terminating;
 

@@ -1,6 +1,6 @@
 //! The structs that nadmit mirrors, the values that nadmit reads into them, and a common notation to compare both.
 
-use nadmit::cni::schema::{Field, INT, Reading, Type, UINT32, field, find, first_error};
+use nadmit::cni::schema::{Field, INT, Reading, Type, UINT32, field, find, first_error, table};
 use nadmit::cni::{fold, readers as tables};
 use nadmit::json::{Document, Kind, Value as Node, integer_of_float};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub fn readers() -> Vec<Reader> {
     let common = || tables::COMMON.iter();
     let mut readers = vec![
         ("the config as Multus reads it".to_owned(), fields(common()), Reading::Text),
-        ("the list as Multus reads it".to_owned(), fields(common().chain(tables::LIST)), Reading::Text),
+        ("the list as Multus reads it".to_owned(), fields(common().chain(tables::LIST.iter())), Reading::Text),
         ("an unknown plugin".to_owned(), fields(common()), Reading::Copy),
     ];
     for (name, own) in tables::KNOWN {
@@ -34,7 +34,10 @@ pub fn readers() -> Vec<Reader> {
     }
     let readers = readers.into_iter().enumerate();
     readers
-        .map(|(number, (name, fields, reading))| Reader { name, number, holds: Type::Object(fields.leak()), reading })
+        .map(|(number, (name, fields, reading))| {
+            let fields = Box::leak(Box::new(table(fields.leak())));
+            Reader { name, number, holds: Type::Object(fields), reading }
+        })
         .collect()
 }
 

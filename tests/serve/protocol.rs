@@ -294,9 +294,9 @@ fn size_limit_of_reviews() {
     assert_eq!(rejected(server), before + 2.0);
 }
 
-/// The reviews of the README.
+/// The reviews of docs/serve.md.
 #[test]
-fn the_examples_are_decided_as_the_readme_says() {
+fn the_examples_are_decided_as_documented() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     for (file, mutate, validate) in [
         ("review.json", "patch", "allow"),

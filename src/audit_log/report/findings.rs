@@ -5,29 +5,42 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use crate::audit_log::report::{Loop, WriterStats};
 use crate::policy::{Action, Finding, Rule};
 
-/// Declares a rule of audit-log. Why it is wrong is what to do about it; there is no manifest to show.
+/// Declares a rule of audit-log. There is no manifest to show.
 macro_rules! log_rule {
-    ($name:ident = $id:literal, $default:ident; $finds:literal; $help:literal) => {
-        #[doc = $finds]
-        pub static $name: Rule =
-            Rule { id: $id, default: Action::$default, repairs: false, finds: $finds, why: $help, bad: "", good: "" };
+    ($name:ident = $id:literal, $default:ident; $wrong:literal; $why:literal; $fix:literal) => {
+        #[doc = $wrong]
+        pub static $name: Rule = Rule {
+            id: $id,
+            default: Action::$default,
+            repairs: false,
+            wrong: $wrong,
+            why: $why,
+            fix: $fix,
+            releases: "",
+            bad: "",
+            good: "",
+        };
     };
 }
 
 log_rule! { BLIND = "audit-log/blind-status-write", Warn;
-"a status that was overwritten by a patch or an apply without the resourceVersion it was computed from";
+"A patch or an apply wrote a status without the resourceVersion that it was computed from.";
+"The API server cannot compare such a write with what is stored, so it erases what others wrote since the writer read the object.";
 "state the resourceVersion that was read: as metadata.resourceVersion in a merge patch or an apply (controller-runtime: \
 client.MergeFromWithOptimisticLock), as a test of /metadata/resourceVersion in a JSON patch, or write with PUT; on 409 read \
 again and compute anew" }
 log_rule! { STALE = "audit-log/stale-write", Audit;
-"writes that were rejected because the object had changed since it was read";
+"Writes were rejected because the object had changed since it was read.";
+"The API server compares the resourceVersion of a write with the stored one, and rejects a write that is too late.";
 "a few are normal: the write was rejected, and the client reads again. Many mean that two writers share a status, \
 or that one computes from a cache that lags: give each its own conditions, and read before each retry" }
 log_rule! { UNCHANGED = "audit-log/unchanged-write", Audit;
-"writes that changed nothing";
+"Writes changed nothing.";
+"The API server stores nothing, but each such write still costs a request, admission and an audit event.";
 "compare with what was read, and write only what differs" }
 log_rule! { LOOP = "audit-log/write-loop", Warn;
-"an object in a write loop";
+"An object is written in a loop.";
+"Every write sends a watch event to every client, and what a reader sees depends on the moment.";
 "check who alternates: two writers that undo each other's work must agree on one owner of the field; a single one reacts \
 to its own writes, and must compare before it writes" }
 

@@ -7,12 +7,12 @@ mod show;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 use tokio::time::{Instant, sleep};
 
 use super::color::ColorArgs;
-use super::connection::{Connection, block_on};
+use super::connection::{Connection, NamespaceArgs, block_on};
 use super::policy_args::PolicyArgs;
 use super::serve::duration;
 use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_TIMEOUT, print};
@@ -41,15 +41,17 @@ const MIN_INTERVAL: Duration = Duration::from_millis(250);
 pub(super) struct Doctor {
     #[command(subcommand)]
     subject: Option<DoctorSubject>,
-    /// The network: KIND/NAMESPACE/NAME, NAMESPACE/NAME for a SriovNetwork, or a unique NAME
+    /// The network: KIND/NAMESPACE/NAME, NAMESPACE/NAME for a SriovNetwork, or a NAME that is unique in its namespaces
     #[arg(required_unless_present = "canary", conflicts_with = "canary")]
     network: Option<NetworkArg>,
+    #[command(flatten)]
+    namespaces: NamespaceArgs,
     /// Wait this long for a healthy network, such as 60s or 2m; with --canary, for the operator's response [default: do not wait;
     /// with --canary 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
     /// Create a throw-away network in its own namespace, time the operator's response, and delete both
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["namespace", "all_namespaces"])]
     canary: bool,
     /// The resourceName of the canary [default: the first that a node policy offers]
     #[arg(long, value_name = "NAME", requires = "canary", conflicts_with = "network")]
@@ -129,6 +131,24 @@ impl std::str::FromStr for NetworkArg {
     }
 }
 
+impl NetworkArg {
+    /// The network in a namespace, or in all.
+    fn within(&self, only: Option<&str>) -> anyhow::Result<Self> {
+        let namespace = namespace_of(self.namespace.as_deref(), only)?;
+        Ok(Self { namespace: namespace.map(str::to_owned), ..self.clone() })
+    }
+}
+
+/// The namespace of an object, as written before its name or with --namespace.
+fn namespace_of<'a>(written: Option<&'a str>, option: Option<&'a str>) -> anyhow::Result<Option<&'a str>> {
+    match (written, option) {
+        (Some(written), Some(option)) if written != option => {
+            Err(anyhow!("`{written}/` and --namespace {option} name two namespaces; write one of them"))
+        }
+        _ => Ok(written.or(option)),
+    }
+}
+
 /// A kind as people write it: `SriovNetwork`, `sriovnetwork`, `sriovnetworks`.
 fn kind_of(text: &str) -> Option<NetworkKind> {
     let text = text.to_lowercase();
@@ -144,7 +164,7 @@ impl Doctor {
         block_on(async {
             let cluster = self.options.connection.connect().await?;
             match &self.network {
-                Some(named) => self.examine(&cluster, named, &policy).await,
+                Some(named) => self.examine(&cluster, &named.within(self.namespaces.only())?, &policy).await,
                 None => self.run_canary(&cluster, &policy).await,
             }
         })
@@ -263,16 +283,19 @@ async fn find(cluster: &Cluster, named: &NetworkArg) -> anyhow::Result<Option<Ne
     if let (Some(kind), Some(namespace)) = (named.kind, &named.namespace) {
         return Ok(Some(NetworkId { kind, namespace: namespace.clone(), name: named.name.clone() }));
     }
-    let mut found = cluster.networks_named(&named.name, named.kind).await.map_err(unreachable)?;
+    let namespace = named.namespace.as_deref();
+    let found = cluster.networks_named(&named.name, named.kind, namespace).await;
+    let mut found = found.map_err(|failed| match failed {
+        ApiError::Forbidden(missing) if namespace.is_none() => {
+            anyhow!("cannot find network `{}`: {missing}; pass --namespace NAME", named.name)
+        }
+        failed => anyhow!(failed),
+    })?;
     if found.len() > 1 {
         let names: Vec<_> = found.iter().map(|id| format!("{}/{}/{}", id.kind.name(), id.namespace, id.name)).collect();
         anyhow::bail!("several networks have the name `{}`; write {}", named.name, names.join(" or "));
     }
     Ok(found.pop())
-}
-
-fn unreachable(failed: ApiError) -> anyhow::Error {
-    anyhow::Error::new(failed)
 }
 
 fn target_of(network: &str) -> Option<String> {
@@ -285,6 +308,19 @@ fn target_of(network: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_namespace_is_named_once() {
+        for (written, option, want) in [
+            (None, None, Some(None)),
+            (Some("a"), None, Some(Some("a"))),
+            (None, Some("a"), Some(Some("a"))),
+            (Some("a"), Some("a"), Some(Some("a"))),
+            (Some("a"), Some("b"), None),
+        ] {
+            assert_eq!(namespace_of(written, option).ok(), want, "{written:?} {option:?}");
+        }
+    }
 
     #[test]
     fn network_argument_has_three_forms() {

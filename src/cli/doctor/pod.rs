@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::show::FindingJson;
-use super::{DoctorOptions, DoctorOutputFormat};
+use super::{DoctorOptions, DoctorOutputFormat, namespace_of};
 use crate::audit::chain::LinkHealth;
 use crate::audit::pod::{ExplainedError, NetworkSelection, PodNad, PodReport, STUCK};
 use crate::cli::connection::block_on;
@@ -19,17 +19,33 @@ use crate::visible;
 /// Exit code 0: the pod is ready. 1: it is not. 2: wrong arguments, there is no such pod, or the cluster cannot be reached.
 #[derive(Debug, Args)]
 pub(super) struct DoctorPod {
-    /// The pod: NAMESPACE/NAME
-    #[arg(value_parser = pod_key, value_name = "NAMESPACE/NAME")]
-    pod: ObjectKey,
+    /// The pod
+    #[arg(value_name = "[NAMESPACE/]NAME")]
+    pod: PodArg,
+    /// The namespace of the pod [default: that of the context]
+    #[arg(long, short, value_name = "NAME")]
+    namespace: Option<String>,
     #[command(flatten)]
     options: DoctorOptions,
 }
 
-fn pod_key(text: &str) -> Result<ObjectKey, String> {
-    match text.split('/').collect::<Vec<_>>().as_slice() {
-        [namespace, name] if !namespace.is_empty() && !name.is_empty() => Ok(ObjectKey::new(namespace, name)),
-        _ => Err("write NAMESPACE/NAME".to_owned()),
+/// A pod as it is named on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PodArg {
+    namespace: Option<String>,
+    name: String,
+}
+
+impl std::str::FromStr for PodArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (namespace, name) = match text.split('/').collect::<Vec<_>>().as_slice() {
+            [name] => (None, (*name).to_owned()),
+            [namespace, name] if !namespace.is_empty() => (Some((*namespace).to_owned()), (*name).to_owned()),
+            _ => return Err("write NAME or NAMESPACE/NAME".to_owned()),
+        };
+        if name.is_empty() { Err("write NAME or NAMESPACE/NAME".to_owned()) } else { Ok(Self { namespace, name }) }
     }
 }
 
@@ -38,8 +54,11 @@ impl DoctorPod {
         let policy = self.options.policy.read()?;
         let report = block_on(async {
             let cluster = self.options.connection.connect().await?;
-            let snapshot = cluster.pod_snapshot(&self.pod, &policy).await?;
-            let snapshot = snapshot.with_context(|| format!("pod {} does not exist", self.pod))?;
+            let namespace = self.namespace.as_deref().filter(|name| !name.is_empty());
+            let namespace = namespace_of(self.pod.namespace.as_deref(), namespace)?;
+            let pod = ObjectKey::new(namespace.unwrap_or_else(|| cluster.default_namespace()), &self.pod.name);
+            let snapshot = cluster.pod_snapshot(&pod, &policy).await?;
+            let snapshot = snapshot.with_context(|| format!("pod {pod} does not exist"))?;
             Ok(PodReport::of(snapshot, &policy, jiff::Timestamp::now()))
         })?;
         print(&match self.options.output {
@@ -87,8 +106,8 @@ fn human(report: &PodReport, has_colours: bool) -> String {
         line(&match error.rules.as_slice() {
             [] => format!("no rule explains `{}`", error.message),
             [rule, ..] => format!(
-                "`{}` is what {} finds ({}), but no NAD of the pod has it now: it may have been changed since",
-                error.message, rule.id, rule.finds
+                "`{}` is what {} reports, but no NAD of the pod has it now: it may have been changed since",
+                error.message, rule.id
             ),
         });
     }
@@ -242,10 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_has_a_namespace_and_a_name() {
-        assert_eq!(pod_key("apps/p").unwrap(), ObjectKey::new("apps", "p"));
-        for bad in ["p", "/p", "apps/", "a/b/c", ""] {
-            assert!(pod_key(bad).is_err(), "{bad}");
+    fn a_pod_has_a_name_and_may_have_a_namespace() {
+        let pod =
+            |namespace: Option<&str>| Ok(PodArg { namespace: namespace.map(str::to_owned), name: "p".to_owned() });
+        assert_eq!(("apps/p".parse(), "p".parse()), (pod(Some("apps")), pod(None)));
+        for bad in ["/p", "apps/", "a/b/c", ""] {
+            assert!(bad.parse::<PodArg>().is_err(), "{bad}");
         }
     }
 }

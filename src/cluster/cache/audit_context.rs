@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use crate::audit::context::AuditContext;
+use crate::cluster::cache::operators::OPERATOR_RIGHTS;
 use crate::cluster::cache::stores::{NamespaceStore, NodePolicyStore};
 use crate::cluster::cache::watch::Summarize;
 use crate::cluster::client::collection::ApiObject;
-use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, missing};
 use crate::policy::{NamespaceState, Operators, Policy};
 
 /// Descriptions of what could not be read.
@@ -16,9 +17,10 @@ use crate::policy::{NamespaceState, Operators, Policy};
 pub(in crate::cluster) struct UnreadFacts(pub(in crate::cluster) Vec<String>);
 
 impl UnreadFacts {
-    /// The value; an error is recorded.
-    fn or_record<T>(&mut self, what: &str, read: Result<T, ApiError>) -> Option<T> {
+    /// The value; an error is recorded, with the permission that it needs.
+    fn or_record<T>(&mut self, what: &str, right: &str, read: Result<T, ApiError>) -> Option<T> {
         let note = |failed: ApiError| {
+            let failed = failed.naming(right);
             self.0.push(format!("{what} could not be read; rules that depend on them were not checked: {failed}"));
         };
         read.map_err(note).ok()
@@ -26,11 +28,12 @@ impl UnreadFacts {
 }
 
 impl Cluster {
-    /// Reads the audit context, and the namespaces. What may not be read is unknown.
+    /// Reads the audit context, and the namespaces. What may not be read is unknown. `namespace` is the only one that is audited.
     pub(in crate::cluster) async fn audit_context(
         &self,
         policy: &Policy,
         now: Timestamp,
+        namespace: Option<&str>,
         unread: &mut UnreadFacts,
     ) -> (AuditContext, Option<HashMap<Box<str>, NamespaceState>>) {
         let mut context = AuditContext { now, ..AuditContext::default() };
@@ -44,7 +47,7 @@ impl Cluster {
             }
         });
         let listed = each.await;
-        let namespaces = unread.or_record("namespaces", listed).map(|_| namespaces);
+        let namespaces = unread.or_record("namespaces", "list namespaces", listed).map(|_| namespaces);
 
         let mut policies = NodePolicyStore::default();
         let path = ApiPath::all(ApiResource::NODE_POLICIES);
@@ -56,27 +59,37 @@ impl Cluster {
             }
         });
         let listed = each.await;
-        let is_there = unread.or_record("SriovNetworkNodePolicies", listed);
+        let right = format!("list {} in all namespaces", ApiResource::NODE_POLICIES.plural());
+        let is_there = unread.or_record("SriovNetworkNodePolicies", &right, listed);
         context.offered = is_there.filter(|is_there| *is_there).map(|_| policies.offered());
 
-        let claims = self.claim_index().await;
-        context.device_claims = unread.or_record("claims of devices (DRA)", claims).unwrap_or_default().into();
+        // What of it may not be read is unknown, and no error.
+        let claims = self.claim_index(namespace).await;
+        if claims.as_ref().is_ok_and(|index| !index.knows_classes) {
+            unread.0.push(format!(
+                "DeviceClasses could not be read; only a claim in the namespace of a NAD shows that its device comes by claim (DRA): {}",
+                missing("list deviceclasses")
+            ));
+        }
+        let claims = unread.or_record("claims of devices (DRA)", "list deviceclasses", claims);
+        context.device_claims = claims.unwrap_or_default().into();
 
         let operators = self.operators(policy).await;
-        context.operators = unread
-            .or_record("the operator's Deployments, its ServiceAccounts and what those may do", operators)
-            .unwrap_or(Operators::Unknown);
+        let what = "the operator's Deployments, its ServiceAccounts and what those may do";
+        context.operators = unread.or_record(what, OPERATOR_RIGHTS, operators).unwrap_or(Operators::Unknown);
         let homes: Vec<_> = context.operators.known().to_vec();
         if !homes.is_empty() {
             let runs = self.is_operator_running(&homes).await;
-            context.is_operator_running = unread.or_record("the operator's Deployments", runs).flatten();
+            let right = "get deployments in the operator's namespace";
+            context.is_operator_running = unread.or_record("the operator's Deployments", right, runs).flatten();
         }
         // If several operators state different prefixes, none applies to everything.
         let operators = context.operators.clone();
         let responsible = operators.responsible_for("").map(|operator| operator.namespace.as_str());
         if let Some(home) = policy.operator.namespace.as_deref().or(responsible) {
             let prefix = self.prefix(policy, &operators, home, None).await;
-            context.prefix = unread.or_record("the operator's resource prefix and all NADs", prefix).flatten();
+            let right = format!("get deployments and list networks in namespace {home}, and get their NADs");
+            context.prefix = unread.or_record("the operator's resource prefix and all NADs", &right, prefix).flatten();
         }
         (context, namespaces)
     }

@@ -145,27 +145,33 @@ fn paths() -> [ApiPath; 5] {
 
 impl Cluster {
     /// Lists the DeviceClasses and, where the SR-IOV driver is installed, the claims and the driver's objects. What may not be read
-    /// is unknown.
-    pub(in crate::cluster) async fn claim_index(&self) -> Result<ClaimIndex, ApiError> {
+    /// is unknown; claims are then still listed in that namespace, as they show where the devices of its NADs come from.
+    pub(in crate::cluster) async fn claim_index(&self, namespace: Option<&str>) -> Result<ClaimIndex, ApiError> {
         let mut index = ClaimIndex::default();
         let classes = ApiPath::all(ApiResource::DEVICE_CLASSES);
-        match self.for_each_object(&classes, |text| add(&mut index, DeviceClaim::read_class(text))).await {
-            Err(failed) if failed.is_forbidden() => return Ok(index),
-            listed => drop(listed?),
+        let listed = self.for_each_object(&classes, |text| add(&mut index, DeviceClaim::read_class(text))).await;
+        index.knows_classes = is_allowed(listed)?;
+        if index.knows_classes && !index.has_driver() {
+            return Ok(index.finish());
         }
-        index.knows_classes = true;
-        if index.has_driver() {
-            let [claims, templates, attributes, policies, daemon_sets] = paths();
-            for path in [claims, templates] {
-                allowed(self.for_each_object(&path, |text| add(&mut index, DeviceClaim::read_claim(text))).await)?;
+        let knows_classes = index.knows_classes;
+        let [claims, templates, attributes, policies, daemon_sets] = paths();
+        for (everywhere, resource) in [(claims, ApiResource::CLAIMS), (templates, ApiResource::CLAIM_TEMPLATES)] {
+            let mut visit = |text: &str| add(&mut index, DeviceClaim::read_claim(text));
+            let is_listed = knows_classes && is_allowed(self.for_each_object(&everywhere, &mut visit).await)?;
+            if let (false, Some(namespace)) = (is_listed, namespace) {
+                let here = ApiPath::in_namespace(resource, namespace)?;
+                is_allowed(self.for_each_object(&here, &mut visit).await)?;
             }
+        }
+        if index.has_driver() {
             for path in [attributes, policies, daemon_sets] {
                 let add = |text: &str| {
                     if let Some(object) = DriverObject::read(text) {
                         index.add_driver_object(object);
                     }
                 };
-                allowed(self.for_each_object(&path, add).await)?;
+                is_allowed(self.for_each_object(&path, add).await)?;
             }
         }
         Ok(index.finish())
@@ -178,11 +184,11 @@ fn add(index: &mut ClaimIndex, claim: Option<DeviceClaim<'_>>) {
     }
 }
 
-/// A list that may not be read is empty.
-fn allowed<T>(listed: Result<T, ApiError>) -> Result<(), ApiError> {
+/// Whether a list may be read; one that may not is empty.
+fn is_allowed<T>(listed: Result<T, ApiError>) -> Result<bool, ApiError> {
     match listed {
-        Err(failed) if failed.is_forbidden() => Ok(()),
-        listed => listed.map(drop),
+        Err(failed) if failed.is_forbidden() => Ok(false),
+        listed => listed.map(|_| true),
     }
 }
 

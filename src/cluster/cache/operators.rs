@@ -30,6 +30,9 @@ use crate::resources::ObjectKey;
 
 /// The name of the operator's SriovOperatorConfig.
 pub(in crate::cluster) const OPERATOR_CONFIG: &str = "default";
+/// The permissions that finding the operators needs.
+pub(in crate::cluster) const OPERATOR_RIGHTS: &str =
+    "list sriovoperatorconfigs, deployments and serviceaccounts and to create subjectaccessreviews";
 /// The refresh interval: permissions change without an event.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 /// The minimum interval between two discoveries.

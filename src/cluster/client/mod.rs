@@ -2,11 +2,11 @@
 
 pub(in crate::cluster) mod backoff;
 pub(in crate::cluster) mod collection;
+mod kubeconfig;
 pub(in crate::cluster) mod pager;
 pub(in crate::cluster) mod path;
 pub(in crate::cluster) mod permissions;
 
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,13 @@ use std::time::Duration;
 use futures_util::AsyncReadExt;
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode};
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::config::Config;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 pub(in crate::cluster) use self::path::{ApiPath, ApiResource};
 
+pub use self::kubeconfig::KubeconfigChoice;
 pub use crate::deploy::ServiceRef;
 
 /// The connect timeout; requests have the deadline of the review they are made for.
@@ -36,6 +37,9 @@ pub enum ClusterError {
     /// The kubeconfig cannot be used.
     #[error("cannot use the kubeconfig: {0}")]
     Kubeconfig(Box<kube::config::KubeconfigError>),
+    /// The kubeconfig does not have the chosen user.
+    #[error("the kubeconfig has no user {0:?}")]
+    NoUser(String),
     /// The pod has no service account.
     #[error("cannot use the pod's service account")]
     Pod(#[source] Box<kube::config::InClusterError>),
@@ -84,10 +88,23 @@ pub enum ApiError {
 
 impl ApiError {
     /// Whether a permission is missing.
-    pub(in crate::cluster) fn is_forbidden(&self) -> bool {
-        let Self::Request(error) = self else { return false };
-        matches!(&**error, kube::Error::Api(status) if status.code == 403)
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::Forbidden(_) => true,
+            Self::Request(error) => matches!(&**error, kube::Error::Api(status) if status.code == 403),
+            _ => false,
+        }
     }
+
+    /// The same error; one about a missing permission names it, such as `list nodes`, instead of quoting the API server.
+    pub(in crate::cluster) fn naming(self, right: &str) -> Self {
+        if self.is_forbidden() { Self::Forbidden(missing(right)) } else { self }
+    }
+}
+
+/// The words for a missing permission, such as `list nodes`.
+pub(in crate::cluster) fn missing(right: &str) -> String {
+    format!("missing permission: {right}")
 }
 
 impl ServiceRef {
@@ -102,51 +119,36 @@ impl ServiceRef {
 #[derive(Clone)]
 pub struct Cluster {
     pub(in crate::cluster) client: kube::Client,
+    description: Arc<str>,
     /// Limits concurrent reads for reviews: their size is controlled by the author of the object.
     pub(in crate::cluster) live_reads: Arc<Semaphore>,
 }
 
 impl Cluster {
-    /// Connects with a kubeconfig.
-    pub async fn by_kubeconfig(path: &Path) -> Result<Self, ClusterError> {
-        Self::by_context(Kubeconfig::read_from(path).map_err(unusable)?, None).await
-    }
-
-    /// Connects with the given kubeconfig or those kubectl would use, and the given or current context; `None` without a
-    /// kubeconfig.
-    pub async fn by_kubeconfigs(path: Option<&Path>, context: Option<&str>) -> Result<Option<Self>, ClusterError> {
-        let usual = || std::env::home_dir().map(|home| home.join(".kube/config")).filter(|path| path.exists());
-        let kubeconfig = match path {
-            Some(path) => Some(Kubeconfig::read_from(path).map_err(unusable)?),
-            None => match Kubeconfig::from_env().map_err(unusable)? {
-                Some(kubeconfig) => Some(kubeconfig),
-                None => usual().map(Kubeconfig::read_from).transpose().map_err(unusable)?,
-            },
-        };
-        match kubeconfig {
-            Some(kubeconfig) => Self::by_context(kubeconfig, context).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    async fn by_context(kubeconfig: Kubeconfig, context: Option<&str>) -> Result<Self, ClusterError> {
-        let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-        Self::new(Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(unusable)?)
-    }
-
     /// Connects with the pod's service account; `None` outside of a pod.
     pub fn by_pod() -> Result<Option<Self>, ClusterError> {
         if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
             return Ok(None);
         }
         let config = Config::incluster().map_err(|source| ClusterError::Pod(Box::new(source)))?;
-        Self::new(config).map(Some)
+        Self::new(config, "the cluster of this pod").map(Some)
     }
 
-    fn new(mut config: Config) -> Result<Self, ClusterError> {
+    fn new(mut config: Config, name: &str) -> Result<Self, ClusterError> {
         config.connect_timeout = Some(CONNECT_TIMEOUT);
+        let description = format!("{name} ({})", config.cluster_url.to_string().trim_end_matches('/')).into();
         let client = kube::Client::try_from(config).map_err(|source| ClusterError::Client(Box::new(source)))?;
-        Ok(Self { client, live_reads: Arc::new(Semaphore::new(MAX_LIVE_READS)) })
+        Ok(Self { client, description, live_reads: Arc::new(Semaphore::new(MAX_LIVE_READS)) })
+    }
+
+    /// The context and the server, for people.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The namespace of the context, which kubectl uses without `--namespace`; in a pod its own.
+    pub fn default_namespace(&self) -> &str {
+        self.client.default_namespace()
     }
 
     /// The text of an object or a list; `None` if it or its kind does not exist.
@@ -260,11 +262,6 @@ pub(crate) enum WriteResult {
     Stored(Value),
     /// Conflict: read again.
     Changed,
-}
-
-/// The message includes the file and all causes.
-fn unusable(error: kube::config::KubeconfigError) -> ClusterError {
-    ClusterError::Kubeconfig(Box::new(error))
 }
 
 pub(in crate::cluster) fn object(text: &str) -> Result<Value, ApiError> {

@@ -201,6 +201,11 @@ impl ApiPath {
         self.with("labelSelector", &labels.join(","))
     }
 
+    /// Of a collection: the objects that a label selector matches. The API server checks its syntax.
+    pub(in crate::cluster) fn selected(self, selector: &str) -> Self {
+        self.with("labelSelector", selector)
+    }
+
     /// A write that stores nothing.
     pub(in crate::cluster) fn dry_run(self) -> Self {
         self.with("dryRun", "All")
@@ -221,6 +226,22 @@ impl ApiPath {
     pub(in crate::cluster) fn watch_from(&self, version: &str, timeout: Duration) -> Self {
         let watch = self.clone().watch().with("allowWatchBookmarks", "true");
         watch.with("timeoutSeconds", &timeout.as_secs().to_string()).with("resourceVersion", version)
+    }
+
+    /// The object at this path as kubectl names it: `deployments.apps/nadmit in namespace nadmit`.
+    pub(in crate::cluster) fn object_name(&self) -> String {
+        let segments: Vec<&str> = self.path.split('/').skip(1).collect();
+        let (group, rest) = match segments.as_slice() {
+            ["apis", group, _, rest @ ..] => (*group, rest),
+            [_, _, rest @ ..] => ("", rest),
+            rest => ("", rest),
+        };
+        let of = |plural: &str| if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
+        match rest {
+            ["namespaces", namespace, plural, name] => format!("{}/{name} in namespace {namespace}", of(plural)),
+            [plural, name] => format!("{}/{name}", of(plural)),
+            _ => self.path.clone(),
+        }
     }
 
     fn with(mut self, parameter: &str, value: &str) -> Self {
@@ -285,6 +306,23 @@ mod tests {
     }
 
     #[test]
+    fn names_objects_as_kubectl_does() {
+        let key = ObjectKey::new("nadmit", "it");
+        for (path, want) in [
+            (ApiPath::object(ApiResource::DEPLOYMENTS, &key), "deployments.apps/it in namespace nadmit"),
+            (ApiPath::object(ApiResource::SECRETS, &key), "secrets/it in namespace nadmit"),
+            (ApiPath::namespace("nadmit"), "namespaces/nadmit"),
+            (
+                Ok(ApiPath::webhook(Phase::Mutating)),
+                "mutatingwebhookconfigurations.admissionregistration.k8s.io/nadmit",
+            ),
+            (Ok(ApiPath::all(ApiResource::NODES)), "/api/v1/nodes"),
+        ] {
+            assert_eq!(path.unwrap().object_name(), want);
+        }
+    }
+
+    #[test]
     fn makes_each_form_of_path() {
         let net = ObjectKey::new("apps", "net");
         let nads = || ApiPath::in_namespace(ApiResource::NADS, "apps").unwrap();
@@ -309,6 +347,10 @@ mod tests {
             (
                 ApiPath::all(ApiResource::NODES).labelled(&labels).page(5, "x+="),
                 "/api/v1/nodes?labelSelector=a.io/b%3Dc%2Cd%3De&limit=5&continue=x%2B%3D",
+            ),
+            (
+                nads().selected("a in (b), !c"),
+                "/apis/k8s.cni.cncf.io/v1/namespaces/apps/network-attachment-definitions?labelSelector=a%20in%20%28b%29%2C%20%21c",
             ),
             (nads().dry_run(), "/apis/k8s.cni.cncf.io/v1/namespaces/apps/network-attachment-definitions?dryRun=All"),
             (

@@ -5,7 +5,7 @@ pub mod canary;
 pub mod pod;
 pub mod replica_policies;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, SelectAll, select_all};
@@ -17,10 +17,11 @@ use serde_json::Value;
 use crate::audit::chain::{
     ClusterNode, InstalledProgram, NetworkSnapshot, NodePolicy, NodeState, OperatorDeployment, Read,
 };
+use crate::cluster::cache::operators::OPERATOR_RIGHTS;
 use crate::cluster::cache::stores::NamespaceStore;
 use crate::cluster::cache::watch::Summarize;
 use crate::cluster::client::collection::ApiObject;
-use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, missing};
 use crate::policy::{DEFAULT_OPERATOR_NAMESPACES, Lookup, NamespaceState, NetworkFact, Operators, Policy};
 use crate::resources::{NADS, Network, NetworkId, NetworkKind, Object, ObjectKey};
 
@@ -47,6 +48,8 @@ impl Cluster {
             operator.as_ref().ok().and_then(Option::as_ref).map_or(&*id.namespace, |operator| &operator.namespace);
         let operators = operators.unwrap_or(Operators::Unknown);
         let prefix = match self.prefix(policy, &operators, &id.namespace, None).await {
+            // Without the permission to find the operator, the prefix is unknown, too.
+            Err(ApiError::NotDiscovered) => None,
             Err(failed) if failed.is_forbidden() => None,
             prefix => prefix?,
         };
@@ -67,38 +70,58 @@ impl Cluster {
             operator,
             policies,
             prefix,
-            device_claims: self.claim_index().await?.into(),
+            device_claims: self.claim_index(Some(&target)).await?.into(),
             programs: daemon_sets.map(|all| all.iter().flat_map(InstalledProgram::of).collect()),
         })
     }
 
-    /// The networks of that name in all namespaces; of that kind, if given.
-    pub async fn networks_named(&self, name: &str, kind: Option<NetworkKind>) -> Result<Vec<NetworkId>, ApiError> {
-        let mut found = Vec::new();
+    /// The networks of that name in a namespace, or in all; of that kind, if given. Without the permission to list all namespaces it
+    /// looks in that of the context, as kubectl would, and in those where networks usually are.
+    pub async fn networks_named(
+        &self,
+        name: &str,
+        kind: Option<NetworkKind>,
+        namespace: Option<&str>,
+    ) -> Result<Vec<NetworkId>, ApiError> {
+        let (mut found, mut unread) = (Vec::new(), None);
         for kind in NetworkKind::ALL.into_iter().filter(|one| kind.is_none_or(|kind| kind == *one)) {
-            match self.listed(name, &[kind]).await {
-                Ok(networks) => found.extend(networks.into_iter().map(|network| network.id)),
-                // Without the permission to list all namespaces, try the default namespaces.
-                Err(failed) if failed.is_forbidden() => {
-                    for namespace in DEFAULT_OPERATOR_NAMESPACES {
-                        let id = NetworkId { kind, namespace: namespace.to_owned(), name: name.to_owned() };
-                        if let Ok(Some(_)) = self.get(&ApiPath::network(&id)?).await {
-                            found.push(id);
-                        }
+            let namespaces = match namespace {
+                Some(namespace) => BTreeSet::from([namespace]),
+                None => match self.listed(name, &[kind]).await {
+                    Ok(networks) => {
+                        found.extend(networks.into_iter().map(|network| network.id));
+                        continue;
                     }
+                    Err(failed) if failed.is_forbidden() => {
+                        unread.get_or_insert_with(|| format!("list {} in all namespaces", kind.plural()));
+                        std::iter::once(self.default_namespace()).chain(DEFAULT_OPERATOR_NAMESPACES).collect()
+                    }
+                    Err(failed) => return Err(failed),
+                },
+            };
+            for namespace in namespaces {
+                let id = NetworkId { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+                match self.get(&ApiPath::network(&id)?).await {
+                    Ok(Some(_)) => found.push(id),
+                    Ok(None) => {}
+                    Err(failed) if failed.is_forbidden() => {
+                        unread.get_or_insert_with(|| format!("get {} in namespace {namespace}", kind.plural()));
+                    }
+                    Err(failed) => return Err(failed),
                 }
-                Err(failed) => return Err(failed),
             }
         }
-        Ok(found)
+        match unread {
+            // It may be one of those that may not be read.
+            Some(right) if found.is_empty() => Err(ApiError::Forbidden(missing(&right))),
+            _ => Ok(found),
+        }
     }
 
     /// The operators, or the missing permission.
     async fn operators_read(&self, policy: &Policy) -> Result<Read<Operators>, ApiError> {
         match self.operators(policy).await {
-            Err(failed) if failed.is_forbidden() => Ok(Err(missing(
-                "list sriovoperatorconfigs, deployments and serviceaccounts and to create subjectaccessreviews",
-            ))),
+            Err(failed) if failed.is_forbidden() => Ok(Err(missing(OPERATOR_RIGHTS))),
             operators => operators.map(Ok),
         }
     }
@@ -223,10 +246,6 @@ impl Cluster {
             listed => listed.map(|_| Ok(all)),
         }
     }
-}
-
-fn missing(right: &str) -> String {
-    format!("missing permission: {right}")
 }
 
 /// Changes around a network.

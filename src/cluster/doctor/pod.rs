@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{missing, text};
+use super::text;
 use crate::audit::pod::{NetworkSelection, PodEvent, PodSnapshot};
-use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, missing};
 use crate::policy::{Operators, Policy};
 use crate::resources::{NETWORKS, ObjectKey, selected_nads};
 
@@ -55,7 +55,7 @@ impl Cluster {
             },
             nads,
             operators: self.operators_read(policy).await?.unwrap_or(Operators::Unknown),
-            device_claims: self.claim_index().await?.into(),
+            device_claims: self.claim_index(Some(key.namespace())).await?.into(),
         }))
     }
 }

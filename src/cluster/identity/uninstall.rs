@@ -17,20 +17,74 @@ pub struct UninstallError {
     cause: ApiError,
 }
 
+impl UninstallError {
+    fn at(path: &ApiPath, cause: ApiError) -> Self {
+        Self { path: path.to_string(), cause }
+    }
+}
+
 impl Cluster {
+    /// What [`uninstall`](Self::uninstall) would delete, as kubectl names it, or only the webhook configurations; nothing of it if
+    /// nothing is installed. What may not be read may exist, and is listed.
+    pub async fn installed(&self, home: &ServiceRef, registration_only: bool) -> Result<Vec<String>, UninstallError> {
+        let mut lines = Vec::new();
+        if registration_only {
+            for path in configurations() {
+                lines.extend(self.found(&path, |_| true).await?.map(|note| path.object_name() + note));
+            }
+            return Ok(lines);
+        }
+        let namespace = namespace_path(home)?;
+        for path in paths(home).map_err(no_path)? {
+            let line = if path == namespace {
+                let note = self.found(&path, is_ours).await?;
+                note.map(|note| format!("{}, with everything in it{note}", path.object_name()))
+            } else {
+                self.found(&path, |_| true).await?.map(|note| path.object_name() + note)
+            };
+            // The configurations are deleted twice.
+            lines.extend(line.filter(|line| !lines.contains(line)));
+        }
+        for kind in ReportKind::ALL {
+            let resource = ApiResource::report(kind);
+            let path = ApiPath::all(resource).labelled(&[OURS]);
+            let mut reports = 0;
+            match self.for_each_object(&path, |_| reports += 1).await {
+                Err(failed) if failed.is_forbidden() => lines.push(format!("{} of nadmit{UNREAD}", kind.plural)),
+                listed => drop(listed.map_err(|cause| UninstallError::at(&path, cause))?),
+            }
+            if reports > 0 {
+                lines.push(format!("{reports} {} of nadmit", kind.plural));
+            }
+        }
+        Ok(lines)
+    }
+
+    /// A note on an object that is deleted if it exists; `None` if it does not, or is somebody else's.
+    async fn found(
+        &self,
+        path: &ApiPath,
+        is_deleted: impl FnOnce(&Value) -> bool,
+    ) -> Result<Option<&'static str>, UninstallError> {
+        match self.read(path).await {
+            Ok(found) => Ok(found.filter(is_deleted).map(|_| "")),
+            Err(failed) if failed.is_forbidden() => Ok(Some(UNREAD)),
+            Err(cause) => Err(UninstallError::at(path, cause)),
+        }
+    }
+
     /// Deletes the webhook configurations, then everything else that was installed, then the reports. Missing objects are no
     /// error.
-    pub async fn uninstall(&self, home: ServiceRef) -> Result<(), UninstallError> {
-        let failed = |path: &str, cause| UninstallError { path: path.to_owned(), cause };
-        let namespace = ApiPath::namespace(&home.namespace).map_err(|cause| failed(&home.namespace, cause))?;
-        for path in paths(&home).map_err(|cause| failed("an object of nadmit", cause))? {
+    pub async fn uninstall(&self, home: &ServiceRef) -> Result<(), UninstallError> {
+        let namespace = namespace_path(home)?;
+        for path in paths(home).map_err(no_path)? {
             let gone = if path == namespace { self.delete_if_ours(&path).await } else { self.delete(&path).await };
-            gone.map_err(|cause| failed(&path.to_string(), cause))?;
+            gone.map_err(|cause| UninstallError::at(&path, cause))?;
         }
         // Without nadmit, reports would become stale.
         for kind in ReportKind::ALL {
             let cleared = self.delete_labelled(ApiResource::report(kind), &[OURS]).await;
-            cleared.map_err(|cause| failed(kind.plural, cause))?;
+            cleared.map_err(|cause| UninstallError { path: kind.plural.to_owned(), cause })?;
         }
         Ok(())
     }
@@ -38,17 +92,30 @@ impl Cluster {
     /// Deletes the webhook configurations. No replica may create them again.
     pub async fn unregister(&self) -> Result<(), UninstallError> {
         for path in configurations() {
-            self.delete(&path).await.map_err(|cause| UninstallError { path: path.to_string(), cause })?;
+            self.delete(&path).await.map_err(|cause| UninstallError::at(&path, cause))?;
         }
         Ok(())
     }
 
     /// A namespace created by somebody else may contain more than nadmit.
     async fn delete_if_ours(&self, path: &ApiPath) -> Result<(), ApiError> {
-        let label = self.read(path).await?;
-        let label = label.as_ref().and_then(|found| found.pointer("/metadata/labels/app.kubernetes.io~1name"));
-        if label.and_then(Value::as_str) == Some(NAME) { self.delete(path).await } else { Ok(()) }
+        if self.read(path).await?.as_ref().is_some_and(is_ours) { self.delete(path).await } else { Ok(()) }
     }
+}
+
+/// Said of an object that may exist.
+const UNREAD: &str = ", if it exists: you may not read it";
+
+fn is_ours(namespace: &Value) -> bool {
+    namespace.pointer("/metadata/labels/app.kubernetes.io~1name").and_then(Value::as_str) == Some(NAME)
+}
+
+fn namespace_path(home: &ServiceRef) -> Result<ApiPath, UninstallError> {
+    ApiPath::namespace(&home.namespace).map_err(|cause| UninstallError { path: home.namespace.clone(), cause })
+}
+
+fn no_path(cause: ApiError) -> UninstallError {
+    UninstallError { path: "an object of nadmit".to_owned(), cause }
 }
 
 /// The objects to delete, in order: webhook configurations first, so that no write waits for a stopped server. A replica of

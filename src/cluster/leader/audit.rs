@@ -27,6 +27,7 @@ use crate::cluster::leader::object_audit::{
     AuditLookup, NadSlot, ObjectAudit, ScanSink, Scanned, Waiting, renderers_at,
 };
 use crate::cluster::leader::reports::Reporter;
+use crate::cluster::leader::scan_scope::ScanScope;
 use crate::output::report::ObjectReference;
 use crate::policy::rules::audit::{HOT_OBJECT, NAD_ABSENT};
 use crate::policy::{
@@ -156,7 +157,8 @@ impl LeaderAudit<'_> {
         let (auditor, policy) = (self.auditor, Arc::clone(&self.policy));
         let cluster = &auditor.cached.cluster;
         // Reports and Events are readable by everybody who may read the object's namespace.
-        let scan = FullScan { cluster, policy: &policy, names: NameVisibility::Own(Vec::new()) };
+        let scan =
+            FullScan { cluster, policy: &policy, names: NameVisibility::Own(Vec::new()), scope: ScanScope::default() };
         self.now = Timestamp::now();
         let mut dry_run_denials = std::mem::take(&mut self.dry_run_denials);
         let scan_result = scan.run(self.now, &mut dry_run_denials, self).await;

@@ -55,9 +55,7 @@ impl Cluster {
         policy: &Policy,
     ) -> FixResult {
         if nad.is_rendered && !is_registered {
-            return FixResult::Left(
-                "the operator would revert it at once, because nadmit is not registered in this cluster",
-            );
+            return FixResult::Left("the operator would revert it at once unless nadmit is registered in this cluster");
         }
         let path = match ApiPath::nad(&nad.key) {
             Ok(path) => path,

@@ -1,5 +1,6 @@
 //! The full scan of a cluster. It fetches lists page by page: first the networks, then the NADs, each audited together with the
 //! networks that render to it, and finally the networks without a NAD. The texts of short networks stay in memory in between.
+//! Objects outside of the scope are read for what they say about others, and not judged.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,13 +13,14 @@ use crate::audit::stored_object::StoredObject;
 use crate::cluster::cache::audit_context::UnreadFacts;
 use crate::cluster::client::collection::{ApiObject, ListPage};
 use crate::cluster::client::pager::ListPager;
-use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
+use crate::cluster::client::{ApiError, ApiResource, Cluster};
 use crate::cluster::leader::deferred::{DeferredObject, TextBudget};
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::object_audit::{
     AuditLookup, NadSlot, ObjectAudit, ScanSink, Waiting, describe_object, network_fact, renderers, renderers_at,
 };
-use crate::policy::{Lookup, NameVisibility, NamespaceState, NetworkFact, Policy};
+use crate::cluster::leader::scan_scope::{JudgedObjects, ReadableKinds, ScanScope};
+use crate::policy::{Lookup, NameVisibility, NamespaceState, NetworkCoverage, NetworkFact, Policy};
 use crate::resources::{NetworkId, NetworkKind, Object, ObjectKey};
 use crate::supervise::contained;
 
@@ -30,6 +32,8 @@ pub struct FullScan<'a> {
     pub policy: &'a Policy,
     /// Which names readers of the findings may see.
     pub names: NameVisibility,
+    /// What is judged.
+    pub scope: ScanScope,
 }
 
 /// The result of a scan besides findings.
@@ -54,11 +58,23 @@ struct ScanIndex {
     namespaces: Option<HashMap<Box<str>, NamespaceState>>,
     /// The keys of the NADs.
     nads: HashSet<ObjectKey>,
+    /// What could be listed.
+    readable: ReadableKinds,
+    /// What is judged.
+    judged: JudgedObjects,
 }
 
 impl AuditLookup for ScanIndex {
+    fn coverage(&self) -> NetworkCoverage {
+        if self.readable.covers_networks() { NetworkCoverage::Complete } else { NetworkCoverage::Partial }
+    }
+
     fn network(&self, id: &NetworkId) -> Lookup<NetworkFact> {
-        self.networks.get(id).map_or(Lookup::Absent, |network| Lookup::Found(network.clone()))
+        match self.networks.get(id) {
+            Some(network) => Lookup::Found(network.clone()),
+            None if self.readable.covers(ApiResource::network(id.kind), &id.namespace) => Lookup::Absent,
+            None => Lookup::Unknown,
+        }
     }
 
     fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
@@ -70,12 +86,20 @@ impl AuditLookup for ScanIndex {
 
     /// Correct only after all NADs were listed.
     fn nad(&self, key: &ObjectKey) -> Lookup<()> {
-        if self.nads.contains(key) { Lookup::Found(()) } else { Lookup::Absent }
+        match self.nads.contains(key) {
+            true => Lookup::Found(()),
+            false if self.knows_nads_in(key.namespace()) => Lookup::Absent,
+            false => Lookup::Unknown,
+        }
+    }
+
+    fn knows_nads_in(&self, namespace: &str) -> bool {
+        self.readable.covers(ApiResource::NADS, namespace)
     }
 }
 
 impl FullScan<'_> {
-    /// Scans everything. A judged kind that cannot be listed is an error.
+    /// Scans everything in the scope. A judged kind that cannot be listed is an error, unless the scope is one namespace.
     pub async fn run(
         &self,
         now: Timestamp,
@@ -84,9 +108,21 @@ impl FullScan<'_> {
     ) -> Result<FullScanResult, ApiError> {
         let began = std::time::Instant::now();
         let mut unread = UnreadFacts::default();
-        let (context, namespaces) = self.cluster.audit_context(self.policy, now, &mut unread).await;
-        let context = AuditContext { names: self.names.clone(), ..context };
-        let mut index = ScanIndex { namespaces, ..ScanIndex::default() };
+        let readable = self.cluster.readable_kinds(&self.scope, &mut unread).await?;
+        let judged = self.cluster.judged_objects(&self.scope, &readable).await?;
+        let namespace = self.scope.namespace.as_deref();
+        let (context, namespaces) = self.cluster.audit_context(self.policy, now, namespace, &mut unread).await;
+        let mut context = AuditContext { names: self.names.clone(), ..context };
+        if !readable.covers_everything() {
+            // That a running operator stopped reconciling shows only in all networks and NADs.
+            context.is_operator_running = context.is_operator_running.filter(|is_running| !is_running);
+        }
+        if let (Some(namespace), Some(known)) = (namespace, &namespaces)
+            && !known.contains_key(namespace)
+        {
+            unread.0.push(format!("namespace `{namespace}` does not exist"));
+        }
+        let mut index = ScanIndex { namespaces, readable, judged, ..ScanIndex::default() };
         self.networks(&mut index, sink).await?;
         let mut scan_result = FullScanResult { unread: unread.0, context, listing: began.elapsed() };
         let deferred = self.nads(&mut index, &mut scan_result, sink).await?;
@@ -97,17 +133,20 @@ impl FullScan<'_> {
     async fn networks(&self, index: &mut ScanIndex, sink: &mut impl ScanSink) -> Result<(), ApiError> {
         let mut budget = TextBudget::default();
         for kind in NetworkKind::ALL {
-            let mut seen = 0;
-            let path = ApiPath::all(ApiResource::network(kind));
+            let resource = ApiResource::network(kind);
+            let Some(path) = index.readable.collection(resource)? else { continue };
+            let mut expected = 0;
             let mut skipped = Vec::new();
             let add = |text: &str| {
-                seen += 1;
-                skipped.extend(
-                    contained(|| index.add(text, &mut budget)).err().map(|panicked| (describe_object(text), panicked)),
-                );
+                let added = contained(|| {
+                    expected += usize::from(index.judged.has_text(resource, text));
+                    index.add(text, &mut budget);
+                });
+                skipped.extend(added.err().map(|panicked| (describe_object(text), panicked)));
             };
-            self.cluster.for_each_object(&path, add).await?;
-            sink.expect(seen);
+            let listed = self.cluster.for_each_object(&path, add).await;
+            listed.map_err(|failed| failed.naming(&format!("list {} in all namespaces", resource.plural())))?;
+            sink.expect(expected);
             skipped.iter().for_each(|(object, panicked)| sink.skipped(object, panicked));
         }
         Ok(())
@@ -121,15 +160,17 @@ impl FullScan<'_> {
         sink: &mut impl ScanSink,
     ) -> Result<DeferredNetworks, ApiError> {
         let mut deferred = DeferredNetworks::default();
-        let path = ApiPath::all(ApiResource::NADS);
+        let Some(path) = index.readable.collection(ApiResource::NADS)? else { return Ok(deferred) };
         let mut pages = ListPager::of(&path);
         loop {
             let began = std::time::Instant::now();
-            let Some(text) = pages.next(self.cluster).await? else { return Ok(deferred) };
+            let listed = pages.next(self.cluster).await;
+            let right = || format!("list {} in all namespaces", ApiResource::NADS.plural());
+            let Some(text) = listed.map_err(|failed| failed.naming(&right()))? else { return Ok(deferred) };
             scan_result.listing += began.elapsed();
             let page = ListPage::read(&text)?;
             pages.after(&page);
-            sink.expect(page.objects.len());
+            sink.expect(page.objects.iter().filter(|text| index.judged.has_text(ApiResource::NADS, text)).count());
             for text in &page.objects {
                 let read = contained(|| StoredObject::of(text).zip(ApiObject::read(text).map(|object| object.key)));
                 let read = read.unwrap_or_else(|panicked| {
@@ -142,14 +183,22 @@ impl FullScan<'_> {
                 if !renderers.is_empty() {
                     scan_result.context.writers.record_nad(&nad.object_meta);
                 }
+                let is_judged = index.judged.has(ApiResource::NADS, &key);
                 index.nads.insert(key);
                 let slot = NadSlot { nad: Some(&nad), renderers: &renderers };
                 let audit = self.object_audit(&scan_result.context, index);
-                audit.nad(slot, sink).await;
+                if is_judged {
+                    audit.nad(slot, sink).await;
+                }
                 for network in at {
-                    match moved_network(&network.text) {
-                        Some(id) => deferred.push(id, network, &nad, &renderers),
-                        None => audit.network(&network, slot, Waiting::default(), sink).await,
+                    let Some((id, has_moved)) = read_network(&network.text) else { continue };
+                    if !index.judged.has(ApiResource::network(id.kind), &id.key()) {
+                        continue;
+                    }
+                    if has_moved {
+                        deferred.push(id, network, &nad, &renderers);
+                    } else {
+                        audit.network(&network, slot, Waiting::default(), sink).await;
                     }
                 }
             }
@@ -174,16 +223,24 @@ impl FullScan<'_> {
         // Sort, because the order of a map is random.
         deferred.networks.sort_by(|one, other| one.network.path.cmp(&other.network.path));
         let audit = self.object_audit(context, index);
-        let mut waiting = Vec::new();
+        let is_judged = |network: &DeferredObject| {
+            let id = network.id.as_ref();
+            id.is_some_and(|id| index.judged.has(ApiResource::network(id.kind), &id.key()))
+        };
+        let (mut waiting, mut networks) = (Vec::new(), 0);
         for one in deferred.networks.iter().filter(|one| one.nad.is_none()) {
             let Some(network) = one.network.load(self.cluster).await? else { continue };
             if audit.is_waiting(&network) {
-                waiting.push((&one.network, network.object_meta.uid.clone()));
+                networks += 1;
+                if is_judged(&one.network) {
+                    waiting.push((&one.network, network.object_meta.uid.clone()));
+                }
             }
         }
-        let networks = waiting.len();
         denials.ask(self.cluster, waiting, context).await;
-        for DeferredNetwork { network, renderers, nad } in &deferred.networks {
+        for DeferredNetwork { network, renderers, nad } in
+            deferred.networks.iter().filter(|one| is_judged(&one.network))
+        {
             let Some(network) = network.load(self.cluster).await? else { continue };
             let nad = match nad {
                 Some(nad) => nad.load(self.cluster).await?,
@@ -245,8 +302,8 @@ impl ScanIndex {
     }
 }
 
-/// The id of a network that moved.
-fn moved_network(text: &str) -> Option<NetworkId> {
+/// The id of a network, and whether it moved.
+fn read_network(text: &str) -> Option<(NetworkId, bool)> {
     let Ok(Some(Object::Network(network))) = Object::read(text) else { return None };
-    network.previous_nad_key().map(|_| network.id())
+    Some((network.id(), network.previous_nad_key().is_some()))
 }

@@ -12,3 +12,4 @@ pub mod full_scan;
 pub mod object_audit;
 pub mod observe;
 pub mod reports;
+pub mod scan_scope;

@@ -22,7 +22,7 @@ pub struct Scanned<'a> {
     pub object: &'a Object<'a>,
     /// Its metadata.
     pub object_meta: &'a ObjectMeta,
-    /// For a NAD: whether a network renders it.
+    /// For a NAD: whether a network renders it, or may do so where not all networks are known.
     pub is_rendered: bool,
     /// The verdict.
     pub verdict: Verdict,
@@ -45,6 +45,11 @@ pub trait ScanSink: Send {
 
 /// Facts about other objects than the audited one: from the lists of a full scan, or from the caches.
 pub(in crate::cluster) trait AuditLookup: Sync {
+    /// How many of the networks are known.
+    fn coverage(&self) -> NetworkCoverage {
+        NetworkCoverage::Complete
+    }
+
     /// A network.
     fn network(&self, id: &NetworkId) -> Lookup<NetworkFact>;
 
@@ -53,6 +58,11 @@ pub(in crate::cluster) trait AuditLookup: Sync {
 
     /// Whether there is a NAD.
     fn nad(&self, key: &ObjectKey) -> Lookup<()>;
+
+    /// Whether a NAD that is not known in a namespace does not exist.
+    fn knows_nads_in(&self, _namespace: &str) -> bool {
+        true
+    }
 
     /// The claims of the devices of a NAD; `None` if only the context of the audit has them.
     fn claims(&self, _nad: &ObjectKey, _resource_name: Option<&str>) -> Option<ClaimFacts> {
@@ -90,7 +100,7 @@ struct SlotLookup<'a, L> {
 
 impl<L: AuditLookup> FactLookup for SlotLookup<'_, L> {
     fn coverage(&self) -> NetworkCoverage {
-        NetworkCoverage::Complete
+        self.lookup.coverage()
     }
 
     fn networks_at(&self, _: &ObjectKey, renders: &dyn Fn(&NetworkFact) -> bool) -> Vec<NetworkFact> {
@@ -101,8 +111,12 @@ impl<L: AuditLookup> FactLookup for SlotLookup<'_, L> {
         self.lookup.network(id)
     }
 
-    fn nad(&self, _: &ObjectKey) -> Lookup<NadFact> {
-        self.slot.nad.map_or(Lookup::Absent, |nad| Lookup::Found(nad.nad_fact()))
+    fn nad(&self, key: &ObjectKey) -> Lookup<NadFact> {
+        match self.slot.nad {
+            Some(nad) => Lookup::Found(nad.nad_fact()),
+            None if self.lookup.knows_nads_in(key.namespace()) => Lookup::Absent,
+            None => Lookup::Unknown,
+        }
     }
 
     fn last_nad(&self, key: &ObjectKey) -> Lookup<()> {
@@ -148,7 +162,9 @@ impl<L: AuditLookup> ObjectAudit<'_, L> {
             let Ok(Some(object)) = Object::read(&nad.text) else { return };
             let rewrites = sink.rewrites(object.kind(), &object.key());
             let verdict = self.context.nad((&object, &nad.object_meta), &self.at(slot), rewrites, self.policy);
-            let is_rendered = !slot.renderers.is_empty();
+            // Where not all networks are known, the network that the NAD names may be one of the others.
+            let may_be_owned = self.lookup.coverage() != NetworkCoverage::Complete && object.meta().owner().is_some();
+            let is_rendered = !slot.renderers.is_empty() || may_be_owned;
             sink.scanned(Scanned {
                 text: &nad.text,
                 object: &object,
@@ -175,7 +191,11 @@ impl<L: AuditLookup> ObjectAudit<'_, L> {
             let Ok(Some(object)) = Object::read(&stored.text) else { return };
             let Object::Network(network) = &object else { return };
             let of = NetworkContext {
-                nad: slot.nad.map_or(Lookup::Absent, Lookup::Found),
+                nad: match slot.nad {
+                    Some(nad) => Lookup::Found(nad),
+                    None if self.lookup.knows_nads_in(&network.target_namespace()) => Lookup::Absent,
+                    None => Lookup::Unknown,
+                },
                 waiting: waiting.networks,
                 denial: waiting.denied,
                 rewrites: sink.rewrites(object.kind(), &object.key()),
@@ -194,7 +214,8 @@ impl<L: AuditLookup> ObjectAudit<'_, L> {
     pub(in crate::cluster) fn is_waiting(&self, stored: &StoredObject) -> bool {
         let waits = |network: &Network<'_>| {
             let namespace = self.lookup.namespace(&network.target_namespace());
-            self.context.is_waiting(network, &stored.object_meta, &namespace, self.policy)
+            self.lookup.knows_nads_in(&network.target_namespace())
+                && self.context.is_waiting(network, &stored.object_meta, &namespace, self.policy)
         };
         match Object::read(&stored.text) {
             Ok(Some(Object::Network(network))) => waits(&network),

@@ -2,9 +2,9 @@
 
 use super::devices::DEVICE;
 use super::{BOOL_POINTER, INT_POINTER, STR_POINTER};
-use crate::cni::schema::{Field, INT, STRINGS, Type, UINT, UINT32, field};
+use crate::cni::schema::{FieldTable, INT, STRINGS, Type, UINT, UINT32, field, table};
 
-pub(super) const TUNING: &[Field] = &[
+pub(super) const TUNING: &FieldTable = &table(&[
     field("sysctl", Type::Map(&Type::Str)),
     field("mac", Type::Str),
     field("promisc", Type::Bool),
@@ -12,42 +12,48 @@ pub(super) const TUNING: &[Field] = &[
     field("txQLen", INT_POINTER).since(1, 4, 0),
     field("allmulti", BOOL_POINTER),
     field("dataDir", Type::Str),
-    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
-    field("args", Type::Pointer(&Type::Object(&[field("cni", Type::Pointer(&Type::Object(TUNING_ARGS)))]))),
-];
+    field("runtimeConfig", Type::Object(&table(&[field("mac", Type::Str)]))),
+    field("args", Type::Pointer(&Type::Object(&table(&[field("cni", Type::Pointer(&Type::Object(TUNING_ARGS)))])))),
+]);
 
-const TUNING_ARGS: &[Field] = &[
+const TUNING_ARGS: &FieldTable = &table(&[
     field("sysctl", Type::Pointer(&Type::Map(&Type::Str))),
     field("mac", STR_POINTER),
     field("promisc", BOOL_POINTER),
     field("mtu", INT_POINTER),
     field("txQLen", INT_POINTER).since(1, 4, 0),
     field("allmulti", BOOL_POINTER),
-];
+]);
 
-const RATES: &[Field] =
-    &[field("ingressRate", UINT), field("ingressBurst", UINT), field("egressRate", UINT), field("egressBurst", UINT)];
-
-pub(super) const BANDWIDTH: &[Field] = &[
+const RATES: &FieldTable = &table(&[
     field("ingressRate", UINT),
     field("ingressBurst", UINT),
     field("egressRate", UINT),
     field("egressBurst", UINT),
-    field("runtimeConfig", Type::Object(&[field("bandwidth", Type::Pointer(&Type::Object(RATES)))])),
-];
+]);
 
-pub(super) const VRF: &[Field] = &[field("vrfname", Type::Str), field("table", UINT32)];
+pub(super) const BANDWIDTH: &FieldTable = &table(&[
+    field("ingressRate", UINT),
+    field("ingressBurst", UINT),
+    field("egressRate", UINT),
+    field("egressBurst", UINT),
+    field("runtimeConfig", Type::Object(&table(&[field("bandwidth", Type::Pointer(&Type::Object(RATES)))]))),
+]);
 
-pub(super) const SBR: &[Field] = &[
+pub(super) const VRF: &FieldTable = &table(&[field("vrfname", Type::Str), field("table", UINT32)]);
+
+pub(super) const SBR: &FieldTable = &table(&[
     field("table", INT_POINTER).since(1, 6, 0),
     field("gateways", STRINGS).unreleased(),
     field("addSourceHints", Type::Bool).unreleased(),
-];
+]);
 
-pub(super) const RDMA: &[Field] =
-    &[field("args", Type::Object(&[field("cni", Type::Object(&[field("debug", Type::Bool)]))])), DEVICE];
+pub(super) const RDMA: &FieldTable = &table(&[
+    field("args", Type::Object(&table(&[field("cni", Type::Object(&table(&[field("debug", Type::Bool)])))]))),
+    DEVICE,
+]);
 
-pub(super) const PORTMAP: &[Field] = &[
+pub(super) const PORTMAP: &FieldTable = &table(&[
     field("backend", STR_POINTER).since(1, 6, 0),
     field("snat", BOOL_POINTER),
     field("conditionsV4", Type::Pointer(&STRINGS)),
@@ -55,17 +61,17 @@ pub(super) const PORTMAP: &[Field] = &[
     field("masqAll", Type::Bool).since(1, 2, 0),
     field("markMasqBit", INT_POINTER),
     field("externalSetMarkChain", STR_POINTER),
-];
+]);
 
-pub(super) const FIREWALL: &[Field] = &[
+pub(super) const FIREWALL: &FieldTable = &table(&[
     field("backend", Type::Str),
     field("iptablesAdminChainName", Type::Str),
     field("firewalldZone", Type::Str),
     field("ingressPolicy", Type::Str).since(1, 1, 0),
-];
+]);
 
 /// Multus as a plugin: what runs are its delegates.
-pub(super) const MULTUS: &[Field] = &[
+pub(super) const MULTUS: &FieldTable = &table(&[
     field("delegates", Type::List(&Type::Map(&Type::Any))),
     field("clusterNetwork", Type::Str),
     field("defaultNetworks", STRINGS),
@@ -78,12 +84,12 @@ pub(super) const MULTUS: &[Field] = &[
     field("logToStderr", Type::Bool),
     field(
         "logOptions",
-        Type::Pointer(&Type::Object(&[
+        Type::Pointer(&Type::Object(&table(&[
             field("maxAge", INT_POINTER),
             field("maxSize", INT_POINTER),
             field("maxBackups", INT_POINTER),
             field("compress", BOOL_POINTER),
-        ])),
+        ]))),
     ),
     field("readinessindicatorfile", Type::Str),
     field("namespaceIsolation", Type::Bool),
@@ -94,4 +100,4 @@ pub(super) const MULTUS: &[Field] = &[
     field("retryDeleteOnError", Type::Bool).since(4, 0, 0),
     // Only the program that passes the config on to a daemon decodes this one.
     field("daemonSocketDir", Type::Any),
-];
+]);

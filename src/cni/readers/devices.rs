@@ -1,12 +1,12 @@
 //! The plugins that make or move an interface.
 
 use super::{INT_POINTER, STR_POINTER};
-use crate::cni::schema::{Field, INT, Type, UINT, UINT32, field};
+use crate::cni::schema::{Field, FieldTable, INT, Type, UINT, UINT32, field, table};
 
 /// The device, which Multus overwrites in exactly this spelling.
 pub(super) const DEVICE: Field = field("deviceID", Type::Str).quiet();
 
-pub(super) const SRIOV: &[Field] = &[
+pub(super) const SRIOV: &FieldTable = &table(&[
     field("vlan", INT_POINTER),
     field("vlanQoS", INT_POINTER),
     field("vlanProto", STR_POINTER).since(2, 8, 0),
@@ -21,13 +21,13 @@ pub(super) const SRIOV: &[Field] = &[
     field("link_state", Type::Str),
     field("logLevel", Type::Str).since(2, 8, 0),
     field("logFile", Type::Str).since(2, 8, 0),
-    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
+    field("runtimeConfig", Type::Object(&table(&[field("mac", Type::Str)]))),
     DEVICE,
     // What the plugin keeps of the VF between ADD and DEL.
     field("OrigVfState", VF_STATE),
-];
+]);
 
-const VF_STATE: Type = Type::Object(&[
+const VF_STATE: Type = Type::Object(&table(&[
     field("HostIFName", Type::Str),
     field("SpoofChk", Type::Bool),
     field("Trust", Type::Bool),
@@ -40,9 +40,9 @@ const VF_STATE: Type = Type::Object(&[
     field("MaxTxRate", INT),
     field("LinkState", UINT32),
     field("MTU", INT),
-]);
+]));
 
-pub(super) const IB_SRIOV: &[Field] = &[
+pub(super) const IB_SRIOV: &FieldTable = &table(&[
     field("master", Type::Str),
     field("vfid", INT),
     field("pkey", Type::Str),
@@ -53,36 +53,36 @@ pub(super) const IB_SRIOV: &[Field] = &[
     // In forks only.
     field("publishPfGuid", Type::Any),
     field("kubeconfig", Type::Any),
-    field("runtimeConfig", Type::Object(&[field("infinibandGUID", Type::Str)])),
-    field("args", Type::Object(&[field("cni", Type::Map(&Type::Str))])),
+    field("runtimeConfig", Type::Object(&table(&[field("infinibandGUID", Type::Str)]))),
+    field("args", Type::Object(&table(&[field("cni", Type::Map(&Type::Str))]))),
     DEVICE,
     // What the plugin keeps of the VF between ADD and DEL.
     field("HostIFNames", Type::Str),
     field("HostIFGUID", Type::Str),
     field("ContIFNames", Type::Str),
     field("RdmaNetState", Type::Object(RDMA_STATE)),
-];
+]);
 
-const RDMA_STATE: &[Field] = &[
+const RDMA_STATE: &FieldTable = &table(&[
     field("version", Type::Str),
     field("deviceID", Type::Str),
     field("sandboxRdmaDevName", Type::Str),
     field("containerRdmaDevName", Type::Str),
-];
+]);
 
 const UINT_POINTER: Type = Type::Pointer(&UINT);
 
-pub(super) const OVS: &[Field] = &[
+pub(super) const OVS: &FieldTable = &table(&[
     field("bridge", Type::Str),
     field("vlan", UINT_POINTER),
     field("mtu", INT),
     field(
         "trunk",
-        Type::List(&Type::Pointer(&Type::Object(&[
+        Type::List(&Type::Pointer(&Type::Object(&table(&[
             field("minID", UINT_POINTER),
             field("maxID", UINT_POINTER),
             field("id", UINT_POINTER),
-        ]))),
+        ])))),
     ),
     field("ofport_request", UINT).since(0, 29, 0),
     field("interface_type", Type::Str).since(0, 31, 0),
@@ -91,12 +91,12 @@ pub(super) const OVS: &[Field] = &[
     field("link_state_check_retries", INT),
     field("link_state_check_interval", INT),
     DEVICE,
-    field("runtimeConfig", Type::Pointer(&Type::Object(&[field("CNIDeviceInfoFile", Type::Str)]))).unreleased(),
-    field("args", Type::Pointer(&Type::Object(&[field("cni", Type::Map(&Type::Any))]))).unreleased(),
-];
+    field("runtimeConfig", Type::Pointer(&Type::Object(&table(&[field("CNIDeviceInfoFile", Type::Str)])))).unreleased(),
+    field("args", Type::Pointer(&Type::Object(&table(&[field("cni", Type::Map(&Type::Any))])))).unreleased(),
+]);
 
 /// OVN-Kubernetes. Its controllers decode the text of the NAD, its plugin a copy.
-pub(super) const OVN: &[Field] = &[
+pub(super) const OVN: &FieldTable = &table(&[
     field("role", Type::Str).since(1, 1, 0),
     field("topology", Type::Str),
     field("netAttachDefName", Type::Str),
@@ -113,7 +113,7 @@ pub(super) const OVN: &[Field] = &[
     field("logfile-maxsize", INT),
     field("logfile-maxbackups", INT),
     field("logfile-maxage", INT),
-    field("runtimeConfig", Type::Object(&[field("CNIDeviceInfoFile", Type::Str)])),
+    field("runtimeConfig", Type::Object(&table(&[field("CNIDeviceInfoFile", Type::Str)]))),
     field("reservedSubnets", Type::Str).since(1, 2, 0),
     field("infrastructureSubnets", Type::Str).since(1, 2, 0),
     field("transitSubnet", Type::Str).since(1, 2, 0),
@@ -122,9 +122,9 @@ pub(super) const OVN: &[Field] = &[
     field("outboundSNAT", Type::Str).unreleased(),
     field("evpn", Type::Any).since(1, 3, 0),
     field("uplink", Type::Str).unreleased(),
-];
+]);
 
-pub(super) const BRIDGE: &[Field] = &[
+pub(super) const BRIDGE: &FieldTable = &table(&[
     field("bridge", Type::Str),
     field("isGateway", Type::Bool),
     field("isDefaultGateway", Type::Bool),
@@ -137,11 +137,11 @@ pub(super) const BRIDGE: &[Field] = &[
     field("vlan", INT),
     field(
         "vlanTrunk",
-        Type::List(&Type::Pointer(&Type::Object(&[
+        Type::List(&Type::Pointer(&Type::Object(&table(&[
             field("minID", INT_POINTER),
             field("maxID", INT_POINTER),
             field("id", INT_POINTER),
-        ]))),
+        ])))),
     )
     .since(1, 3, 0),
     field("preserveDefaultVlan", Type::Bool).since(1, 3, 0),
@@ -149,43 +149,43 @@ pub(super) const BRIDGE: &[Field] = &[
     field("enabledad", Type::Bool).since(1, 1, 0),
     field("disableContainerInterface", Type::Bool).since(1, 4, 1),
     field("portIsolation", Type::Bool).since(1, 7, 0),
-    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
-];
+    field("runtimeConfig", Type::Object(&table(&[field("mac", Type::Str)]))),
+]);
 
-pub(super) const MACVLAN: &[Field] = &[
+pub(super) const MACVLAN: &FieldTable = &table(&[
     field("master", Type::Str),
     field("mode", Type::Str),
     field("mtu", INT),
     field("mac", Type::Str),
     field("linkInContainer", Type::Bool).since(1, 3, 0),
     field("bcqueuelen", UINT32).since(1, 6, 0),
-    field("runtimeConfig", Type::Object(&[field("mac", Type::Str)])),
-];
+    field("runtimeConfig", Type::Object(&table(&[field("mac", Type::Str)]))),
+]);
 
-pub(super) const IPVLAN: &[Field] = &[
+pub(super) const IPVLAN: &FieldTable = &table(&[
     field("master", Type::Str),
     field("mode", Type::Str),
     field("mtu", INT),
     field("linkInContainer", Type::Bool).since(1, 3, 0),
-];
+]);
 
-pub(super) const VLAN: &[Field] = &[
+pub(super) const VLAN: &FieldTable = &table(&[
     field("master", Type::Str),
     field("vlanId", INT),
     field("mtu", INT),
     field("linkInContainer", Type::Bool).since(1, 3, 0),
-];
+]);
 
-pub(super) const HOST_DEVICE: &[Field] = &[
+pub(super) const HOST_DEVICE: &FieldTable = &table(&[
     field("device", Type::Str),
     field("hwaddr", Type::Str),
     field("kernelpath", Type::Str),
     field("pciBusID", Type::Str).quiet(),
     field("DPDKMode", Type::Bool).quiet(),
-    field("runtimeConfig", Type::Object(&[field("deviceID", Type::Str)])),
-];
+    field("runtimeConfig", Type::Object(&table(&[field("deviceID", Type::Str)]))),
+]);
 
-pub(super) const BOND: &[Field] = &[
+pub(super) const BOND: &FieldTable = &table(&[
     field("ifname", Type::Any),
     field("mode", Type::Str),
     field("linksInContainer", Type::Bool),
@@ -196,4 +196,4 @@ pub(super) const BOND: &[Field] = &[
     field("allSlavesActive", INT_POINTER).unreleased(),
     field("tlbDynamicLb", INT_POINTER).unreleased(),
     field("xmitHashPolicy", STR_POINTER).unreleased(),
-];
+]);

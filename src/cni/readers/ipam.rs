@@ -1,7 +1,7 @@
 //! The plugins that hand out addresses.
 
 use super::{DNS, INT_POINTER};
-use crate::cni::schema::{Field, INT, STRINGS, Type, field};
+use crate::cni::schema::{Field, FieldTable, INT, STRINGS, Type, field, table};
 
 /// The fields of a route, most of which came with a release of the plugin.
 const fn route(major: u16, minor: u16) -> [Field; 7] {
@@ -16,27 +16,27 @@ const fn route(major: u16, minor: u16) -> [Field; 7] {
     ]
 }
 
-const ROUTE: &[Field] = &route(1, 6);
+const ROUTE: &FieldTable = &table(&route(1, 6));
 const ROUTES: Type = Type::List(&Type::Pointer(&Type::Fresh(&Type::Object(ROUTE))));
-const ROUTE_OF_WHEREABOUTS: &[Field] = &route(0, 7);
+const ROUTE_OF_WHEREABOUTS: &FieldTable = &table(&route(0, 7));
 const ROUTES_OF_WHEREABOUTS: Type = Type::List(&Type::Pointer(&Type::Fresh(&Type::Object(ROUTE_OF_WHEREABOUTS))));
 
 /// What static and whereabouts have for `addresses`. The address in its exact spelling is a field of the plugin's own.
-const ADDRESSES: Type = Type::List(&Type::Object(&[
+const ADDRESSES: Type = Type::List(&Type::Object(&table(&[
     field("address", Type::Str),
     field("gateway", Type::Text),
-    field("Address", Type::Object(&[field("IP", Type::Text), field("Mask", Type::Any)])).quiet(),
+    field("Address", Type::Object(&table(&[field("IP", Type::Text), field("Mask", Type::Any)]))).quiet(),
     field("version", Type::Str),
-]));
+])));
 
-const RANGE: &[Field] = &[
+const RANGE: &FieldTable = &table(&[
     field("subnet", Type::Network),
     field("rangeStart", Type::Text),
     field("rangeEnd", Type::Text),
     field("gateway", Type::Text),
-];
+]);
 
-pub(super) const HOST_LOCAL: &[Field] = &[
+pub(super) const HOST_LOCAL: &FieldTable = &table(&[
     field("type", Type::Str).quiet(),
     field("name", Type::Str),
     field("subnet", Type::Network),
@@ -47,70 +47,76 @@ pub(super) const HOST_LOCAL: &[Field] = &[
     field("routes", ROUTES),
     field("dataDir", Type::Str),
     field("resolvConf", Type::Str),
-];
+]);
 
 /// What host-local decodes beside its section.
-pub(super) const BESIDE_HOST_LOCAL: &[Field] = &[
+pub(super) const BESIDE_HOST_LOCAL: &FieldTable = &table(&[
     field(
         "runtimeConfig",
-        Type::Object(&[
+        Type::Object(&table(&[
             field("ipRanges", Type::List(&Type::List(&Type::Object(RANGE)))),
             field("ips", Type::List(&Type::Pointer(&Type::Text))),
-        ]),
+        ])),
     ),
-    field("args", Type::Pointer(&Type::Object(&[field("cni", Type::Pointer(&Type::Object(HOST_LOCAL_ARGS)))]))),
-];
+    field("args", Type::Pointer(&Type::Object(&table(&[field("cni", Type::Pointer(&Type::Object(HOST_LOCAL_ARGS)))])))),
+]);
 
-const HOST_LOCAL_ARGS: &[Field] = &[field("ips", Type::List(&Type::Pointer(&Type::Text)))];
+const HOST_LOCAL_ARGS: &FieldTable = &table(&[field("ips", Type::List(&Type::Pointer(&Type::Text)))]);
 
 /// What static decodes beside its section.
-pub(super) const BESIDE_STATIC: &[Field] = &[
-    field("runtimeConfig", Type::Object(&[field("ips", STRINGS)])),
+pub(super) const BESIDE_STATIC: &FieldTable = &table(&[
+    field("runtimeConfig", Type::Object(&table(&[field("ips", STRINGS)]))),
     field(
         "args",
-        Type::Pointer(&Type::Object(&[field("cni", Type::Pointer(&Type::Object(&[field("ips", STRINGS)])))])),
+        Type::Pointer(&Type::Object(&table(&[field(
+            "cni",
+            Type::Pointer(&Type::Object(&table(&[field("ips", STRINGS)]))),
+        )]))),
     ),
-];
+]);
 
-pub(super) const STATIC: &[Field] = &[
+pub(super) const STATIC: &FieldTable = &table(&[
     field("type", Type::Str).quiet(),
     field("name", Type::Str),
     field("addresses", ADDRESSES),
     field("routes", ROUTES),
     field("dns", DNS),
-];
+]);
 
-pub(super) const DHCP: &[Field] = &[
+pub(super) const DHCP: &FieldTable = &table(&[
     field("type", Type::Str).quiet(),
     field("daemonSocketPath", Type::Str),
     field("priority", INT).since(1, 6, 0),
-    field("request", Type::List(&Type::Object(&[field("skipDefault", Type::Bool), field("option", Type::Str)])))
-        .since(1, 1, 0),
+    field(
+        "request",
+        Type::List(&Type::Object(&table(&[field("skipDefault", Type::Bool), field("option", Type::Str)]))),
+    )
+    .since(1, 1, 0),
     field(
         "provide",
-        Type::List(&Type::Object(&[
+        Type::List(&Type::Object(&table(&[
             field("option", Type::Str),
             field("value", Type::Str),
             field("fromArg", Type::Str),
-        ])),
+        ]))),
     )
     .since(1, 1, 0),
-];
+]);
 
 /// What only some releases of whereabouts know is of any type: the others ignore it.
-pub(super) const WHEREABOUTS: &[Field] = &[
+pub(super) const WHEREABOUTS: &FieldTable = &table(&[
     field("type", Type::Str).quiet(),
     field("name", Type::Str),
     field("routes", ROUTES_OF_WHEREABOUTS),
     field("addresses", ADDRESSES),
     field(
         "ipRanges",
-        Type::List(&Type::Object(&[
+        Type::List(&Type::Object(&table(&[
             field("range", Type::Str),
             field("range_start", Type::Text),
             field("range_end", Type::Text),
             field("exclude", STRINGS),
-        ])),
+        ]))),
     )
     .since(0, 6, 0),
     field("range", Type::Str),
@@ -137,7 +143,7 @@ pub(super) const WHEREABOUTS: &[Field] = &[
     // In this spelling another field than the one above.
     field("Gateway", Type::Str),
     field("network_name", Type::Str).since(0, 6, 2),
-    field("kubernetes", Type::Object(&[field("kubeconfig", Type::Str), field("k8s_api_root", Type::Str)])),
+    field("kubernetes", Type::Object(&table(&[field("kubeconfig", Type::Str), field("k8s_api_root", Type::Str)]))),
     field("configuration_path", Type::Str),
     field("reconciler_cron_expression", Type::Str),
     field("leader_lease_duration", INT),
@@ -145,4 +151,4 @@ pub(super) const WHEREABOUTS: &[Field] = &[
     field("leader_retry_period", INT),
     field("podName", Type::Str),
     field("podNamespace", Type::Str),
-];
+]);

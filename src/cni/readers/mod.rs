@@ -9,11 +9,11 @@ use devices::{BOND, BRIDGE, HOST_DEVICE, IB_SRIOV, IPVLAN, MACVLAN, OVN, OVS, SR
 use ipam::{BESIDE_HOST_LOCAL, BESIDE_STATIC, DHCP, HOST_LOCAL, STATIC, WHEREABOUTS};
 
 use super::same_key;
-use super::schema::{Field, INT, STRINGS, Type, field};
+use super::schema::{FieldTable, INT, STRINGS, Type, field, table};
 
 /// The keys that Multus and libcni decode in every plugin's config. Keys that are not decoded are listed too, so that they do not
 /// count as misspellings.
-pub const COMMON: &[Field] = &[
+pub const COMMON: &FieldTable = &table(&[
     field("cniVersion", Type::Str),
     field("name", Type::Str),
     field("type", Type::Str).quiet(),
@@ -25,45 +25,45 @@ pub const COMMON: &[Field] = &[
     field("prevResult", Type::Map(&Type::Any)),
     field(
         "cni.dev/valid-attachments",
-        Type::List(&Type::Object(&[field("containerID", Type::Str), field("ifname", Type::Str)])),
+        Type::List(&Type::Object(&table(&[field("containerID", Type::Str), field("ifname", Type::Str)]))),
     ),
     field("deviceID", Type::Any),
     field("pciBusID", Type::Any),
     field("resourceName", Type::Any),
-];
+]);
 
 /// What a runtime may pass on to a plugin.
 pub const CAPABILITIES: Type = Type::Map(&Type::Bool);
 
 /// The part of an IPAM section that every reader decodes.
-pub const SOME_IPAM: Type = Type::Object(&[field("type", Type::Str).quiet()]);
+pub const SOME_IPAM: Type = Type::Object(&table(&[field("type", Type::Str).quiet()]));
 
 /// What they decode besides at the top of a list.
-pub const LIST: &[Field] = &[
+pub const LIST: &FieldTable = &table(&[
     field("cniVersions", STRINGS),
     field("disableCheck", Type::Bool),
     field("disableGC", Type::Bool),
     // libcni takes a boolean or the words for it.
     field("loadOnlyInlinedPlugins", Type::Any),
     field("plugins", PLUGINS).quiet(),
-];
+]);
 
 /// The plugins of a list, as Multus decodes them.
 pub const PLUGINS: Type = Type::List(&Type::Pointer(&Type::Object(COMMON)));
 
-const DNS: Type = Type::Object(&[
+const DNS: Type = Type::Object(&table(&[
     field("nameservers", STRINGS),
     field("domain", Type::Str),
     field("search", STRINGS),
     field("options", STRINGS),
-]);
+]));
 
 const INT_POINTER: Type = Type::Pointer(&INT);
 const STR_POINTER: Type = Type::Pointer(&Type::Str);
 const BOOL_POINTER: Type = Type::Pointer(&Type::Bool);
 
 /// The IPAM plugins we know, their keys, and how they decode their section.
-pub const IPAM: &[(&str, &[Field], Type)] = &[
+pub const IPAM: &[(&str, &FieldTable, Type)] = &[
     ("host-local", HOST_LOCAL, Type::Pointer(&Type::Object(HOST_LOCAL))),
     ("static", STATIC, Type::Pointer(&Type::Object(STATIC))),
     ("dhcp", DHCP, Type::Pointer(&Type::Object(DHCP))),
@@ -71,7 +71,7 @@ pub const IPAM: &[(&str, &[Field], Type)] = &[
 ];
 
 /// The plugins we know, and their own keys.
-pub const KNOWN: &[(&str, &[Field])] = &[
+pub const KNOWN: &[(&str, &FieldTable)] = &[
     ("sriov", SRIOV),
     ("ib-sriov", IB_SRIOV),
     ("ovs", OVS),
@@ -94,21 +94,24 @@ pub const KNOWN: &[(&str, &[Field])] = &[
 ];
 
 /// The keys of a plugin's own; `None` for plugins we know nothing of.
-pub fn plugin(kind: &str) -> Option<&'static [Field]> {
+pub fn plugin(kind: &str) -> Option<&'static FieldTable> {
     KNOWN.iter().find(|(name, _)| *name == kind).map(|(_, table)| *table)
 }
 
 /// The keys of an IPAM section; `None` for IPAM plugins we know nothing of.
-pub fn ipam(kind: &str) -> Option<&'static [Field]> {
+pub fn ipam(kind: &str) -> Option<&'static FieldTable> {
     IPAM.iter().find(|(name, ..)| *name == kind).map(|(_, table, _)| *table)
 }
 
+/// A table without fields, for what is not decoded.
+pub const NOTHING: &FieldTable = &table(&[]);
+
 /// What an IPAM plugin decodes of the config around its section.
-pub fn beside_ipam(kind: &str) -> &'static [Field] {
+pub fn beside_ipam(kind: &str) -> &'static FieldTable {
     match kind {
         "host-local" => BESIDE_HOST_LOCAL,
         "static" => BESIDE_STATIC,
-        _ => &[],
+        _ => NOTHING,
     }
 }
 

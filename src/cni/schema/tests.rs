@@ -22,7 +22,8 @@ fn types_are_described_as_people_say_them() {
 
 #[test]
 fn errors_include_quiet_fields() {
-    const FIELDS: &[Field] = &[field("a", Type::Str), field("b", Type::Str).quiet(), field("n", UINT), field("i", INT)];
+    const FIELDS: &FieldTable =
+        &table(&[field("a", Type::Str), field("b", Type::Str).quiet(), field("n", UINT), field("i", INT)]);
     let misfits = |json: &str, reading| {
         let document = crate::json::Document::parse(json).unwrap();
         let members = document.root.members().unwrap();

@@ -1,15 +1,16 @@
-//! The HTML report: objects by namespace, each with its findings, config and repair, and the write loops.
+//! The HTML report: objects, each with its findings, its text and its repair; and the write loops.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::output::{
-    Block, Cell, Format, HtmlPage, HtmlRow, HtmlTable, JudgedDocument, RewrittenObject, Summary, diff, text,
-};
+use super::part::ShownFinding;
+use super::{Entry, EntryPart, Facet, Figure, HtmlList, HtmlPage};
+use crate::output::{Format, JudgedDocument, LocatedFinding, RewrittenObject, Summary, diff, excerpt, text};
 use crate::policy::Action;
+use crate::visible;
 
 /// The HTML format, rendered at the end.
 #[derive(Default)]
@@ -18,18 +19,14 @@ pub struct Html {
     gathered: Mutex<Gathered>,
 }
 
+/// The worst first; then by namespace, kind, name and place, so that the order does not depend on who was judged first.
+type Place = (Reverse<Action>, [String; 4], usize);
+
 #[derive(Default)]
 struct Gathered {
-    /// By namespace, kind, name and source, so that the order does not depend on who was judged first.
-    objects: BTreeMap<[String; 4], PageObject>,
+    objects: BTreeMap<Place, Entry>,
     rewritten: Vec<RewrittenObject>,
     notes: Vec<String>,
-}
-
-struct PageObject {
-    row: HtmlRow,
-    /// Denials, repairs and warnings.
-    counts: [usize; 3],
 }
 
 impl Html {
@@ -45,9 +42,9 @@ impl Html {
 
 impl Format for Html {
     fn document(&self, judged: &JudgedDocument<'_>) -> String {
-        if let Some(object) = object(judged) {
-            let key = [judged.namespace, judged.kind, judged.name, judged.source].map(str::to_owned);
-            self.gathered().objects.insert(key, object);
+        if let Some((worst, entry)) = object(judged) {
+            let names = [judged.namespace, judged.kind, judged.name, judged.source].map(str::to_owned);
+            self.gathered().objects.insert((Reverse(worst), names, judged.line), entry);
         }
         String::new()
     }
@@ -62,155 +59,187 @@ impl Format for Html {
 
     fn end(&self, summary: &Summary) -> String {
         let gathered = std::mem::take(&mut *self.gathered());
-        let mut tables = vec![namespaces(&gathered.objects), objects(gathered.objects)];
-        if !gathered.rewritten.is_empty() {
-            tables.push(timeline(gathered.rewritten));
+        let mut entries: Vec<_> = gathered.objects.into_values().collect();
+        number_repeated(&mut entries);
+        let mut notes = gathered.notes;
+        let other_kinds = summary.skipped.other_kinds;
+        if other_kinds > 0 {
+            notes.push(format!("{} of other kinds ignored", counted(other_kinds, "object")));
         }
-        let figures = [
-            (summary.documents, "judged"),
-            (summary.deny, "denials"),
-            (summary.patch, "repairs"),
-            (summary.warn, "warnings"),
-        ];
-        let figures = figures.map(|(number, what)| (number.to_string(), what)).to_vec();
-        HtmlPage { title: self.title, figures, tables, notes: gathered.notes }.render()
+        let (lead, clear) = lead(summary.documents, entries.len());
+        let mut page = HtmlPage {
+            title: self.title,
+            lead,
+            clear,
+            alerts: Vec::new(),
+            figures: figures(summary, &entries),
+            objects: Some(summary.documents),
+            charts: vec![Facet::Rule, Facet::Namespace],
+            filters: vec![Facet::Severity, Facet::Rule, Facet::Namespace, Facet::Kind],
+            lists: vec![HtmlList::Entries { title: "Objects", entries }],
+            notes,
+        };
+        if summary.unreadable > 0 {
+            let inputs = counted(summary.unreadable, "input");
+            page.alerts.push(format!("{inputs} could not be read and not judged: this page is incomplete"));
+        }
+        if !gathered.rewritten.is_empty() {
+            let entries = gathered.rewritten.into_iter().map(rewrites).collect();
+            page.lists.push(HtmlList::Entries { title: "Rewrites", entries });
+        }
+        page.render()
     }
 }
 
-/// The row of an object; `None` without reported findings.
-fn object(judged: &JudgedDocument<'_>) -> Option<PageObject> {
-    let shown: Vec<_> = judged.findings.iter().map(|placed| placed.finding).collect();
-    let shown: Vec<_> = shown.into_iter().filter(|finding| finding.action > Action::Audit).collect();
-    let worst = shown.iter().map(|finding| finding.action).max()?;
-    let mut rules: Vec<_> = shown.iter().map(|finding| finding.rule.id).collect();
-    let mut seen = BTreeSet::new();
-    rules.retain(|rule| seen.insert(*rule));
-    let mut details: Vec<_> = shown
-        .iter()
-        .map(|finding| {
-            let title = format!("{}: {}", finding.action.name(), finding.rule.id);
-            Block::text(&title, &text::whole(finding))
-        })
-        .collect();
-    if let Some((given, stored)) = &judged.change {
-        details.push(Block::diff("What admission would change", &diff::unified(judged, given, stored)));
+/// The result in a few words; and what to say where nothing was found.
+fn lead(objects: usize, found: usize) -> (String, String) {
+    match (objects, found) {
+        (0, 0) => ("Nothing was checked".to_owned(), String::new()),
+        (_, 0) => ("No findings".to_owned(), format!("{} checked, nothing to fix", counted(objects, "object"))),
+        (_, 1) => (format!("1 of {} has findings", counted(objects, "object")), String::new()),
+        _ => (format!("{found} of {} have findings", counted(objects, "object")), String::new()),
     }
-    details.push(Block::preformatted("The object", &readable(judged.json)));
-    let count = |action| shown.iter().filter(|finding| finding.action == action).count();
-    let cells = [worst.name(), judged.namespace, judged.kind, judged.name, &rules.join(", ")];
-    Some(PageObject {
-        row: HtmlRow { cells: cells.map(|cell| Cell::Text(cell.to_owned())).into(), details },
-        counts: [Action::Deny, Action::Patch, Action::Warn].map(count),
-    })
+}
+
+fn counted(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+fn figures(summary: &Summary, entries: &[Entry]) -> Vec<Figure> {
+    let clean = summary.documents.saturating_sub(entries.len());
+    let mut figures = vec![Figure {
+        more: format!("{clean} without findings"),
+        ..Figure::plain("Objects checked", summary.documents.to_string())
+    }];
+    for (action, number) in [(Action::Deny, summary.deny), (Action::Patch, summary.patch), (Action::Warn, summary.warn)]
+    {
+        let has = |entry: &&Entry| entry.findings.iter().any(|(one, _)| *one == action);
+        let objects = entries.iter().filter(has).count();
+        let more = if objects == 0 { "none".to_owned() } else { format!("in {}", counted(objects, "object")) };
+        figures.push(Figure::findings(action, number, more));
+    }
+    figures
+}
+
+/// An object that stands in several files has several entries, each with an address of its own.
+fn number_repeated(entries: &mut [Entry]) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in entries {
+        let times = seen.entry(entry.id.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            entry.id += &format!("~{times}");
+        }
+    }
+}
+
+/// The entry of an object; `None` without reported findings.
+fn object(judged: &JudgedDocument<'_>) -> Option<(Action, Entry)> {
+    let shown: Vec<_> = judged.findings.iter().filter(|placed| placed.finding.action > Action::Audit).collect();
+    let worst = shown.iter().map(|placed| placed.finding.action).max()?;
+    // A stored object has no file: its source is its name.
+    let is_file = judged.source != format!("{}/{}/{}", judged.kind, judged.namespace, judged.name);
+    let mut by_severity = shown.clone();
+    by_severity.sort_by_key(|placed| Reverse(placed.finding.action));
+    let found = by_severity.into_iter().map(|placed| EntryPart::Finding(Box::new(finding(judged, placed, is_file))));
+    let parts = found.chain(texts(judged)).collect();
+    let entry = Entry {
+        id: [judged.namespace, judged.kind, judged.name].join("/"),
+        before: if judged.namespace.is_empty() { String::new() } else { format!("{}/", judged.namespace) },
+        name: if judged.name.is_empty() { "(unnamed)".to_owned() } else { judged.name.to_owned() },
+        kind: judged.kind.to_owned(),
+        about: if is_file { format!("{}:{}", judged.source, judged.line) } else { String::new() },
+        labels: vec![(Facet::Namespace, judged.namespace.to_owned()), (Facet::Kind, judged.kind.to_owned())],
+        findings: shown.iter().map(|placed| (placed.finding.action, placed.finding.rule)).collect(),
+        parts,
+        ..Entry::default()
+    };
+    Some((worst, entry))
+}
+
+fn finding(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>, is_file: bool) -> ShownFinding {
+    let finding = placed.finding;
+    let mut pointer = finding.pointer.clone();
+    if let Some(place) = finding.config.as_ref().filter(|place| !place.pointer.is_empty()) {
+        pointer += &format!(" at {}", place.pointer);
+    }
+    let notes = [finding.note.clone(), finding.because.as_ref().map(text::why).unwrap_or_default()];
+    let place = format!("line {}, column {}", placed.line, placed.column);
+    ShownFinding {
+        action: finding.action,
+        rule: finding.rule.id,
+        pointer,
+        place: if is_file { place } else { String::new() },
+        message: text::problem(finding).into_owned(),
+        excerpt: quoted(judged.text, placed).map(|line| (placed.line, line)),
+        notes: notes.into_iter().filter(|note| !note.is_empty()).collect(),
+        help: finding.help.clone(),
+    }
+}
+
+/// The longest line of which everything is shown.
+const MAX_EXCERPT_BYTES: usize = 240;
+
+/// The line of a finding in three parts: before its place, the place, and after it. Of a long line, what is around the place.
+fn quoted(text: &str, placed: &LocatedFinding<'_>) -> Option<[String; 3]> {
+    let span = &placed.span;
+    let line = excerpt::line_of(text, span);
+    let around = if line.len() > MAX_EXCERPT_BYTES { excerpt::around(text, span) } else { line.clone() };
+    let range = around.start.max(line.start)..around.end.min(line.end);
+    let value = visible::truncated(text.get(span.clone())?, MAX_EXCERPT_BYTES);
+    let mut before = text.get(range.start..span.start)?.to_owned();
+    let mut after = text.get(span.end..range.end)?.to_owned();
+    if range.start > line.start {
+        before.insert(0, '…');
+    } else {
+        before = before.trim_start().to_owned();
+    }
+    if range.end < line.end {
+        after.push('…');
+    }
+    (!value.is_empty()).then_some([before, value, after])
 }
 
 /// How much of an object is shown.
 const MAX_OBJECT_BYTES: usize = 20_000;
 
+/// The object; and what admission would change, in the whole object if that is not too long.
+fn texts(judged: &JudgedDocument<'_>) -> Vec<EntryPart> {
+    let whole = readable(judged.json);
+    let is_cut = whole.len() > MAX_OBJECT_BYTES;
+    let mut parts = Vec::new();
+    if let Some((given, stored)) = &judged.change {
+        let lines = diff::whole(given, stored);
+        if lines.len() <= MAX_OBJECT_BYTES {
+            return vec![EntryPart::Change { lines, is_whole: true }];
+        }
+        let lines = visible::truncated(diff::unified(judged, given, stored), MAX_OBJECT_BYTES);
+        parts.push(EntryPart::Change { lines, is_whole: false });
+    }
+    parts.push(EntryPart::Object { yaml: visible::truncated(whole, MAX_OBJECT_BYTES), is_cut });
+    parts
+}
+
 fn readable(json: &str) -> String {
     let object: Value = serde_json::from_str(json).unwrap_or_default();
-    crate::visible::truncated(crate::yaml::emit::value(&object), MAX_OBJECT_BYTES)
+    crate::yaml::emit::value(&object)
 }
 
-fn namespaces(objects: &BTreeMap<[String; 4], PageObject>) -> HtmlTable {
-    let mut by_namespace: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
-    for ([namespace, ..], object) in objects {
-        let sums = by_namespace.entry(namespace).or_default();
-        let [deny, patch, warn] = object.counts;
-        for (sum, more) in sums.iter_mut().zip([1, deny, patch, warn]) {
-            *sum += more;
-        }
-    }
-    let row = |(namespace, sums): (&str, [usize; 4])| {
-        let numbers = sums.iter().map(ToString::to_string);
-        HtmlRow::from(std::iter::once(namespace.to_owned()).chain(numbers).collect::<Vec<_>>())
-    };
-    HtmlTable {
-        title: "Namespaces",
-        head: vec!["namespace", "objects", "denials", "repairs", "warnings"],
-        rows: by_namespace.into_iter().map(row).collect(),
-        filter: 0,
-        texts: 1,
-    }
-}
-
-fn objects(objects: BTreeMap<[String; 4], PageObject>) -> HtmlTable {
-    HtmlTable {
-        title: "Objects",
-        head: vec!["worst", "namespace", "kind", "name", "found"],
-        rows: objects.into_values().map(|object| object.row).collect(),
-        filter: 0,
-        texts: 5,
-    }
-}
-
-fn timeline(rewritten: Vec<RewrittenObject>) -> HtmlTable {
-    let row = |one: RewrittenObject| HtmlRow {
-        cells: vec![
-            one.key.namespace().to_owned().into(),
-            one.kind.to_owned().into(),
-            one.key.name().to_owned().into(),
-            one.managers.join(", ").into(),
-            Cell::Strip(one.writes),
-        ],
-        details: vec![Block::text("What changes", &one.fields.join("\n"))],
-    };
-    HtmlTable {
-        title: "Rewrites",
-        head: vec!["namespace", "kind", "name", "written by", "when"],
-        rows: rewritten.into_iter().map(row).collect(),
-        filter: 0,
-        texts: 5,
+fn rewrites(one: RewrittenObject) -> Entry {
+    let (namespace, name) = (one.key.namespace().to_owned(), one.key.name().to_owned());
+    Entry {
+        id: ["rewrites", &namespace, one.kind, &name].join("/"),
+        before: if namespace.is_empty() { String::new() } else { format!("{namespace}/") },
+        name,
+        kind: one.kind.to_owned(),
+        about: format!("written by {}", one.managers.join(", ")),
+        facts: vec![counted(one.writes.len(), "write")],
+        labels: vec![(Facet::Namespace, namespace), (Facet::Kind, one.kind.to_owned())],
+        parts: vec![EntryPart::Text { title: "What changes", text: one.fields.join("\n") }],
+        moments: one.writes,
+        ..Entry::default()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::testing::{self, TestDocument};
-    use crate::resources::ObjectKey;
-
-    #[test]
-    fn page_lists_objects_and_namespaces_with_findings() {
-        let found = testing::finding("nad/schema", Action::Deny, "a <b>").at("/spec");
-        let quiet = testing::finding("nad/schema", Action::Audit, "only recorded");
-        let page = Html::new("nadmit audit");
-        page.note("one thing was not read".to_owned());
-        page.rewritten(vec![RewrittenObject {
-            kind: "K",
-            key: ObjectKey::new("ns", "hot"),
-            managers: vec!["one".to_owned(), "two".to_owned()],
-            fields: vec!["/spec/config#/vlan".to_owned()],
-            writes: vec![(0.5, "one".to_owned())],
-        }]);
-        let cases = [TestDocument::new(vec![found]), TestDocument::new(vec![quiet]), TestDocument::new(Vec::new())];
-        let html = testing::report(&page, &[&cases[0], &cases[1], &cases[2]]);
-        for want in
-            ["a &lt;b&gt;", "nad/schema", "one thing was not read", "one, two", "/spec/config#/vlan", "nadmit audit"]
-        {
-            assert!(html.contains(want), "{want} is missing");
-        }
-        assert!(!html.contains("only recorded"));
-    }
-
-    #[test]
-    fn objects_are_shown_as_yaml_up_to_a_limit() {
-        assert_eq!(readable(r#"{"kind":"K","spec":{"a":["x"]}}"#), "kind: K\nspec:\n  a:\n  - x\n");
-        let long = readable(&format!(r#"{{"a":"{}"}}"#, "x".repeat(MAX_OBJECT_BYTES)));
-        assert_eq!((long.chars().count(), long.ends_with('…')), (MAX_OBJECT_BYTES + 1, true));
-    }
-
-    #[test]
-    fn namespaces_sum_up_their_objects() {
-        let named = |name: &'static str, actions: &[Action]| {
-            let found = actions.iter().map(|action| testing::finding("nad/schema", *action, "m")).collect();
-            TestDocument { name, ..TestDocument::new(found) }
-        };
-        let cases =
-            [named("a", &[Action::Deny, Action::Deny, Action::Warn]), named("b", &[Action::Deny, Action::Patch])];
-        let html = testing::report(&Html::new("t"), &[&cases[0], &cases[1]]);
-        let row = html.split("<tr").find(|row| row.contains(">apps<")).unwrap();
-        let numbers: Vec<_> = row.split(['<', '>']).filter_map(|text| text.trim().parse::<u32>().ok()).collect();
-        assert_eq!(numbers, [2, 3, 1, 1], "objects, denials, repairs, warnings: {row}");
-    }
-}
+mod tests;

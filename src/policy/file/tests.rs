@@ -1,6 +1,7 @@
 //! What a policy file may say, and how a wrong one is reported.
 
 use super::*;
+use crate::policy::Reports;
 
 fn error(text: &str) -> String {
     Policy::parse(text).unwrap_err().to_string()
@@ -14,6 +15,15 @@ fn empty_file_is_the_default_policy() {
     assert_eq!(Policy::default().mode_in("apps"), Mode::Enforce);
 }
 
+/// YAML reads it as false.
+#[test]
+fn off_needs_no_quotes() {
+    for off in ["off", "'off'", "false"] {
+        let policy = Policy::parse(&format!("rules: {{nad/unknown-key: {off}}}\naudit: {{reports: {off}}}\n")).unwrap();
+        assert_eq!((policy.rules["nad/unknown-key"], policy.audit.reports), (Action::Off, Reports::Off), "{off}");
+    }
+}
+
 #[test]
 fn wrong_files_are_reported_with_their_line() {
     // (file, error)
@@ -23,6 +33,10 @@ fn wrong_files_are_reported_with_their_line() {
         ("\nmood: audit\n", "line 2: `mood`: unknown field `mood`"),
         ("mode: audit\nstatus: {strict: 1}\n", "line 2: `status.strict`: unknown field `strict`"),
         ("mode: loud\n", "line 1: `mode`: unknown variant `loud`"),
+        (
+            "audit: {reports: on}\n",
+            "line 1: `audit.reports`: invalid value: boolean `true`, expected openreports, wgpolicyk8s or off",
+        ),
         (
             "rules: {nad/schema: loud}\n",
             "line 1: `rules.nad/schema`: invalid value: string \"loud\", expected deny, patch, warn, audit or off",

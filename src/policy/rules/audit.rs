@@ -14,32 +14,59 @@ use crate::json::escape;
 use crate::resources::{Nad, Network, NetworkId, OWNER_REF, Object};
 
 rule! { NAD_ABSENT = "audit/nad-absent", Warn;
-"a network whose NAD does not exist, and why";
-"The operator creates the NAD within a second of the network's last write, unless something prevents it: a missing namespace, a denial, a field it cannot render, or an operator that stopped reconciling. Until the NAD exists, pods that use it stay in ContainerCreating. Reported after the grace period, with the reason if it is known." }
+    wrong: "The NAD of a network does not exist.";
+    why: "The operator creates the NAD within a second after the network is written, unless something prevents it: a missing \
+        namespace, a denial, a field that it cannot render, or because it stopped reconciling. Until the NAD exists, pods that use it \
+        do not start. It is reported after a grace period (`audit.graceSeconds`), with the reason if that is known.";
+    fix: "Remove the reason that the message names; else look for the network's name in the operator's log.";
+}
 
 rule! { NAD_DRIFT = "audit/nad-drift", Warn;
-"a NAD that differs from what its network renders";
-"Pods use the NAD, people read the network. The NAD is compared with the network's rendering as admission completes it: the config by its values, regardless of formatting, and the resourceName. Differences between releases of the operator (`cniVersion`) are ignored." }
+    wrong: "A NAD differs from what its network renders.";
+    why: "Pods use the NAD, but people read the network. nadmit compares the NAD with what the operator renders and admission \
+        completes: the resourceName, and the values of the config regardless of their formatting. `cniVersion`, which differs between \
+        releases of the operator, is not compared.";
+    fix: "Find out who writes the NAD (`kubectl get --show-managed-fields`), then write the network once more, so that the operator \
+        renders the NAD again.";
+}
 
 rule! { NAD_INCOMPLETE = "audit/nad-incomplete", Patch + repairs;
-"a stored NAD that admission would have completed";
-"It was written before nadmit was installed or while nadmit was unavailable. The operator sees no difference and does not write it again, so it stays incomplete until the leader of `nadmit serve --register` or `nadmit audit --fix` completes it." }
+    wrong: "A stored NAD lacks what admission would have added, such as its resourceName.";
+    why: "It was written before nadmit was installed, or while nadmit was unavailable. The operator sees no difference and does not \
+        write it again, so pods that use it keep failing until it is completed: by the leader of `nadmit serve --register`, or by \
+        `nadmit audit --fix`.";
+    fix: "Run `nadmit audit --fix`, or let the leader complete it.";
+}
 
 rule! { STUCK_DELETION = "audit/stuck-deletion", Warn;
-"an object whose deletion waits for a finalizer";
-"The object was deleted but still exists: its name stays taken, and its namespace cannot be deleted. The controller that set the finalizer does not remove it: it is not running, or it fails each time." }
+    wrong: "An object was deleted, but a finalizer keeps it.";
+    why: "The name stays taken, and the namespace cannot be deleted. The controller that set the finalizer does not remove it: it does \
+        not run, or it fails each time.";
+    fix: "Check that the controller of the finalizer runs, and read its log. Remove the finalizer by hand only if that controller no \
+        longer exists.";
+}
 
 rule! { ORPHAN = "audit/orphan", Warn;
-"a NAD whose owning network does not exist";
-"No controller updates or deletes it, and pods keep using the settings of a network that no longer exists." }
+    wrong: "The network that owns a NAD does not exist.";
+    why: "No controller updates or deletes the NAD, and pods that use it keep the settings of a network that is gone.";
+    fix: "Delete the NAD if no pod uses it, or create the network again. If the NAD is meant to stay, remove its owner-ref annotation.";
+}
 
 rule! { HOT_OBJECT = "audit/hot-object", Warn;
-"an object in a write loop: who writes it, and which fields flip or change every time";
-"Two writers that undo each other never stop, and neither does one that writes a new value each time and triggers itself. Every write sends a watch event to all clients, and what pods get depends on timing. More writes per minute than `audit.writesPerMinute` in the policy count as a loop." }
+    wrong: "An object is written again and again.";
+    why: "Two writers that undo each other's changes never stop, and neither does one that writes a new value each time and reacts to \
+        its own write. Each write sends a watch event to every client, and what a pod gets depends on the moment it starts. The \
+        message names the writers and the fields. A loop is more writes per minute than `audit.writesPerMinute` in the policy.";
+    fix: "Let one writer own these fields, and remove them from what the other one writes. A single writer must compare before it \
+        writes.";
+}
 
 rule! { OPERATOR_SILENT = "audit/operator-silent", Warn;
-"several networks wait for their NADs, and the running operator has stopped reconciling";
-"An operator that lost its watches, or hangs in one reconcile, looks healthy but does nothing. It does not recover without a restart." }
+    wrong: "The operator runs but stopped reconciling; several networks wait for their NADs.";
+    why: "An operator that lost its watches, or hangs in one reconcile, looks healthy but does nothing. It does not recover without a \
+        restart.";
+    fix: "Restart the operator's pod, and keep its log for a bug report.";
+}
 
 /// The rules for a network that is stored.
 pub(super) fn check_network(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {

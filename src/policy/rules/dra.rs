@@ -2,7 +2,7 @@
 
 use super::super::finding::Findings;
 use super::super::rule::rule;
-use super::super::similar::closest;
+use super::super::similar::{named_once, suggest};
 use super::nad_device::MISMATCH;
 use crate::cni::Config;
 use crate::json::escape;
@@ -10,16 +10,25 @@ use crate::resources::raw::FieldValue;
 use crate::resources::{DRA_DRIVER, DeviceClaim, DriverConfig, RESOURCE_NAME};
 
 rule! { VF_CONFIG = "dra/vf-config", Deny;
-"parameters of a claim that the SR-IOV DRA driver cannot decode";
-"The driver decodes its parameters strictly, when the pod is already on its node. A VfConfig with an unknown field, a value of another type or another kind fails, and the pod hangs in ContainerCreating." }
+    wrong: "A claim has parameters that the SR-IOV DRA driver cannot decode.";
+    why: "The driver decodes the VfConfig strictly, and only when the pod is already on its node. An unknown field, a value of the \
+        wrong type or another kind is an error, and pods that use the claim hang in ContainerCreating.";
+    fix: "Correct or remove the field that the message names.";
+}
 
 rule! { IGNORED = "dra/ignored", Warn;
-"parameters of a claim that the SR-IOV DRA driver ignores";
-"The driver applies a VfConfig to the requests that its entry lists, and to none if it lists none. Of the fields it uses `driver`, `ifName` and `netAttachDefName`; the NAD is always looked up in the namespace of the claim." }
+    wrong: "A claim has parameters that the SR-IOV DRA driver ignores.";
+    why: "The driver applies a VfConfig only to the requests that its entry lists, and to none if it lists none. Of its fields the \
+        driver uses `driver`, `ifName` and `netAttachDefName`; it always looks up the NAD in the namespace of the claim.";
+    fix: "List the requests under `requests`, and remove the fields without effect.";
+}
 
 rule! { CONFLIST = "dra/conflist", Warn;
-"a NAD with a list of plugins whose device comes by claim";
-"In STANDALONE mode the SR-IOV DRA driver reads `spec.config` as the config of one plugin. A list has no `type` at the top, so the plugin cannot be started." }
+    wrong: "The NAD has a list of plugins, but its device comes by claim (DRA).";
+    why: "In its mode STANDALONE the SR-IOV DRA driver reads `spec.config` as the config of one plugin. A list has no `type` at the \
+        top level, so there is no plugin to run, and pods hang in ContainerCreating.";
+    fix: "Write the config of the device plugin alone, with its `type` at the top level.";
+}
 
 /// The fields of a VfConfig, and whether each is a boolean.
 const FIELDS: [(&str, bool); 7] = [
@@ -66,12 +75,19 @@ fn check_parameters(config: &DriverConfig<'_>, out: &mut Findings<'_>) {
         out.object(&VF_CONFIG, format!("{pointer}/apiVersion"), headline, note, help).at_most_warn();
         return;
     }
+    let near = |key: &str| suggest(key, FIELDS.into_iter().map(|(field, _)| field));
+    let is_field = |key: &&str| FIELDS.into_iter().any(|(field, _)| field == *key);
+    let given: Vec<&str> = parameters.keys().filter(is_field).collect();
+    let named = named_once(parameters.keys().filter(|key| !is_field(key)).filter_map(near));
     for key in parameters.keys() {
         let place = format!("{pointer}/{}", escape(key));
         let Some((field, is_boolean)) = FIELDS.into_iter().find(|(field, _)| *field == key) else {
-            let known = closest(key, FIELDS.into_iter().map(|(field, _)| field));
-            let help = known.map_or_else(|| "remove it".to_owned(), |known| format!("did you mean `{known}`?"));
-            out.object(&VF_CONFIG, place, format!("a VfConfig has no field `{key}`"), NOT_PREPARED, help).about_key();
+            let known = near(key);
+            let help = known.map_or_else(|| "remove it".to_owned(), |known| format!("did you mean `{}`?", known.word));
+            let is_free = |word: &str| named.contains(&word) && !given.contains(&word);
+            let meant = known.filter(|known| known.is_only && is_free(known.word));
+            let finding = out.object(&VF_CONFIG, place, format!("a VfConfig has no field `{key}`"), NOT_PREPARED, help);
+            finding.about_key().replaced_by(meant.map(|known| known.word));
             continue;
         };
         let wanted = if is_boolean { "true or false" } else { "a string" };

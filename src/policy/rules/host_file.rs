@@ -5,11 +5,16 @@ use super::super::rule::rule;
 use crate::cni::{CniObject, Plugin};
 
 rule! { HOST_FILE = "sriov/host-file", Warn;
-"a path on the node that a plugin uses as root: a log file, a directory, a socket, a kubeconfig";
-"CNI plugins run as root, outside of the pod, on every node that runs a pod of this network. Whoever may write the NAD thereby chooses a file \\
-that is written, read or connected to there: `logFile` of sriov and multus, `log_file`, `configuration_path`, `kubernetes.kubeconfig` and the etcd keys \\
-of whereabouts, `dataDir` and `resolvConf` of host-local, `daemonSocketPath` of dhcp, `socket_file`, `configuration_path` and \\
-`runtimeConfig.CNIDeviceInfoFile` of ovs, `dataDir` of tuning, `kubeconfig` of ib-sriov, and the directories of multus, from one of which it runs programs." }
+    wrong: "The config names a path on the node, which a plugin then uses as root.";
+    why: "CNI plugins run as root and outside of the pod, on every node that runs a pod of this network. Whoever may write the NAD \
+        thereby chooses a file that is written, read or connected to on these nodes. Reported are `logFile` of `sriov` and `multus`; \
+        `log_file`, `configuration_path`, `kubernetes.kubeconfig` and the etcd files of `whereabouts`; `dataDir` and `resolvConf` of \
+        `host-local`; `daemonSocketPath` of `dhcp`; `socket_file`, `configuration_path` and `runtimeConfig.CNIDeviceInfoFile` of \
+        `ovs`; `dataDir` of `tuning`; `kubeconfig` of `ib-sriov`; and of `multus` also `kubeconfig`, `readinessindicatorfile`, a \
+        `clusterNetwork` with a slash, and the directories, from one of which it runs programs.";
+    fix: "Remove the key. If the path is intended, let the policy accept it: with `sriov/host-file: off` for the namespace, or with an \
+        exception for this NAD.";
+}
 
 /// The path of a key that contains a file path, and what the plugin does with that file.
 type Key = (&'static [&'static str], &'static str);

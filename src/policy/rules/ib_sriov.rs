@@ -7,20 +7,32 @@ use crate::cni::{Config, Plugin};
 use crate::json::Value;
 
 rule! { DHCP = "ib-sriov/dhcp", Deny;
-"IPAM of type `dhcp`";
-"ib-sriov-cni sets up the VF and then fails the pod at the IPAM section (\"ipam type dhcp is not supported\"). Only with `vfioPciMode` it skips IPAM, because there is no network interface to configure." }
+    wrong: "`ipam.type` is dhcp, which ib-sriov-cni does not support.";
+    why: "ib-sriov-cni configures the VF, and then fails the pod at the IPAM section (\"ipam type dhcp is not supported\"). Only with \
+        `vfioPciMode` it skips IPAM, because there is no network interface to configure.";
+    fix: "Use another IPAM plugin, such as `whereabouts`; or set `vfioPciMode` if the VFs are bound to vfio-pci.";
+}
 
 rule! { GUID = "ib-sriov/guid", Deny;
-"a GUID that is not eight bytes between colons, or all zeros";
-"ib-sriov-cni checks the format before it sets the GUID on the VF, and fails the pod. ib-kubernetes, or a pod with the `infinibandGUID` capability, provides its own GUID, so there this is only a warning." }
+    wrong: "The GUID is not eight bytes between colons, or is all zeros.";
+    why: "ib-sriov-cni checks the format before it sets the GUID of the VF, and fails the pod. If ib-kubernetes or a pod with the \
+        capability `infinibandGUID` provides the GUID, this one is not used, and it is a warning.";
+    fix: "Write eight bytes in hexadecimal, as in \"02:00:00:00:00:00:00:01\"; or remove it.";
+}
 
 rule! { LINK_STATE = "ib-sriov/link-state", Deny;
-"a `link_state` other than auto, enable and disable";
-"ib-sriov-cni compares the value case-sensitively and fails the pod (\"invalid link_state value\")." }
+    wrong: "`link_state` is not auto, enable or disable.";
+    why: "ib-sriov-cni knows these three words, in lower case only, and fails the pod for any other value (\"invalid link_state \
+        value\").";
+    fix: "Write \"auto\", \"enable\" or \"disable\"; or remove `link_state`.";
+}
 
 rule! { RDMA_ISOLATION = "ib-sriov/rdma-isolation", Warn;
-"`rdmaIsolation` beside a chained `rdma` plugin";
-"Both move the RDMA device into the pod's network namespace; the documentation of ib-sriov-cni forbids using them together." }
+    wrong: "`rdmaIsolation` is set, and the `rdma` plugin is chained too.";
+    why: "Each of the two moves the RDMA device into the network namespace of the pod. The documentation of ib-sriov-cni forbids using \
+        them together.";
+    fix: "Remove `rdmaIsolation`, or the `rdma` plugin.";
+}
 
 /// The rules on one `ib-sriov` plugin.
 pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {

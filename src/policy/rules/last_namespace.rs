@@ -9,12 +9,22 @@ use crate::json::escape;
 use crate::resources::{LAST_NAMESPACE, Network};
 
 rule! { WEDGED = "network/wedged", Patch + repairs;
-"a `last-network-namespace` annotation that stops the operator";
-"The annotation tells the operator where to delete the old NAD of a network that moved. If it is empty, or names a namespace that has no such NAD, the deletion fails and the new NAD is never created, however often the operator retries. nadmit removes the annotation from the write, and the operator creates the NAD as soon as the namespace exists." }
+    wrong: "The annotation last-network-namespace keeps the operator from creating the NAD.";
+    why: "The annotation `operator.sriovnetwork.openshift.io/last-network-namespace` tells the operator where to delete the old NAD of \
+        a network that moved. If it is empty, or names a namespace that has no such NAD, the deletion fails at every retry and the new \
+        NAD is never created. nadmit removes the annotation from the write, and the operator then creates the NAD once the target \
+        namespace exists.";
+    fix: "Remove the annotation. Do not copy it from a backup or between clusters: only the operator sets it.";
+}
 
 rule! { FORGED = "network/forged-last-namespace", Deny;
-"a `last-network-namespace` annotation that differs from the network's target and was not set by the operator";
-"The operator records in this annotation where it created the network's NAD, and deletes the NAD of that name there when the network moves. Whoever sets it to another namespace makes an operator that watches all namespaces delete somebody else's NAD. A value that was stored before is allowed, because `networkNamespace` may change beside it. Only a warning in the operator's own namespace, and if the operator's namespace is not known." }
+    wrong: "A user other than the operator set last-network-namespace to another namespace.";
+    why: "The operator records in this annotation where the network's NAD is, and deletes the NAD of that name there when the network \
+        moves. If it is set to another namespace, an operator that watches all namespaces deletes somebody else's NAD. A value that \
+        was stored before is accepted, because `networkNamespace` may change beside it. In the operator's own namespace, and if that \
+        is not known, this is a warning.";
+    fix: "Remove the annotation: only the operator sets it.";
+}
 
 /// The rules on the annotation.
 pub(super) fn check(

@@ -10,34 +10,68 @@ use crate::cni::{Config, Plugin};
 use crate::json::Value;
 
 rule! { CHAIN_ORDER = "meta/chain-order", Deny;
-"a plugin that needs the result of an earlier one, first in the chain or alone, or a second one that makes the interface";
-"`tuning`, `vrf`, `sbr`, `bandwidth`, `rdma`, `portmap` and `firewall` change an interface that already exists. Without the result of an earlier plugin they fail the pod (\"Required prevResult missing\", \"must be called as chained plugin\"), and `bandwidth` panics. All plugins of a chain are called with the same interface name, so that the second one of `bridge`, `macvlan`, `ipvlan` and `vlan` fails, too." }
+    wrong: "The plugins of the list are in an order that does not work.";
+    why: "`tuning`, `vrf`, `sbr`, `bandwidth`, `rdma`, `portmap` and `firewall` change an interface that an earlier plugin of the list \
+        creates. First in the list, or alone, they fail the pod (\"Required prevResult missing\", \"must be called as chained \
+        plugin\"), and `bandwidth` panics. A list can create only one interface, because all its plugins are called with the same \
+        interface name: the second one of `bridge`, `macvlan`, `ipvlan` and `vlan` fails.";
+    fix: "Put the plugin that creates the interface first, and only one such plugin into a list. A second interface needs a NAD of its \
+        own.";
+}
 
 rule! { VRF = "meta/vrf", Deny;
-"a `vrf` plugin without a valid interface name, or with an unsupported CNI version";
-"The plugin rejects an absent or empty `vrfname`. The name becomes an interface name, for which the kernel accepts 1 to 15 bytes without spaces, `/` and `:`. The plugin supports CNI 0.3.1 and later; an absent `cniVersion` means 0.1.0." }
+    wrong: "A `vrf` plugin has no valid `vrfname`, or the `cniVersion` is too old for it.";
+    why: "The plugin rejects an absent or empty `vrfname`. The name becomes the name of an interface, for which the kernel accepts 1 \
+        to 15 bytes without spaces, `/` and `:`. The plugin supports CNI 0.3.1 and later; without `cniVersion`, the version is 0.1.0. \
+        Every pod that uses the network fails to start.";
+    fix: "Set `vrfname` to at most 15 letters, digits, `-` or `_`, and `cniVersion` to 0.3.1 or later.";
+}
 
 rule! { BANDWIDTH = "meta/bandwidth", Deny;
-"a `bandwidth` plugin that cannot work: a rate without a burst, after an interface without a veth peer, or with an unsupported CNI version";
-"Rate and burst must both be set or both be 0, and a burst must stay below 4 GiB. Traffic is shaped on the host's end of a veth pair; a \
-VF has none, nor has an interface of `macvlan`, `ipvlan` or `vlan`, so that every limit fails the pod. The plugin supports CNI 0.3.0 and later; an absent `cniVersion` means 0.1.0." }
+    wrong: "`bandwidth` cannot limit this interface, or its limits are incomplete.";
+    why: "The plugin limits traffic at the host's end of a veth pair. A VF has no such end, nor has an interface of `macvlan`, \
+        `ipvlan` or `vlan`, so every pod fails. A rate and its burst must both be set or both be 0, and a burst must be below 4 GiB. A \
+        second `bandwidth` for the same direction is a warning. The plugin supports CNI 0.3.0 and later; without `cniVersion`, the \
+        version is 0.1.0.";
+    fix: "Set the burst of each rate. For a VF remove `bandwidth` and use `max_tx_rate` of `sriov`, in Mbit/s.";
+}
 
 rule! { SBR = "meta/sbr", Deny;
-"an `sbr` plugin after an interface without IPAM or with a gateway out of reach, after another `sbr`, or with a number that no routing table has";
-"Routing by source needs the addresses of the interface, and the plugin fails the pod where the earlier result has none (\"No IP \
-addresses supplied\"). It adds a default route to the gateway of each address; a gateway of another family, or in none of the subnets, is a warning. A `table` below 1 or above 4294967295 is a warning: the kernel rejects it for IPv6, and uses another one for IPv4." }
+    wrong: "`sbr` finds no usable address or gateway, comes twice, or has a wrong `table`.";
+    why: "`sbr` (source-based routing) adds routing rules for the addresses of the interface. If the earlier plugin has no `ipam` \
+        there are none, and every pod fails (\"No IP addresses supplied\"). For each address it adds a default route to the gateway: a \
+        gateway of the other IP family, or outside of all subnets, is a warning. A `table` below 1 or above 4294967295 is a warning: \
+        the kernel rejects it for IPv6, and uses another table for IPv4. A second `sbr` in the list is a warning: it adds a default \
+        route to a table without routes, and pods can fail to start.";
+    fix: "Add `ipam` with a gateway inside its subnet to the plugin that creates the interface, or remove `sbr`.";
+    releases: "The sbr plugin reads `table` from release 1.6 of cni-plugins on. A wrong value is not reported if the policy names an \
+        older release (`versions`).";
+}
 
 rule! { FIREWALL_VERSION = "plugin/firewall-version", Deny;
-"a `firewall` plugin with an unsupported CNI version";
-"The plugin supports CNI 0.4.0 and later; an absent `cniVersion` means 0.1.0." }
+    wrong: "The `cniVersion` is too old for the `firewall` plugin.";
+    why: "The plugin supports CNI 0.4.0 and later, and fails every pod with an older version. Without `cniVersion`, the version is \
+        0.1.0.";
+    fix: "Set the `cniVersion` of the list to 0.4.0 or later.";
+}
 
 rule! { FIREWALL_POLICY = "plugin/firewall-policy", Warn;
-"an `ingressPolicy` of `firewall` other than open, same-bridge or isolated";
-"The plugin rejects a policy that it does not know (\"unknown ingress policy\"). The key is read from release 1.1 on." }
+    wrong: "`firewall` does not know this `ingressPolicy`.";
+    why: "The plugin knows open, same-bridge and isolated, and rejects every other policy when a pod starts (\"unknown ingress \
+        policy\").";
+    fix: "Write open, same-bridge or isolated; or remove `ingressPolicy`.";
+    releases: "The firewall plugin reads `ingressPolicy` from release 1.1 of cni-plugins on. A wrong value is not reported if the \
+        policy names an older release (`versions`).";
+}
 
 rule! { PORTMAP = "plugin/portmap", Deny;
-"options that the `portmap` plugin rejects";
-"`markMasqBit` is a number from 0 to 31, and excludes `externalSetMarkChain`. The backend is iptables or nftables; it is read from release 1.6 on, and another one is a warning where the policy does not name the release in use (`versions`)." }
+    wrong: "`portmap` has an option that it rejects, or two that exclude each other.";
+    why: "`markMasqBit` is a number from 0 to 31, and cannot be combined with `externalSetMarkChain`. `backend` is iptables or \
+        nftables. The plugin rejects everything else, and every pod that uses the network fails to start.";
+    fix: "Correct the option that the message names, or remove one of the two.";
+    releases: "The portmap plugin reads `backend` from release 1.6 of cni-plugins on: a wrong one is denied if the policy names such a \
+        release (`versions`), and a warning if it names none.";
+}
 
 const FAILS: &str = "every pod that uses this network fails to start";
 const REJECTED: &str = "the plugin rejects the config; every pod that uses this network fails to start";

@@ -8,9 +8,12 @@ use crate::cni::{CniObject, Plugin};
 use crate::json::Span;
 
 rule! { TUNING = "meta/tuning", Deny;
-"a `tuning` plugin with a sysctl outside `net.`, or an invalid MAC or MTU";
-"The plugin writes only below /proc/sys/net, which is the pod's own, and fails the pod for every other key (\"invalid net sysctl key\"). \
-It parses `mac` when a pod starts, and panics on sysctls in `args` where `sysctl` itself is absent." }
+    wrong: "`tuning` has a sysctl outside of `net.`, or an invalid MAC address or MTU.";
+    why: "The plugin writes only sysctls below /proc/sys/net, which belong to the pod alone, and fails the pod for every other one \
+        (\"invalid net sysctl key\"). It parses `mac` when a pod starts, and fails the pod if it cannot. It panics if there are \
+        sysctls in `args` and no `sysctl` beside them.";
+    fix: "Use sysctls that start with `net.`; set others in the pod's securityContext.sysctls.";
+}
 
 /// The rule on one `tuning` plugin.
 pub(super) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {

@@ -9,46 +9,79 @@ use crate::json::{self, Kind, Member, Problem, Value, line_column};
 use crate::resources::Nad;
 
 rule! { NOT_JSON = "nad/config-not-json", Deny;
-"`spec.config` is not exactly one JSON object";
-"Multus decodes the text when a pod that uses the network starts; if that fails, the pod hangs in ContainerCreating with \
-\"failed to unmarshal Spec.Config\". `null` even makes Multus panic. An empty or absent config is legal: Multus then reads a file on the node." }
+    wrong: "`spec.config` is not exactly one JSON object.";
+    why: "Multus parses the text when a pod that uses the network starts. If it cannot, the pod hangs in ContainerCreating with \
+        \"failed to unmarshal Spec.Config\"; for `null`, Multus panics. An empty or absent config is allowed: Multus then reads a file \
+        on the node.";
+    fix: "Correct the JSON at the place that the message names. Often it is a comma after the last member, a missing bracket, single \
+        quotes, or a comment.";
+}
 
 rule! { TOO_LARGE = "nad/config-too-large", Deny;
-"a config over 1 MiB, nested deeper than 64 levels, or of more than 65,536 JSON values";
-"No network needs that much, and every reader on every node would parse it for every pod. nadmit stops reading there, so that no config costs it more than a few MiB of memory. The same holds for a `multus` that delegates to another `multus`." }
+    wrong: "The config is over 1 MiB, nested deeper than 64 levels, or over 65,536 values.";
+    why: "Multus and the plugins would parse all of it for every pod. nadmit stops reading at these limits, so that no config costs it \
+        more than a few MiB of memory; what it did not read it cannot judge, and denies. The limits also hold for a `multus` plugin \
+        that delegates to another `multus`.";
+    fix: "Make the config smaller: a CNI config has a few hundred bytes.";
+}
 
 rule! { NO_PLUGIN = "nad/no-plugin", Deny;
-"no `type`, and no `plugins` list in which every element has one";
-"There is no program to run. Multus rejects such a config when a pod starts (\"delegate must have the 'type' or 'plugin' field\"), and an \
-empty list or a null in it makes Multus panic." }
+    wrong: "The config has no `type`, and no `plugins` list in which every element has one.";
+    why: "There is no plugin to run. Multus rejects the config when a pod starts (\"delegate must have the 'type' or 'plugin' \
+        field\"); for an empty list, or one with a null in it, Multus panics.";
+    fix: "Set `type` to the name of a CNI plugin, in the config or in every element of `plugins`.";
+}
 
 rule! { PLUGIN_TYPE = "nad/plugin-type", Deny;
-"a `type` or `ipam.type` that is not a string, or that has a `/` in it";
-"The type is the name of a program in the CNI directory of the node. The CNI library rejects a path, and the decoder rejects anything that is not a string." }
+    wrong: "A `type` or `ipam.type` is not a string, or has a `/` in it.";
+    why: "The type is the name of a program in the CNI directory of the node. The CNI library rejects a path, and cannot decode \
+        anything but a string; every pod that uses the network fails to start.";
+    fix: "Write only the name of the program, for example `macvlan`.";
+}
 
 rule! { PLUGINS_IGNORED = "nad/plugins-ignored", Warn;
-"`plugins` beside a top-level `type`";
-"A top-level `type` makes it a single config: Multus runs that one plugin and ignores the list." }
+    wrong: "The config has a `plugins` list and also a `type` at the top level.";
+    why: "The top-level `type` makes it the config of a single plugin: Multus runs that one, and ignores the list.";
+    fix: "Remove the top-level `type` and move its settings into the first element of `plugins`; or remove the list.";
+}
 
 rule! { CNI_VERSION = "nad/cni-version", Deny;
-"a `cniVersion` that no CNI library knows, or that is too old for the plugin";
-"Every plugin compares the version with those it supports and rejects an unknown one (\"incompatible CNI versions\"). In a list only the list's own version counts: libcni overwrites that of each plugin. Before 0.3.0, and without any version, the result of a plugin holds only addresses: bridge, macvlan, ipvlan, vlan and host-device fail without `ipam` (\"no valid IP addresses\"). For sriov, ib-sriov and ovs this was not measured, and is a warning. A version that the release in use does not support is denied where the policy names that release (`versions`); docs/releases.md has the first release for each version." }
+    wrong: "The plugins of the config do not support its `cniVersion`.";
+    why: "Every plugin compares the version with those that it supports, and rejects an unknown one (\"incompatible CNI versions\"). \
+        In a list only the version of the list counts, because libcni overwrites that of each plugin. Before 0.3.0, and without any \
+        version, the result of a plugin can hold nothing but addresses: `bridge`, `macvlan`, `ipvlan`, `vlan` and `host-device` fail \
+        without `ipam` (\"no valid IP addresses\"). For `sriov`, `ib-sriov` and `ovs` this is not known for certain, and is a warning.";
+    fix: "Use 1.0.0; or 0.4.0 if a plugin is too old for 1.0.0.";
+    releases: "Versions 1.0.0 and 1.1.0 are denied if the policy names (`versions`) a release of the plugin, its IPAM plugin or Multus \
+        that does not support them yet.";
+}
 
 rule! { NETWORK_NAME = "nad/network-name", Deny;
-"a config `name` that the CNI library rejects";
-"The name becomes part of file names on the node. The CNI library accepts letters, digits, `_`, `.` and `-`, starting with a letter or digit, and rejects any other name." }
+    wrong: "The `name` of the config has characters that the CNI library does not allow.";
+    why: "The name becomes part of file names on the node. The CNI library rejects every name but those of letters, digits, `_`, `.` \
+        and `-` that start with a letter or a digit; no pod that uses the network starts.";
+    fix: "Use only the allowed characters, or remove `name`: Multus then uses the name of the NAD.";
+}
 
 rule! { DOTTED_NAME = "nad/dotted-name", Warn;
-"a NAD name with a dot";
-"The short form of the pod annotation (`k8s.v1.cni.cncf.io/networks: a,b`) accepts only names without dots; pods can use this NAD only through the JSON form." }
+    wrong: "The name of the NAD contains a dot.";
+    why: "The short form of the pod annotation (`k8s.v1.cni.cncf.io/networks: a,b`) allows no dots in names. Pods can use this NAD \
+        only through the JSON form.";
+    fix: "Rename the NAD; or keep the name and use the JSON form in pods: [{\"name\": \"storage.v1\"}].";
+}
 
 rule! { SCHEMA = "nad/schema", Deny;
-"a field of a type that the API server rejects";
-"The CRD has `spec.config` as a string: the JSON text itself, not a YAML structure. Annotations are strings too; quote numbers and booleans." }
+    wrong: "A field of the NAD has a type that the API server rejects.";
+    why: "The API server rejects the object, so it is never stored. `spec.config` must be a string that holds JSON, not a YAML \
+        structure, and annotations and labels must be strings.";
+    fix: "Write `config: |` and below it the JSON text. Put numbers and booleans in annotations in quotes.";
+}
 
 rule! { UNKNOWN_FIELD = "nad/unknown-field", Warn;
-"a field of `spec` that the CRD does not have";
-"The API server drops unknown fields when it stores the object, so they have no effect." }
+    wrong: "`spec` has a field that the CRD does not have.";
+    why: "The API server drops unknown fields when it stores the object, so they have no effect. The only field of `spec` is `config`.";
+    fix: "Move the setting into the JSON text of `spec.config`, or remove it.";
+}
 
 /// The versions the CNI library knows.
 const VERSIONS: &[&str] = &["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];

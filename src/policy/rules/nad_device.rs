@@ -8,28 +8,58 @@ use crate::json::escape;
 use crate::resources::{Nad, NetworkId, OWNER_REF};
 
 rule! { MISSING = "nad/resource-name-missing", Patch + repairs;
-"a device plugin without the resourceName its devices come from";
-"Multus finds the device only through the annotation `k8s.v1.cni.cncf.io/resourceName`. Without it no device is passed to the plugin, and pods hang in ContainerCreating with \"VF pci addr is required\". The value is taken from the owning network, the annotation, the config or the policy, in this order; if none of them has it, the NAD is denied. No name is needed if a DeviceClass of the SR-IOV DRA driver names the NAD, or a claim of its namespace does and the driver is installed; if the driver is installed and nothing names the NAD, this is a warning. In a NAD that belongs to a network the key is added to the config too." }
+    wrong: "A plugin needs a device, but the NAD does not name the resource to take it from.";
+    why: "The annotation `k8s.v1.cni.cncf.io/resourceName` tells Multus which of the pod's devices belongs to this network. Without it \
+        Multus passes no device to the plugin, and pods hang in ContainerCreating with \"VF pci addr is required\". nadmit adds the \
+        annotation with the first value that it finds: from the owning network, the annotation, the config (`resourceName`), or the \
+        policy's default for the namespace. In a NAD that belongs to a network it adds the key to the config too. If none of them has \
+        a value, the NAD is denied. A NAD needs no resourceName if its pods claim their devices (DRA): if a DeviceClass of the SR-IOV \
+        DRA driver names the NAD, or a claim in its namespace does and the driver is installed. If the driver is installed and nothing \
+        names the NAD, this is a warning.";
+    fix: "Add the annotation `k8s.v1.cni.cncf.io/resourceName: DOMAIN/NAME` with the name under which nodes offer the devices \
+        (`kubectl get node -o yaml`, status.allocatable). If pods claim their devices, set `dra: allow` for the namespace in the \
+        policy.";
+}
 
 rule! { MALFORMED = "nad/resource-name-malformed", Deny + repairs;
-"an invalid resourceName";
-"The value must be exactly the name under which nodes offer the devices: `<domain>/<name>`. A bare or repeated prefix matches nothing, and if the network-resources-injector copies it into pods, the API server rejects those pods. Without a domain it can only be meant for claims (DRA): it is valid if a DeviceAttributes object publishes it, otherwise a warning. Repaired if the owning network is known." }
+    wrong: "The resourceName is not of the form DOMAIN/NAME.";
+    why: "Devices are found only under exactly the name that nodes offer, such as `openshift.io/mlxnics`. With a domain alone, a \
+        domain given twice, or invalid characters, no pod gets a device; and where the network-resources-injector copies the name into \
+        pods, the API server rejects these pods. If the owning network is known, nadmit writes its name instead. A name without a \
+        domain can only be meant for claims (DRA): it is accepted if a DeviceAttributes object publishes it, and is otherwise a \
+        warning.";
+    fix: "Write the name exactly as nodes offer it: `kubectl get node -o yaml` lists it under status.allocatable.";
+}
 
 rule! { MISMATCH = "nad/resource-name-mismatch", Patch + repairs;
-"annotation, config and owning network name different resources";
-"Multus uses the annotation, people read the config, and the operator writes the value of the network. They are compared after the slash. If the owning network is known, its value is written; otherwise, and if only the domain differs, this is a warning." }
+    wrong: "The NAD's annotation, its config and its network do not name the same resource.";
+    why: "Multus gives pods a device of the resource in the annotation; people read the one in the config; the operator writes that of \
+        the network. If they differ, pods get devices that somebody did not intend. nadmit writes the resource of the owning network \
+        everywhere. If the owner is not known, or only the part before the slash differs, this is a warning.";
+    fix: "Correct the wrong one of them. If the owning network itself is wrong, change its `resourceName`.";
+}
 
 rule! { STATIC_DEVICE = "nad/static-device-id", Warn;
-"a fixed `deviceID` instead of a resource";
-"It works for one pod on one node: every pod gets the same device, and the scheduler does not know about it." }
+    wrong: "`deviceID` names one fixed device instead of a resource.";
+    why: "Every pod gets this one device, on whatever node it runs. The scheduler does not know of it, so it works for one pod on one \
+        node at most.";
+    fix: "Remove `deviceID`, and name the resource in the annotation `k8s.v1.cni.cncf.io/resourceName`.";
+}
 
 rule! { FORGED_OWNER = "nad/forged-owner", Deny;
-"an owner-ref annotation set by someone who is not the operator, on a NAD that another network renders";
-"The operator does not touch a NAD that names another owner, so the network that should render it never gets its NAD. Denied only if that other network is known to exist; otherwise (a restore creates the NADs first) a warning." }
+    wrong: "The NAD names one network as its owner, but another network renders it.";
+    why: "Somebody other than the operator set the owner-ref annotation. The operator does not touch a NAD that belongs to another \
+        network, so the network that renders this NAD never gets it. It is denied only if the network that renders this NAD is known \
+        to exist; otherwise, as in a restore that creates NADs first, it is a warning.";
+    fix: "Remove the annotation `sriovnetwork.openshift.io/owner-ref`: only the operator sets it.";
+}
 
 rule! { OVERWRITES = "nad/operator-overwrites", Warn;
-"a hand-written NAD where a network renders one";
-"The operator replaces a NAD of that name without an owner, including its annotations and labels, at its next reconcile." }
+    wrong: "A hand-written NAD has the name of a NAD that a network renders.";
+    why: "At its next reconcile the operator replaces the hand-written NAD, with its annotations and labels, by the one that it \
+        renders.";
+    fix: "Put the settings into the network, or rename the NAD.";
+}
 
 /// What a fixed `deviceID` means.
 pub(in crate::policy) const ONE_DEVICE: &str = "every pod gets this one device, on whatever node it runs";

@@ -3,28 +3,46 @@
 use super::super::Action;
 use super::super::finding::{Finding, Findings};
 use super::super::rule::rule;
-use super::super::similar::closest;
+use super::super::similar::{Suggestion, named_once, suggest};
 use super::key_releases;
 use super::nad_config::{PLUGIN_TYPE, plugin_type};
-use crate::cni::schema::{DecodedField, Decoding, Field, Misfit, Reading, Type, decoded, first_misfit};
+use crate::cni::schema::{DecodedField, Decoding, Field, FieldTable, Misfit, Reading, Type, decoded, first_misfit};
 use crate::cni::{CniObject, Config, Plugin, fold, readers, same_key};
 use crate::json::{Kind, Member, Value};
 
 rule! { CAPABILITIES = "nad/capabilities", Deny;
-"`capabilities` that are not an object of booleans";
-"libcni decodes it as a map of booleans before any plugin runs; one string in it fails every pod." }
+    wrong: "`capabilities` is not an object in which every value is true or false.";
+    why: "libcni decodes `capabilities` as a map of booleans before it runs any plugin. One value of another type, such as \"true\" in \
+        quotes, fails every pod.";
+    fix: "Write true or false without quotes, as in {\"ips\": true}.";
+}
 
 rule! { FIELD_TYPE = "nad/field-type", Deny;
-"a value of a type its reader cannot decode";
-"The plugins decode their config into typed fields and stop at the first value that does not fit, for example a VLAN in quotes. Whole numbers may be written as `100.0`; null counts as absent. A key in several spellings is decoded once per spelling, so one invalid value among valid ones also fails the pod." }
+    wrong: "A value has a type that its plugin cannot decode.";
+    why: "Plugins decode their config into typed fields and stop at the first value that does not fit, for example a VLAN id in \
+        quotes; every pod that uses the network fails to start. A whole number may be written as `100.0`, and null counts as absent. \
+        If a key is given in several spellings, each of them is decoded: one value of a wrong type fails the pod, even if the others \
+        are right.";
+    fix: "Write a value of the type that the message names.";
+    releases: "A wrong value of a key that only newer releases read is denied if the policy names (`versions`) a release that reads \
+        it. If the policy names none it is a warning, and for an older release it is not reported.";
+}
 
 rule! { AMBIGUOUS_KEY = "nad/ambiguous-key", Warn;
-"a known key in another case, or twice";
-"Go matches keys in any case and decodes them one after the other into the same field: Multus in the order of the text, the plugin in sorted order, which ends with the lower-case one. null leaves a string or a number unchanged, and objects are merged. So one program may show another value than the other uses. The rules judge the value that the plugin ends up with." }
+    wrong: "A known key is given twice, or in another case than the plugin's own.";
+    why: "The JSON decoder of Go matches keys in any case, and decodes every match into the same field, the last one winning. Multus \
+        decodes them in the order of the text; a plugin gets them sorted, which puts the lower-case one last. null leaves a string or \
+        a number as it was, and objects are merged. So Multus and the plugin, or a person who reads the config, may see different \
+        values. All other rules judge the value that the plugin uses in the end.";
+    fix: "Keep one of the keys, in the spelling that the message names.";
+}
 
 rule! { UNKNOWN_KEY = "nad/unknown-key", Warn;
-"an unknown key that looks like a misspelled one, or one that the release in use does not read";
-"Plugins ignore unknown keys, so a misspelled setting silently has no effect. Which releases read a key is known where it was added later; it is reported if the policy names the release in use (`versions`)." }
+    wrong: "A key is unknown to the plugin, and looks like a misspelling of a known one.";
+    why: "Plugins ignore unknown keys, so the setting silently has no effect.";
+    fix: "Correct the spelling, or remove the key.";
+    releases: "Also reported is a key that the release in use does not read yet, if the policy names that release (`versions`).";
+}
 
 /// How many unknown keys of an object are checked for misspellings; beyond that, one finding says so.
 const MAX_UNKNOWN: usize = 200;
@@ -34,20 +52,28 @@ const LIST_REJECTED: &str = "libcni rejects the list; every pod that uses this n
 /// Checks every part of a config as its reader decodes it.
 pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
     if config.is_list {
-        section(config.root, "", &[&[], readers::COMMON, readers::LIST], config.reading, Action::Deny, out);
+        section(
+            config.root,
+            "",
+            &[readers::NOTHING, readers::COMMON, readers::LIST],
+            config.reading,
+            Action::Deny,
+            out,
+        );
         list_quirks(config.root, out);
     }
     for plugin in &config.plugins {
         let unknown = section(plugin.written, plugin.kind, &plugin.tables(), config.reading, Action::Deny, out);
         if let Some(own) = readers::plugin(plugin.kind) {
             let is_list_key = |key: &str| readers::LIST.iter().any(|field| same_key(key, field.key));
-            let meant = || own.iter().chain(readers::COMMON).map(|field| field.key);
-            unknown_keys(unknown.iter().copied().filter(|member| !is_list_key(&member.key)), plugin.kind, meant, out);
+            let meant = || own.iter().chain(readers::COMMON.iter());
+            let unknown = unknown.iter().copied().filter(|member| !is_list_key(&member.key));
+            unknown_keys(unknown, plugin.written, plugin.kind, meant, out);
         }
         ipam_section(plugin, out);
     }
     if config.plugins.is_empty() && !config.is_list {
-        section(config.root, "", &[&[], readers::COMMON], config.reading, Action::Deny, out);
+        section(config.root, "", &[readers::NOTHING, readers::COMMON], config.reading, Action::Deny, out);
     }
 }
 
@@ -67,10 +93,14 @@ fn ipam_section(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     for written in plugin.written.named("ipam").filter_map(|member| CniObject::of(&member.value)) {
         let unknown = section(written, kind, &[own], Reading::Copy, ceiling, out);
         let unknown = unknown.iter().copied().filter(|member| !readers::is_ipam_key(&member.key));
-        unknown_keys(unknown, kind, || own.iter().map(|field| field.key), out);
+        unknown_keys(unknown, written, kind, || own.iter(), out);
     }
     // An IPAM plugin gets the whole config, and some decode more of it than their section.
-    let misfit = first_misfit(&[readers::beside_ipam(kind)], plugin.written.members, Reading::Copy);
+    let beside = readers::beside_ipam(kind);
+    if beside.is_empty() {
+        return;
+    }
+    let misfit = first_misfit(&[beside], plugin.written.members, Reading::Copy);
     if let Some(misfit) = misfit.filter(|misfit| !out.has_at(&FIELD_TYPE, misfit.value.span)) {
         // The plugin that calls it may read the same key from some release on.
         field_type(&misfit, kind, out).in_any_release().ceiling = ceiling;
@@ -82,7 +112,7 @@ fn ipam_section(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
 fn section<'d>(
     object: CniObject<'d>,
     reader: &str,
-    tables: &[&[Field]],
+    tables: &[&FieldTable],
     reading: Reading,
     ceiling: Action,
     out: &mut Findings<'_>,
@@ -94,7 +124,7 @@ fn section<'d>(
         if taken.second.is_some() || !taken.field.holds.takes(&taken.first.value) {
             types(taken, object, reader, reading, ceiling, out);
         }
-        ambiguous(taken, tables, out);
+        ambiguous(taken, object, tables, out);
         for member in [Some(taken.first), taken.second].into_iter().flatten() {
             // Nearly no config repeats a key. These are sections, and checked as such.
             if matches!(member.value.kind, Kind::Array(_) | Kind::Object(_))
@@ -197,26 +227,49 @@ fn list_quirks(root: CniObject<'_>, out: &mut Findings<'_>) {
 }
 
 /// Unknown keys that look like a misspelled key of the reader.
-fn unknown_keys<'k, 'd, I: Iterator<Item = &'k str>>(
+fn unknown_keys<'k, 'd, I: Iterator<Item = &'k Field>>(
     unknown: impl Iterator<Item = &'d Member<'d>>,
+    object: CniObject<'d>,
     reader: &str,
     meant: impl Fn() -> I,
     out: &mut Findings<'_>,
 ) {
+    let mut near = Vec::new();
+    let mut beyond = None;
     for (number, member) in unknown.enumerate() {
         // Finding the closest key is expensive, and hundreds of unknown keys are not misspellings.
         if number == MAX_UNKNOWN {
-            let headline = format!("more than {MAX_UNKNOWN} keys are unknown to {reader}");
-            let note = format!("{reader} ignores them, and nadmit does not check that many for misspellings");
-            out.config(&UNKNOWN_KEY, member.key_span, headline, note, "remove the unknown keys");
-            return;
+            beyond = Some(member);
+            break;
         }
-        if let Some(close) = closest(&member.key, meant()) {
-            let headline = format!("unknown key `{}` for {reader}", member.key);
-            let note = format!("{reader} ignores it, so the setting has no effect");
-            out.config(&UNKNOWN_KEY, member.key_span, headline, note, format!("did you mean `{close}`?"));
-        }
+        near.extend(suggest(&member.key, meant().map(|field| field.key)).map(|close| (member, close)));
     }
+    let named = named_once(near.iter().map(|(_, close)| *close));
+    for (member, close) in near {
+        let headline = format!("unknown key `{}` for {reader}", member.key);
+        let note = format!("{reader} ignores it, so the setting has no effect");
+        let help = format!("did you mean `{}`?", close.word);
+        let is_meant = named.contains(&close.word) && is_meant(close, member, object, meant());
+        let finding = out.config(&UNKNOWN_KEY, member.key_span, headline, note, help);
+        finding.replaced_by(is_meant.then_some(close.word));
+    }
+    if let Some(member) = beyond {
+        let headline = format!("more than {MAX_UNKNOWN} keys are unknown to {reader}");
+        let note = format!("{reader} ignores them, and nadmit does not check that many for misspellings");
+        out.config(&UNKNOWN_KEY, member.key_span, headline, note, "remove the unknown keys");
+    }
+}
+
+/// Whether a suggested key is certainly the one that is meant: no other one is near, it is not there yet, and it holds such values.
+fn is_meant<'k>(
+    close: Suggestion<'_>,
+    member: &Member<'_>,
+    object: CniObject<'_>,
+    mut known: impl Iterator<Item = &'k Field>,
+) -> bool {
+    let Some(field) = known.find(|field| field.key == close.word) else { return false };
+    let fits = field.holds.misfit(&member.value, Reading::Copy).is_none();
+    close.is_only && fits && object.named(close.word).next().is_none()
 }
 
 fn field_type<'o>(misfit: &Misfit<'_>, reader: &str, out: &'o mut Findings<'_>) -> &'o mut Finding {
@@ -242,7 +295,7 @@ fn repeated_inside(holds: &Type, value: &Value<'_>, out: &mut Findings<'_>) {
             let Some(object) = CniObject::of(value) else { return };
             for taken in Decoding::of(object, &[fields]).decoded_fields() {
                 if taken.second.is_some() {
-                    ambiguous(taken, &[fields], out);
+                    ambiguous(taken, object, &[fields], out);
                 }
                 repeated_inside(&taken.field.holds, &taken.first.value, out);
             }
@@ -252,13 +305,13 @@ fn repeated_inside(holds: &Type, value: &Value<'_>, out: &mut Findings<'_>) {
 }
 
 /// A known key in another case, or given twice.
-fn ambiguous(taken: &DecodedField<'_, '_>, tables: &[&[Field]], out: &mut Findings<'_>) {
+fn ambiguous(taken: &DecodedField<'_, '_>, object: CniObject<'_>, tables: &[&FieldTable], out: &mut Findings<'_>) {
     let is_as_documented = taken.is_exact && taken.field.key.starts_with(|c: char| c.is_ascii_lowercase());
     if is_as_documented && taken.second.is_none() {
         return;
     }
     // A field that differs only in case from a documented one is not the one that was meant.
-    let meant = tables.iter().copied().flatten().find(|field| same_key(&taken.first.key, field.key));
+    let meant = tables.iter().flat_map(|table| table.iter()).find(|field| same_key(&taken.first.key, field.key));
     let (key, first) = (meant.unwrap_or(taken.field).key, &taken.first.key);
     if let Some(second) = taken.second {
         let headline = format!("`{key}` is given more than once, as `{first}` and `{}`", second.key);
@@ -267,118 +320,10 @@ fn ambiguous(taken: &DecodedField<'_, '_>, tables: &[&[Field]], out: &mut Findin
     } else if first != key {
         let headline = format!("`{first}` is not spelled `{key}`");
         let note = "some readers treat it as the same key, others ignore it";
-        out.config(&AMBIGUOUS_KEY, taken.first.key_span, headline, note, format!("write `{key}`"));
+        let finding = out.config(&AMBIGUOUS_KEY, taken.first.key_span, headline, note, format!("write `{key}`"));
+        finding.replaced_by(object.named(key).nth(1).is_none().then_some(key));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::MAX_UNKNOWN;
-    use crate::policy::rules::testing::found;
-
-    #[test]
-    fn keys_at_the_top_of_a_list_are_stricter() {
-        let list =
-            |members: &str| found(&format!(r#"{{"cniVersion":"1.0.0",{members},"plugins":[{{"type":"macvlan"}}]}}"#));
-        for good in [
-            r#""loadOnlyInlinedPlugins":true"#,
-            r#""loadOnlyInlinedPlugins":"True""#,
-            r#""loadOnlyInlinedPlugins":"FALSE""#,
-            r#""disableCheck":true"#,
-        ] {
-            assert_eq!(list(good), Vec::<String>::new(), "{good}");
-        }
-        for (bad, key) in [
-            (r#""disableCheck":null"#, "/disableCheck"),
-            (r#""disableGC":null"#, "/disableGC"),
-            (r#""loadOnlyInlinedPlugins":null"#, "/loadOnlyInlinedPlugins"),
-            (r#""loadOnlyInlinedPlugins":1"#, "/loadOnlyInlinedPlugins"),
-            (r#""loadOnlyInlinedPlugins":"yes""#, "/loadOnlyInlinedPlugins"),
-        ] {
-            assert_eq!(list(bad), [format!("nad/field-type deny {key}")], "{bad}");
-        }
-    }
-
-    /// Every spelling of `type` is decoded, also of one that does not count.
-    #[test]
-    fn every_type_of_a_section_is_a_string() {
-        let ipam = |ipam: &str| found(&format!(r#"{{"cniVersion":"1.0.0","type":"macvlan","master":"eth0",{ipam}}}"#));
-        assert_eq!(ipam(r#""ipam":{"type":"dhcp"}"#), Vec::<String>::new());
-        assert_eq!(ipam(r#""ipam":{"type":"a/b"}"#), ["nad/plugin-type deny /ipam/type"]);
-        assert_eq!(ipam(r#""ipam":{"type":7}"#), ["nad/plugin-type deny /ipam/type"]);
-        let null = ipam(r#""ipam":{"type":null}"#);
-        assert!(!null.iter().any(|found| found.starts_with("nad/plugin-type")), "{null:?}");
-        let two = ipam(r#""ipam":{"TYPE":7,"type":"dhcp"}"#);
-        assert!(two.contains(&"nad/plugin-type deny /ipam/TYPE".to_owned()), "{two:?}");
-        let both = ipam(r#""IPAM":{"type":"dhcp"},"ipam":{"type":"a/b"}"#);
-        assert!(both.iter().any(|found| found.starts_with("nad/plugin-type deny")), "{both:?}");
-    }
-
-    /// A config whose types disagree may run as either program, and each has its own keys.
-    #[test]
-    fn both_programs_decode_their_own_keys() {
-        let config = |members: &str| {
-            found(&format!(r#"{{"cniVersion":"1.0.0","name":"n","type":"sriov","Type":"bridge",{members}}}"#))
-        };
-        let has = |found: &[String], want: &str| found.iter().any(|one| one == want);
-        assert!(has(&config(r#""isGateway":5"#), "nad/field-type deny /isGateway"));
-        assert!(has(&config(r#""vlanQoS":"5""#), "nad/field-type deny /vlanQoS"));
-        assert!(!has(&config(r#""isGateway":true,"vlanQoS":5"#), "nad/field-type deny /isGateway"));
-    }
-
-    #[test]
-    fn only_so_many_unknown_keys_are_compared() {
-        let config = |count: usize| {
-            let keys: String = (0..count).map(|number| format!(r#","vlna{number}":1"#)).collect();
-            format!(r#"{{"cniVersion":"1.0.0","type":"sriov"{keys}}}"#)
-        };
-        let of = |count| found(&config(count)).iter().filter(|found| found.starts_with("nad/unknown-key")).count();
-        assert!(of(MAX_UNKNOWN) <= MAX_UNKNOWN);
-        assert_eq!(of(MAX_UNKNOWN + 1), of(MAX_UNKNOWN) + 1);
-        assert_eq!(of(MAX_UNKNOWN + 50), of(MAX_UNKNOWN) + 1);
-    }
-
-    /// What an IPAM plugin reads beside its section is reported once, even if the plugin that calls it reads the same.
-    #[test]
-    fn what_is_read_beside_ipam_is_decoded() {
-        let config = |kind: &str, members: &str| {
-            found(&format!(
-                r#"{{"cniVersion":"1.0.0","type":"{kind}",{members},"ipam":{{"type":"host-local","subnet":"10.1.0.0/24"}}}}"#
-            ))
-        };
-        let none: [&str; 0] = [];
-        assert_eq!(config("macvlan", r#""args":{"cni":{"ips":["10.1.0.9"]}}"#), none);
-        assert_eq!(config("macvlan", r#""args":{"cni":{"ips":"10.1.0.9"}}"#), ["nad/field-type deny /args/cni/ips"]);
-        assert_eq!(config("bridge", r#""args":5"#), ["nad/field-type deny /args"]);
-        let types = |found: Vec<String>| found.into_iter().filter(|one| one.starts_with("nad/field-type")).count();
-        assert_eq!(types(config("bridge", r#""args":5,"isGatewai":true"#)), 1);
-        assert_eq!(types(config("bridge", r#""args":{"cni":{"ips":"x"}},"mtu":"x""#)), 2);
-    }
-
-    /// The `type` that counts is judged with the chain, every other one here.
-    #[test]
-    fn every_spelling_of_type_is_decoded() {
-        for (members, want) in [
-            (r#""type":"macvlan","TYPE":7"#, "/TYPE"),
-            (r#""TYPE":7,"type":"macvlan""#, "/TYPE"),
-            (r#""TYPE":"macvlan","type":7"#, "/type"),
-        ] {
-            for (before, after, at) in [("", "", ""), (r#""plugins":[{"#, "}]", "/plugins/0")] {
-                let config = format!(r#"{{"cniVersion":"1.0.0","name":"n",{before}"master":"eth0",{members}{after}}}"#);
-                let all = found(&config);
-                let types: Vec<_> = all.iter().filter(|found| found.starts_with("nad/plugin-type")).collect();
-                assert_eq!(types, [&format!("nad/plugin-type deny {at}{want}")], "{config}");
-            }
-        }
-    }
-
-    /// Multus writes `deviceID` itself, in that spelling alone.
-    #[test]
-    fn a_device_in_another_spelling_is_decoded() {
-        for (key, is_denied) in [("deviceID", false), ("deviceId", true)] {
-            let found = found(&format!(r#"{{"cniVersion":"1.0.0","type":"sriov","{key}":5}}"#));
-            let want = format!("nad/field-type deny /{key}");
-            assert_eq!(found.contains(&want), is_denied, "{found:?}");
-        }
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use super::super::finding::Findings;
 use super::super::resource_name::is_name;
 use super::super::rule::rule;
 use super::super::scope::NamespaceScope;
-use super::super::similar::closest;
+use super::super::similar::{named_once, suggest};
 use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, Subject, served_resource};
 use super::last_namespace;
 use super::nad_device::named;
@@ -14,40 +14,65 @@ use crate::resources::{Network, NetworkKind, Object, crd};
 use crate::visible::truncated;
 
 rule! { RESOURCE_NAME = "network/resource-name", Deny;
-"a `resourceName` that is empty, too long, already has a domain, or has invalid characters";
-"The operator prepends its own domain and writes the result into the NAD. The result must be the name under which nodes offer the devices; `openshift.io/` or `openshift.io/openshift.io/x` never is, and pods hang in ContainerCreating." }
+    wrong: "`resourceName` is empty, too long, has invalid characters, or includes a domain.";
+    why: "The operator puts its own domain in front, and writes the result into the NAD. Nodes offer no resource `openshift.io/` or \
+        `openshift.io/openshift.io/cx7`, so the plugin gets no device, and pods hang in ContainerCreating.";
+    fix: "Write the `resourceName` of the SriovNetworkNodePolicy: at most 63 letters, digits, `_`, `-` and `.`, without a domain.";
+}
 
 rule! { TARGET_NAMESPACE = "network/target-namespace", Deny;
-"`networkNamespace` in a network that is not in the operator's namespace";
-"Only networks in the operator's own namespace may have their NAD in another one; the operator ignores all others with Ready=False. A warning if the operator's namespace is not known." }
+    wrong: "`networkNamespace` is set in a network outside of the operator's namespace.";
+    why: "Only networks in the operator's own namespace may have their NAD in another namespace. The operator ignores this one, and \
+        sets Ready=False. If the operator's namespace is not known, this is a warning.";
+    fix: "Move the network to the operator's namespace; or remove `networkNamespace` and create the network in the namespace where its \
+        pods are.";
+}
 
 rule! { NAMESPACE_ABSENT = "network/namespace-absent", Warn;
-"a target namespace that is missing or terminating";
-"The operator creates no NAD until the namespace exists." }
+    wrong: "The namespace for the NAD does not exist, or is being deleted.";
+    why: "The operator creates no NAD until the namespace exists, and pods there cannot use the network.";
+    fix: "Create the namespace, or correct `networkNamespace`.";
+}
 
 rule! { CLAIMED = "network/claimed", Warn;
-"another network or a hand-written NAD already has the name of this network's NAD";
-"Two networks with the same name and target namespace render the same NAD: the second never becomes ready. A hand-written NAD of that name is replaced. Only a warning, because moving a network creates the new one before the old one is deleted." }
+    wrong: "Another network or a hand-written NAD already has the name of this one's NAD.";
+    why: "Two networks with the same name and target namespace render the same NAD: only one of them gets it, and the other never \
+        becomes ready. A hand-written NAD of that name is replaced by the operator. It is a warning, because moving a network creates \
+        the new one before the old one is deleted.";
+    fix: "Rename one of the networks or the NAD, or change the `networkNamespace` of one network.";
+}
 
 rule! { NO_POLICY = "network/no-policy", Warn;
-"no SriovNetworkNodePolicy offers the `resourceName`";
-"Without a policy with that resourceName no node offers the devices, and pods stay Pending." }
+    wrong: "No SriovNetworkNodePolicy offers the `resourceName`.";
+    why: "A policy makes nodes offer the devices. Without one no node has this resource, and pods that use the network stay Pending.";
+    fix: "Correct `resourceName`, or create a SriovNetworkNodePolicy with it.";
+}
 
 rule! { MTU = "network/mtu", Deny;
-"an OVSNetwork with a negative `mtu`";
-"The CRD accepts it, but the operator cannot decode it, and one such object stops its watch on all OVSNetworks." }
+    wrong: "The `mtu` of an OVSNetwork is negative.";
+    why: "The CRD accepts the number, but the operator cannot decode it. One such object stops the operator's watch on all OVSNetworks \
+        of the cluster.";
+    fix: "Write a positive number, or remove `mtu`.";
+}
 
 rule! { MOVES_TO_NOWHERE = "network/moves-to-nowhere", Warn;
-"`networkNamespace` changes to a namespace that does not exist";
-"The operator deletes the old NAD at once and creates the new one only when the namespace exists: until then pods have no network." }
+    wrong: "`networkNamespace` changes to a namespace that does not exist.";
+    why: "The operator deletes the old NAD at once, but creates the new one only when the namespace exists. Until then pods cannot use \
+        the network in either namespace.";
+    fix: "Create the namespace first, then change `networkNamespace`.";
+}
 
 rule! { SCHEMA = "network/schema", Deny;
-"a value that the CRD does not allow";
-"The API server rejects the object. Whoever applies it sees the error; whoever reviews it in a pull request sees this finding." }
+    wrong: "A field of the network has a value that the CRD does not allow.";
+    why: "The API server rejects the object. In a review of manifests this finding shows it before anybody applies them.";
+    fix: "Write a value that the message lists.";
+}
 
 rule! { UNKNOWN_FIELD = "network/unknown-field", Warn;
-"a field of `spec` that the CRD does not have";
-"The API server drops unknown fields when it stores the object, so the setting never reaches the NAD." }
+    wrong: "`spec` has a field that the CRD does not have.";
+    why: "The API server drops unknown fields when it stores the object, so the setting never reaches the NAD.";
+    fix: "Correct the spelling, or remove the field.";
+}
 
 const REJECTED: &str = "the API server rejects the object";
 
@@ -135,19 +160,30 @@ fn schema(network: &Network<'_>, out: &mut Findings<'_>) {
             let headline = format!("`spec.{path}` is {found}, expected {expected}");
             (format!("/spec{}", violation.path), headline, format!("write {expected}"))
         };
-        out.object(&SCHEMA, pointer, headline, REJECTED, help);
+        out.object(&SCHEMA, pointer, headline, REJECTED, help).replaced_by(violation.meant);
     }
+    unknown_fields(network, out);
+}
+
+fn unknown_fields(network: &Network<'_>, out: &mut Findings<'_>) {
     let known = crd::fields(network.kind);
-    for key in network.spec.keys().filter(|key| !known.iter().any(|field| field.name == *key)) {
-        let names = || known.iter().map(|field| field.name);
+    let names = || known.iter().map(|field| field.name);
+    let unknown = network.spec.keys().filter(|key| !names().any(|name| name == *key));
+    let near: Vec<_> = unknown.map(|key| (key, suggest(key, names()))).collect();
+    let named = named_once(near.iter().filter_map(|(_, close)| *close));
+    for (key, close) in near {
         let longer = || names().find(|name| name.len() > 3 && key.to_lowercase().starts_with(&name.to_lowercase()));
         let headline = format!("{} has no field `{key}`", network.kind.name());
         let note = "the API server drops it, and the setting never reaches the NAD";
-        let help = match closest(key, names()).or_else(longer) {
+        let help = match close.map(|close| close.word).or_else(longer) {
             Some(close) => format!("did you mean `{close}`?"),
             None => "remove it".to_owned(),
         };
-        out.object(&UNKNOWN_FIELD, format!("/spec/{}", escape(key)), headline, note, help).about_key();
+        let is_free = |word: &str| named.contains(&word) && network.spec.raw(word).is_none();
+        let fits = |word: &str| known.iter().any(|field| field.name == word && crd::accepts(field, &network.spec, key));
+        let meant = close.filter(|close| close.is_only && is_free(close.word) && fits(close.word));
+        let finding = out.object(&UNKNOWN_FIELD, format!("/spec/{}", escape(key)), headline, note, help);
+        finding.about_key().replaced_by(meant.map(|close| close.word));
     }
 }
 
@@ -275,15 +311,17 @@ fn no_policy(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, o
     let headline = format!("no SriovNetworkNodePolicy offers the resource `{name}`");
     let note = "no node has the devices; pods that use this network stay Pending";
     // Node policies are in the operator's own namespace.
-    let close = closest(&name, offered.iter().map(String::as_str)).filter(|_| {
+    let close = suggest(&name, offered.iter().map(String::as_str)).filter(|_| {
         scope.policy.is_operator_namespace(&network.meta.namespace, facts) == Some(true)
             || out.may_name(Reference::NodePolicies, &network.meta.namespace, facts)
     });
     let help = match close {
-        Some(close) => format!("did you mean `{close}`?"),
+        Some(close) => format!("did you mean `{}`?", close.word),
         None => format!("add a SriovNetworkNodePolicy with resourceName: {name}"),
     };
-    out.object(&NO_POLICY, "/spec/resourceName", headline, note, help);
+    // `cx6` beside `cx7` may be a resource that nobody showed us; only other case and separators are a misspelling for certain.
+    let meant = close.filter(|close| close.is_only && close.has_same_letters);
+    out.object(&NO_POLICY, "/spec/resourceName", headline, note, help).replaced_by(meant.map(|close| close.word));
 }
 
 #[cfg(test)]

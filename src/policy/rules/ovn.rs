@@ -11,12 +11,24 @@ use crate::json::{Span, Value};
 use crate::resources::Nad;
 
 rule! { NAD_NAME = "ovn/nad-name", Patch + repairs;
-"a `netAttachDefName` that is not the namespace and name of the NAD";
-"OVN-Kubernetes compares `netAttachDefName` with the NAD it is written in, and rejects the NAD if they differ (\"net-attach-def name is inconsistent with config\"). nadmit writes the right one." }
+    wrong: "`netAttachDefName` is not the namespace and the name of the NAD.";
+    why: "OVN-Kubernetes compares `netAttachDefName` with the NAD that it is written in. If they differ it rejects the NAD \
+        (\"net-attach-def name is inconsistent with config\") and creates no network, and pods that use it fail to start. nadmit \
+        writes the right name.";
+    fix: "Write NAMESPACE/NAME of this NAD.";
+}
 
 rule! { CONFIG = "ovn/config", Deny;
-"a config that OVN-Kubernetes rejects";
-"The controllers accept the topologies layer2, layer3 and localnet, a name other than `default` and `ovn-kubernetes`, and no `ipam` and no second plugin: addresses come from `subnets`. A primary network of layer2 needs `subnets`; layer3 has no persistent addresses; localnet has no role but secondary, and no `joinSubnet`. `reservedSubnets`, `infrastructureSubnets` and `defaultGatewayIPs` are read from release 1.2 on, only in layer2, and are a warning elsewhere where the policy does not name the release in use (`versions`)." }
+    wrong: "OVN-Kubernetes rejects the config.";
+    why: "OVN-Kubernetes creates no network for it, and pods that use it fail to start. Its controllers accept the topologies layer2, \
+        layer3 and localnet; a `name` other than `default` and `ovn-kubernetes`; and neither `ipam` nor a second plugin, because \
+        addresses come from `subnets`. A primary network of topology layer2 needs `subnets`; layer3 has no persistent addresses; \
+        localnet has only the role secondary, and no `joinSubnet`. `reservedSubnets`, `infrastructureSubnets` and `defaultGatewayIPs` \
+        are accepted only in layer2.";
+    fix: "Change or remove the key that the message names.";
+    releases: "OVN-Kubernetes reads `reservedSubnets`, `infrastructureSubnets` and `defaultGatewayIPs` from release 1.2 on: outside of \
+        layer2 they are denied if the policy names such a release (`versions`), and a warning if it names none.";
+}
 
 /// The plugin of OVN-Kubernetes.
 pub(crate) const PLUGIN: &str = "ovn-k8s-cni-overlay";

@@ -7,25 +7,41 @@ use crate::json::Value;
 use crate::resources::{Nad, RESOURCE_NAME};
 
 rule! { VLAN = "ovs/vlan", Deny;
-"a `vlan` above 4095";
-"ovs-cni passes the number on unchecked; the column `tag` of the OVS database allows 0 to 4095, and the transaction that adds the pod's port fails." }
+    wrong: "`vlan` is above 4095.";
+    why: "ovs-cni passes the number on without a check. The OVS database allows 0 to 4095 and rejects the transaction that adds the \
+        pod's port, so every pod that uses the network fails to start.";
+    fix: "Write a VLAN id from 1 to 4094, or remove `vlan`.";
+}
 
 rule! { TRUNK = "ovs/trunk", Deny;
-"a `trunk` that ovs-cni or the OVS database rejects";
-"An entry is a range (`minID` and `maxID`, both above 0) or one `id`. ovs-cni rejects a range that runs backwards, ids above 4096 and a list without any VLAN, and panics on null; the database rejects every id above 4095. An entry without a VLAN beside others is silently ignored, which is only a warning." }
+    wrong: "`trunk` has an entry that ovs-cni or the OVS database rejects.";
+    why: "An entry is one `id`, or a range with `minID` and `maxID`, both above 0. ovs-cni rejects a range that runs backwards, an id \
+        above 4096 and a list without any VLAN, and panics on null; the database rejects every id above 4095. The port is then not \
+        added, and every pod that uses the network fails to start. An entry without a VLAN beside valid ones is ignored, and is a \
+        warning.";
+    fix: "Give each entry an `id`, or a `minID` and a `maxID` that is not below it, from 1 to 4094.";
+}
 
 rule! { OFPORT = "ovs/ofport", Deny;
-"an `ofport_request` above 65279";
-"The OVS database allows 1 to 65279 and rejects the port otherwise; 0 requests no port number." }
+    wrong: "`ofport_request` is above 65279.";
+    why: "The OVS database allows 1 to 65279, and rejects the port otherwise; every pod that uses the network fails to start. 0 \
+        requests no port number.";
+    fix: "Write a port number from 1 to 65279, or remove `ofport_request`.";
+}
 
 rule! { BRIDGE = "ovs/bridge", Warn;
-"neither a `bridge` nor a device";
-"ovs-cni takes the bridge from the config, from its own file on the node, from the pod's `OvnPort`, or from the uplink of the device. \
-Without any of these the pod fails (\"failed to get bridge name\"); nadmit can check the first and the last." }
+    wrong: "The config names no `bridge`, and the NAD has no device to find one by.";
+    why: "ovs-cni takes the bridge from the config, from its own file on the node, from the pod's `OvnPort`, or from the uplink of the \
+        pod's device. Without any of them the pod fails (\"failed to get bridge name\"). nadmit can see only the first and the last, \
+        so this is a warning.";
+    fix: "Add `bridge`; or for hardware offload the annotation `k8s.v1.cni.cncf.io/resourceName`.";
+}
 
 rule! { VLAN_IGNORED = "ovs/vlan-ignored", Warn;
-"a `vlan` beside a `trunk` with entries";
-"A trunk port has no tag: ovs-cni uses `vlan` only if `trunk` is empty." }
+    wrong: "`vlan` has no effect beside `trunk`.";
+    why: "The port becomes a trunk port, which has no VLAN of its own: ovs-cni uses `vlan` only if `trunk` is empty.";
+    fix: "Remove `vlan` and add its id to `trunk`; or remove `trunk`.";
+}
 
 /// The largest VLAN id the database holds.
 const LARGEST: i64 = 4095;

@@ -10,40 +10,77 @@ use crate::json::Value;
 use crate::resources::{Nad, RESOURCE_NAME};
 
 rule! { MACVLAN_MODE = "plugin/macvlan-mode", Deny;
-"a `mode` of macvlan other than bridge, private, vepa or passthru";
-"The plugin creates no interface in a mode that it does not know (\"unknown macvlan mode\"). Without `mode`, or with an empty one, it uses bridge." }
+    wrong: "macvlan does not know this `mode`.";
+    why: "macvlan knows bridge, private, vepa and passthru, and rejects every other mode when a pod starts (\"unknown macvlan mode\"). \
+        Without `mode`, or with an empty one, it uses bridge.";
+    fix: "Write one of bridge, private, vepa and passthru; or remove `mode`. l2, l3 and l3s are modes of ipvlan.";
+}
 
 rule! { IPVLAN_MODE = "plugin/ipvlan-mode", Deny;
-"a `mode` of ipvlan other than l2, l3 or l3s";
-"The plugin creates no interface in a mode that it does not know (\"unknown ipvlan mode\"). Without `mode`, or with an empty one, it uses l2." }
+    wrong: "ipvlan does not know this `mode`.";
+    why: "ipvlan knows l2, l3 and l3s, and rejects every other mode when a pod starts (\"unknown ipvlan mode\"). Without `mode`, or \
+        with an empty one, it uses l2.";
+    fix: "Write one of l2, l3 and l3s; or remove `mode`. bridge, private, vepa and passthru are modes of macvlan.";
+}
 
 rule! { MAC = "plugin/mac", Deny;
-"a `mac` of macvlan that is not a MAC address";
-"The plugin parses it before it creates the interface (\"invalid args ... for MAC addr\"). A pod can replace it where the NAD has the capability `mac`, and then this is only a warning, as it is for an address that drivers reject: of a group, all zeros, or not of six bytes." }
+    wrong: "`mac` of macvlan is not a MAC address that an interface can have.";
+    why: "macvlan parses the address before it creates the interface, and fails the pod if it cannot (\"invalid args ... for MAC \
+        addr\"). An address that only the driver rejects is a warning: a multicast address, one of all zeros, or one that has not six \
+        bytes. So is any address if the NAD has the capability `mac`, because a pod can then replace it.";
+    fix: "Write six bytes in hexadecimal, as in \"02:00:00:00:00:01\", or remove `mac`.";
+}
 
 rule! { MTU = "plugin/mtu", Deny;
-"an `mtu` that macvlan, vlan or bridge cannot set";
-"For macvlan and vlan, 0 means the MTU of the master, which is also the largest that they accept. The kernel accepts 68 to 65535 for macvlan and bridge (\"invalid argument\"); what is too large for any master is a warning." }
+    wrong: "`mtu` is a value that macvlan, vlan or bridge cannot set.";
+    why: "macvlan and vlan accept at most the MTU of their master, and take 0 as that MTU. The kernel accepts 68 to 65535 for macvlan \
+        and bridge (\"invalid argument\"). A value that is too large for any master is a warning.";
+    fix: "Write the MTU that you need, or remove `mtu` to use the default.";
+}
 
 rule! { BRIDGE_VLAN = "plugin/bridge-vlan", Deny;
-"a `vlan` or `vlanTrunk` that the bridge plugin rejects";
-"A VLAN id is a number from 0 to 4094, and in `vlanTrunk` from 1. An entry of `vlanTrunk` has an `id`, or both `minID` and `maxID`, the smaller one first. The plugin panics on a null entry. `vlanTrunk` is read from release 1.3 on." }
+    wrong: "`vlan` or `vlanTrunk` has a value that the bridge plugin rejects.";
+    why: "`vlan` is a number from 0 to 4094. Each entry of `vlanTrunk` has an `id` from 1 to 4094, or both `minID` and `maxID`, the \
+        smaller one first. The plugin rejects everything else when a pod starts, and panics on a null entry.";
+    fix: "Write a VLAN id from 1 to 4094 (for `vlan` also 0, which means none); give each range both of its ends.";
+    releases: "The bridge plugin reads `vlanTrunk` from release 1.3 of cni-plugins on. A wrong value is not reported if the policy \
+        names an older release (`versions`).";
+}
 
 rule! { BRIDGE_OPTIONS = "plugin/bridge-options", Deny;
-"an invalid bridge name, options of the bridge plugin that exclude each other, or two gateways of IPv4";
-"The plugin creates the bridge, and the kernel accepts names of 1 to 15 characters without spaces, `/` and `:`; without `bridge`, the name is cni0. `hairpinMode` and `promiscMode` cannot both be set, and an interface that is disabled by `disableContainerInterface` can have no `ipam`. The plugin rejects both; `disableContainerInterface` is read from release 1.4.1 on, and is a warning where the policy does not name the release in use (`versions`). With `isGateway` the bridge gets the gateway's address of each network of its `ipam`, but it can have only one of IPv4: a second IPv4 network is a warning, unless `forceAddress` is set." }
+    wrong: "The bridge has an invalid name, or options that cannot be combined.";
+    why: "The plugin creates the bridge, and the kernel accepts names of 1 to 15 characters without spaces, `/` and `:`; without \
+        `bridge`, the name is cni0. The plugin rejects `hairpinMode` together with `promiscMode`, and `ipam` together with \
+        `disableContainerInterface`; every pod that uses the network fails to start. With `isGateway` the bridge gets the gateway's \
+        address of every network in `ipam`, but it can have only one IPv4 address: a second IPv4 network is a warning, unless \
+        `forceAddress` is set.";
+    fix: "Shorten the name to 15 characters, or remove one of the two options.";
+    releases: "The bridge plugin reads `disableContainerInterface` from release 1.4.1 of cni-plugins on: it is denied if the policy \
+        names such a release (`versions`), and a warning if it names none.";
+}
 
 rule! { VLAN_MASTER = "plugin/vlan-master", Deny;
-"a vlan plugin without a `master`";
-"The plugin creates a VLAN interface on the interface that `master` names, and has no default for it (\"\\\"master\\\" field is required\")." }
+    wrong: "A vlan plugin has no `master`.";
+    why: "The plugin creates a VLAN interface on the host's interface that `master` names. It has no default, and fails the pod (\"... \
+        field is required\").";
+    fix: "Set `master` to the name of an interface of the host.";
+}
 
 rule! { VLAN_ID = "plugin/vlan-id", Deny;
-"a `vlanId` that the vlan plugin rejects";
-"The plugin accepts 0 to 4094." }
+    wrong: "`vlanId` is not between 0 and 4094.";
+    why: "The vlan plugin rejects the config, and every pod that uses the network fails to start. (Its error names 4095 as the largest \
+        id, but 4095 fails too.)";
+    fix: "Write a VLAN id from 1 to 4094, or 0 for none.";
+}
 
 rule! { HOST_DEVICE = "plugin/host-device", Deny;
-"a host-device plugin that names no device";
-"The plugin moves an interface that `device`, `hwaddr`, `kernelpath` or `pciBusID` names, or the device that the pod was given: Multus writes its address into the config where the NAD has a resourceName annotation, and a pod can name one where the NAD has the capability `deviceID`. Without any of them the plugin fails the pod (\"specify either ...\")." }
+    wrong: "A host-device plugin does not say which device to use.";
+    why: "The plugin moves a device of the host into the pod: the one that `device`, `hwaddr`, `kernelpath` or `pciBusID` names, or \
+        the one that the pod was given. A pod is given one if the NAD has a resourceName annotation (Multus then writes the device's \
+        address into the config), or can name one if the NAD has the capability `deviceID`. Without any of these the plugin fails the \
+        pod (\"specify either ...\").";
+    fix: "Set `device`, `hwaddr`, `kernelpath` or `pciBusID`; or add the annotation `k8s.v1.cni.cncf.io/resourceName`.";
+}
 
 const REJECTED: &str = "the plugin rejects the config; every pod that uses this network fails to start";
 /// The smallest MTU of an Ethernet interface, by the kernel.

@@ -8,31 +8,48 @@ use crate::cni::mac::Mac;
 use crate::json::{Kind, Value};
 
 rule! { MAC = "sriov/mac", Deny;
-"an invalid `mac`";
-"sriov-cni parses the address when a pod starts and fails the pod if it cannot (\"failed to parse MAC address\"). Drivers reject a multicast or all-zero address for an interface, and Ethernet addresses have six bytes. A pod that brings its own address does not \
-use this one, so with the `mac` capability it is only warned of." }
+    wrong: "`mac` is not a MAC address that a VF can have.";
+    why: "sriov-cni parses the address when a pod starts, and fails the pod if it cannot (\"failed to parse MAC address\"). Drivers \
+        reject a multicast address, one of all zeros and one that has not six bytes. A pod that brings its own address does not use \
+        this one, so with the capability `mac` it is a warning.";
+    fix: "Write six bytes in hexadecimal, as in \"02:00:00:00:00:01\", or remove `mac`.";
+}
 
 rule! { TX_RATE = "sriov/tx-rate", Deny;
-"a transmit rate below 0, or a minimum above the maximum";
-"The rates go to the kernel in Mbit/s, truncated to 32 bits unchecked: -1 becomes 4294967295. The kernel rejects a minimum above a maximum that is not 0; 0 means no limit." }
+    wrong: "A transmit rate is below 0, or the minimum is above the maximum.";
+    why: "The rates are in Mbit/s, and 0 means no limit. The kernel rejects a minimum above a maximum that is not 0, and no pod that \
+        uses the network starts. sriov-cni passes rates on without a check, cut to 32 bits: -1 becomes 4294967295.";
+    fix: "Write rates of 0 or above, the minimum not above the maximum.";
+}
 
 rule! { ON_OFF = "sriov/on-off", Deny;
-"`spoofchk` or `trust` that looks like on but is not exactly `on`";
-"sriov-cni does not check the value: `on` switches the setting on, and every other text, `true` and `ON` included, switches it **off**. \
-A `spoofchk` that was meant to protect the network is then silently off. Other values that do not look like on are only a warning." }
+    wrong: "`spoofchk` or `trust` is meant to be on, but is not written exactly as \"on\".";
+    why: "sriov-cni does not check the value: \"on\" switches the setting on, and every other text switches it off, including \"true\" \
+        and \"ON\". Spoof checking that was meant to protect the network is then silently off. A value that was not meant to be on, \
+        such as \"no\", also ends up off, and is only a warning.";
+    fix: "Write \"on\" or \"off\", in lower case.";
+}
 
 rule! { LINK_STATE = "sriov/link-state", Deny;
-"a `link_state` other than auto, enable and disable";
-"sriov-cni compares the value case-sensitively and fails the pod (\"invalid link_state value\")." }
+    wrong: "`link_state` is not auto, enable or disable.";
+    why: "sriov-cni knows these three words, in lower case only, and fails the pod for any other value (\"invalid link_state value\").";
+    fix: "Write \"auto\", \"enable\" or \"disable\"; or remove `link_state`.";
+}
 
 rule! { LOG_LEVEL = "sriov/log-level", Warn;
-"a `logLevel` that sriov-cni does not know";
-"It knows panic, error, warning, info and debug, in any case, and uses info for everything else." }
+    wrong: "sriov-cni does not know this `logLevel`.";
+    why: "sriov-cni knows panic, error, warning, info and debug, in upper or lower case. For any other value it logs at info, so the \
+        messages that you look for may be missing.";
+    fix: "Write one of panic, error, warning, info and debug.";
+    releases: "sriov-cni reads `logLevel` from release 2.8 on.";
+}
 
 rule! { NO_EFFECT = "sriov/no-effect", Warn;
-"`mtu`, `master` or `vfid`, which sriov-cni overwrites";
-"The keys are decoded, and then overwritten from the VF that the pod was given. The MTU of a VF is that of the device, or what a chained \
-`tuning` plugin makes of it." }
+    wrong: "`mtu`, `master` or `vfid` is set, which sriov-cni overwrites.";
+    why: "sriov-cni decodes the keys, and then overwrites them with what it finds out about the VF that the pod was given. The \
+        interface keeps the MTU that the VF has, unless a chained `tuning` plugin changes it.";
+    fix: "Remove the key. Set an MTU on the device (in the SriovNetworkNodePolicy), or chain the `tuning` plugin with this `mtu`.";
+}
 
 /// The rules on one `sriov` plugin.
 pub(crate) fn check(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
@@ -126,7 +143,7 @@ fn on_off(plugin: &Plugin<'_>, key: &str, effect: &str, out: &mut Findings<'_>) 
     let headline = format!("`{key}` is {text:?}, expected \"on\" or \"off\"");
     let note = format!("sriov-cni treats every value but \"on\" as off, and switches {effect} off");
     if reads_like_on(text) {
-        out.config(&ON_OFF, value.span, headline, note, "write \"on\"");
+        out.config(&ON_OFF, value.span, headline, note, "write \"on\"").replaced_by(Some("on"));
     } else {
         out.config(&ON_OFF, value.span, headline, note, "write \"on\" or \"off\"").at_most_warn();
     }

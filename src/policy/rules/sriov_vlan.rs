@@ -5,17 +5,27 @@ use super::super::rule::rule;
 use crate::cni::Plugin;
 
 rule! { VLAN = "sriov/vlan", Deny;
-"a `vlan` outside 0 to 4094";
-"sriov-cni checks the id before it configures the VF and fails the pod (\"vlan id … invalid: value must be in the range 0-4094\"). 0 means \
-no VLAN." }
+    wrong: "`vlan` is not between 0 and 4094.";
+    why: "sriov-cni checks the id before it configures the VF, and fails the pod (\"vlan id … invalid: value must be in the range \
+        0-4094\").";
+    fix: "Write a VLAN id from 1 to 4094, or 0 for no VLAN.";
+}
 
 rule! { QOS = "sriov/vlan-qos", Deny;
-"a `vlanQoS` outside 0 to 7, without a `vlan`, or not 0 on VLAN 0";
-"The priority is part of the VLAN tag, so sriov-cni rejects it without a tag: without `vlan` even 0, with `vlan` 0 every other value." }
+    wrong: "`vlanQoS` is not between 0 and 7, or there is no VLAN that it applies to.";
+    why: "The priority is part of the VLAN tag. sriov-cni rejects it if there is no tag: without `vlan` even a priority of 0, and with \
+        `vlan` 0 every other priority. Every pod that uses the network fails to start.";
+    fix: "Write a priority from 0 to 7 and set `vlan` to the id that it applies to; or remove `vlanQoS`.";
+}
 
 rule! { PROTO = "sriov/vlan-proto", Deny;
-"a `vlanProto` other than 802.1q and 802.1ad, without a `vlan`, or 802.1ad on VLAN 0";
-"sriov-cni knows these two protocols, in any case, and only with a `vlan`. An outer tag (802.1ad) needs an id other than 0." }
+    wrong: "`vlanProto` is not 802.1q or 802.1ad, or there is no VLAN that it applies to.";
+    why: "sriov-cni knows these two protocols, in upper or lower case, and rejects `vlanProto` without `vlan`. The outer tag of \
+        802.1ad needs an id other than 0. Every pod that uses the network fails to start.";
+    fix: "Write \"802.1q\" or \"802.1ad\" and set `vlan` to the id of the tag; or remove `vlanProto`.";
+    releases: "sriov-cni reads `vlanProto` from release 2.8 on. A wrong value is not reported if the policy names an older release \
+        (`versions`).";
+}
 
 const REJECTED: &str = "sriov-cni rejects it; every pod that uses this network fails to start";
 

@@ -5,35 +5,64 @@ use crate::policy::rule::rule;
 use crate::policy::status::{Evidence, GenerationIssue};
 use crate::policy::{Class, PRECONDITION_PREFIX};
 
-rule!(STALE = "status/stale", Deny;
-    "a status that was computed from an older version of the object";
-    "The object has been written since the writer read it. The status would erase what another writer, or another reconcile of the same one, decided in the meantime. The API server rejects it too; the response is 409 Conflict, so that a client's retry-on-conflict reads and decides again.");
+rule! { STALE = "status/stale", Deny;
+    wrong: "A status write was computed from an older version of the object.";
+    why: "The object was written after the writer had read it. The status would erase what another writer, or another reconcile of the \
+        same one, decided in the meantime. The response is 409 Conflict, as from the API server itself, so that a client's \
+        retry-on-conflict reads the object and decides again.";
+    fix: "Read the object again, decide again, and write again, as retry.RetryOnConflict does.";
+}
 
-rule!(CONTRADICTED = "status/contradicted", Deny;
-    "a status write whose stated precondition does not hold";
-    "A patch or a server-side apply may state in the annotation if-resource-version.nadmit.io/MANAGER which resourceVersion the writer \
-     read. It is not the stored one: somebody wrote in between. The response is 409 Conflict, as for a PUT. The annotation is never stored, because a status write changes no metadata.");
+rule! { CONTRADICTED = "status/contradicted", Deny;
+    wrong: "A status write states a resourceVersion that is not the stored one.";
+    why: "In a patch or a server-side apply, the annotation `if-resource-version.nadmit.io/MANAGER` states the resourceVersion that \
+        the writer read. If another one is stored, somebody has written in between, and the write would erase that. The response is \
+        409 Conflict, as for a PUT. The annotation is never stored, because a status write changes no metadata.";
+    fix: "Read the object again, decide again, and state the resourceVersion that you read.";
+}
 
-rule!(REGRESSED = "status/regressed", Deny;
-    "an `observedGeneration` that goes back, in the status or in a condition";
-    "The status says that it was computed from an older spec than the status it replaces: a slow reconcile ends after a faster one. \
-     Whoever waits for the newer generation would see its result disappear. A value equal to the object's own generation is never denied, nor one that corrects a number that was too high. If the write states the version it read, this is only a warning.");
+rule! { REGRESSED = "status/regressed", Deny;
+    wrong: "An `observedGeneration` goes back, in the status or in a condition.";
+    why: "The new status says that it was computed from an older spec than the status that it replaces: a slow reconcile ends after a \
+        faster one. A client that waits for the newer generation would see its result disappear. The response is 409 Conflict. A value \
+        that equals the object's own generation is never denied, and neither is one that corrects a number which was too high. If the \
+        write states the version that it was computed from, this is a warning.";
+    fix: "Read the object again, and reconcile the generation that it has now.";
+}
 
-rule!(UNVERSIONED = "status/unversioned", Deny;
-    "a status written by PUT without a resourceVersion";
-    "Such a write overwrites whatever is stored. For custom resources the API server rejects it too. The response is 422, because a retry changes nothing: the writer must send the object that it read.");
+rule! { UNVERSIONED = "status/unversioned", Deny;
+    wrong: "A status is written by PUT without a resourceVersion.";
+    why: "Such a write overwrites whatever is stored. For custom resources the API server rejects it too. The response is 422, because \
+        a retry changes nothing: the writer itself must be changed.";
+    fix: "Send the object as it was read, with its resourceVersion (client.Status().Update, Api::replace_status).";
+}
 
-rule!(TAKEOVER = "status/takeover", Audit;
-    "a server-side apply that changes a field which another field manager set";
-    "Without force the API server would have rejected it as a conflict; with force the other manager loses the field without being informed, and most likely writes it back. Denied if the policy makes the resource strict, except for the users listed as owners, each with its field manager: a manager name alone is the client's choice.");
+rule! { TAKEOVER = "status/takeover", Audit;
+    wrong: "A server-side apply changes a status field that another field manager set.";
+    why: "Without force, the API server rejects this as a conflict. With force, the other manager loses its value without being \
+        informed, and most likely writes it again. It is only recorded, unless the policy makes the resource `strict`: then it is \
+        denied, except for the `owners` that the policy lists. An owner is a user together with a field manager, because a client can \
+        choose any manager name.";
+    fix: "Apply without force, and on a conflict read again; or state the resourceVersion that you read, in the annotation \
+        `if-resource-version.nadmit.io/MANAGER`.";
+}
 
-rule!(UNPROVEN = "status/unproven", Audit;
-    "a status write that does not prove it was computed from the object it overwrites";
-    "A merge patch or a JSON patch without a precondition is applied to whatever is stored: two reconcilers that read the same object both write, and the second erases what the first decided. At admission it looks exactly like a PUT that the API server compares, so it is only recorded, and denied if the policy makes the resource strict. There, a server-side apply that changes a value of its own manager is unproven too: two reconciles of one controller are one manager.");
+rule! { UNPROVEN = "status/unproven", Audit;
+    wrong: "Nothing proves that a status was computed from the object that it overwrites.";
+    why: "A merge patch or a JSON patch without a precondition is applied to whatever is stored: two reconcilers read the same object, \
+        both write, and the second erases what the first decided. At admission such a patch looks exactly like a PUT, which the API \
+        server compares by itself. So it is only recorded, unless the policy makes the resource `strict`: then it is denied, and so is \
+        a server-side apply that changes a value of its own manager, because two reconciles of one controller are one manager.";
+    fix: "State the resourceVersion that you read, in the annotation `if-resource-version.nadmit.io/MANAGER`; or write by PUT as a \
+        user who may not patch the status.";
+}
 
-rule!(AHEAD = "status/ahead", Warn;
-    "an `observedGeneration` that is larger than the object's generation";
-    "No writer can have seen a spec that does not exist yet. A restore or a copy from another cluster writes this; whoever waits for a generation then treats an outdated status as current.");
+rule! { AHEAD = "status/ahead", Warn;
+    wrong: "An `observedGeneration` is larger than the object's generation.";
+    why: "No writer can have seen a spec that does not exist yet; the number comes from a backup or from another cluster. A client \
+        that waits for a generation then takes an outdated status for a current one.";
+    fix: "Write the metadata.generation of the object that was reconciled.";
+}
 
 const ERASES: &str = "the write would erase what was written since";
 

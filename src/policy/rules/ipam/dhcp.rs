@@ -7,8 +7,14 @@ use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
 rule! { DHCP_OPTION = "ipam/dhcp-option", Deny;
-"an option that the dhcp plugin rejects";
-"The daemon on the node knows six options by name and the others by number. It rejects the lease, and every pod fails, for any other name, for an option in `provide` without a name, and for a value of more than 255 bytes." }
+    wrong: "The dhcp plugin rejects an option of `request` or `provide`.";
+    why: "The dhcp daemon on the node knows six options by name, and all by number. It rejects the lease, and every pod fails, if an \
+        option has another name, if an option of `provide` has none, or if a value is longer than 255 bytes.";
+    fix: "Write the number of the option in quotes, or one of dhcp-client-identifier, subnet-mask, routers, host-name, user-class and \
+        vendor-class-identifier.";
+    releases: "The dhcp plugin reads `request` and `provide` from release 1.1 of cni-plugins on. A wrong value is not reported if the \
+        policy names an older release (`versions`).";
+}
 
 /// The options that have a name.
 const NAMES: &[&str] =

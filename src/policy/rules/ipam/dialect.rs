@@ -3,20 +3,33 @@
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
 use super::{AddressSource, HOST_LOCAL_RANGE, Ipam};
+use crate::cni::schema::find;
 use crate::cni::{readers, same_key};
 use crate::json::Member;
 
 rule! { WRONG_DIALECT = "ipam/wrong-dialect", Deny;
-"the keys of one IPAM plugin in the section of another, so that it has no range";
-"Each IPAM plugin has its own keys for a range and ignores those of the others: host-local reads `subnet`, whereabouts reads `range`, static reads `addresses`. With the wrong keys it has no address to hand out, and every pod fails with \"no IP ranges specified\" or \"IPAM plugin returned missing IP config\"." }
+    wrong: "The `ipam` section has the range keys of another IPAM plugin.";
+    why: "Each IPAM plugin has its own keys for a range and ignores those of the others: host-local reads `subnet`, whereabouts reads \
+        `range`, static reads `addresses`. With the wrong keys it has no address to hand out, and every pod fails with \"no IP ranges \
+        specified\" or \"IPAM plugin returned missing IP config\".";
+    fix: "Rename the keys to those of this plugin, or change `type` to the plugin that reads them.";
+}
 
 rule! { IGNORED = "ipam/ignored", Warn;
-"a value that the IPAM plugin silently ignores";
-"The network works, but not as written: whereabouts ignores a `range_start` or `range_end` outside of its range, an `exclude` without a range beside it, and addresses that a cniVersion 0.2.0 result cannot hold; every plugin ignores the keys of the others, for example `exclude` in host-local or `routes` in dhcp." }
+    wrong: "The IPAM plugin silently ignores a value.";
+    why: "The network works, but not as written. whereabouts ignores a `range_start` or `range_end` outside of its range, an `exclude` \
+        that has no range beside it, and addresses that a result of cniVersion 0.2.0 cannot hold. Every plugin ignores the keys of the \
+        others, for example host-local an `exclude`, and dhcp its `routes`.";
+    fix: "Correct the value so that it takes effect, or remove it.";
+}
 
 rule! { NO_ADDRESS = "ipam/no-address", Warn;
-"an IPAM section that has no address to hand out";
-"Pods fail with \"IPAM plugin returned missing IP config\" unless the address comes from elsewhere: the pod (capability `ips` with static, or `cni-args`), the runtime (capability `ipRanges` with host-local), or a file on the node (whereabouts). static with the capability `ips` is meant for that and is not reported." }
+    wrong: "The `ipam` section has no address to hand out.";
+    why: "Pods fail with \"IPAM plugin returned missing IP config\", unless the address comes from elsewhere: from the pod (for \
+        static: capability `ips`, or `cni-args`), from the runtime (for host-local: capability `ipRanges`), or from a file on the node \
+        (for whereabouts). static with the capability `ips` is made for that and is not reported.";
+    fix: "Add the addresses: `addresses` for static, `subnet` for host-local, `range` for whereabouts.";
+}
 
 /// The keys that define where addresses come from, in any plugin, and which plugin reads them.
 const SOURCES: &[(&str, &str)] = &[
@@ -62,11 +75,11 @@ fn foreign<'a>(
     ipam: &'a Ipam<'_>,
     keys: &'a [(&'static str, &'static str)],
 ) -> impl Iterator<Item = (&'a Member<'a>, &'static str)> {
-    let own = readers::ipam(ipam.kind).unwrap_or_default();
-    ipam.object.members.iter().filter(|member| !member.value.is_null()).filter_map(move |member| {
+    let own = readers::ipam(ipam.kind).unwrap_or(readers::NOTHING);
+    let is_foreign = move |member: &&Member<'_>| !member.value.is_null() && find(&[own], member).is_none();
+    ipam.object.members.iter().filter(is_foreign).filter_map(move |member| {
         let (_, owner) = keys.iter().find(|(key, _)| same_key(&member.key, key))?;
-        let is_known = own.iter().any(|field| same_key(&member.key, field.key));
-        (!is_known).then_some((member, *owner))
+        Some((member, *owner))
     })
 }
 

@@ -10,9 +10,13 @@ use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
 rule! { HOST_LOCAL_RANGE = "ipam/host-local-range", Deny;
-"a range that host-local rejects";
-"host-local validates all ranges before it hands out an address, and one invalid range fails every pod: a `subnet` that is not a network, has host bits set or leaves fewer than two addresses, a `rangeStart` or `rangeEnd` outside of it, overlapping ranges, sets that are empty or mix IPv4 with IPv6. A range that contains only its gateway is accepted but never gives an address. Without any range it fails too, unless the runtime provides one \
-(capability `ipRanges`)." }
+    wrong: "host-local rejects a range of addresses.";
+    why: "host-local checks all ranges before it hands out an address, and one invalid range fails every pod: a `subnet` that is not a \
+        network, has host bits set or leaves fewer than two addresses; a `rangeStart` or `rangeEnd` outside of its subnet; ranges that \
+        overlap; a set that is empty or mixes IPv4 with IPv6. A range that holds only its gateway is accepted, but never gives an \
+        address. Without any range pods fail too, unless the runtime provides one (capability `ipRanges`).";
+    fix: "Correct the value that the message names. A network of length 24, for example, is written as 192.168.10.0/24.";
+}
 
 /// A range that host-local accepts, as it fills it in.
 #[derive(Clone, Copy, Debug)]

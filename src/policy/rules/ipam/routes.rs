@@ -13,8 +13,13 @@ use crate::cni::{CniObject, same_key};
 use crate::json::Value;
 
 rule! { ROUTE = "ipam/route", Deny;
-"a route that cannot be read";
-"The IPAM plugin decodes its `routes` first: a `dst` that is not a network, or a `gw` that is not an address, fails every pod. A route without `dst` is accepted there, but the calling plugin cannot decode the result. A gateway of the other IP family is rejected when the route is set, which happens only if the pod gets a kernel interface, so this is a warning, and so is one that is in none of the subnets of host-local or static, and a route that is given twice." }
+    wrong: "A route of `ipam` cannot be decoded, or cannot be set up.";
+    why: "The IPAM plugin decodes `routes` first: a `dst` that is not a network, or a `gw` that is not an address, fails every pod. A \
+        route without `dst` passes there, but the plugin that called it cannot decode the result. Some routes fail only when they are \
+        set up, which needs a kernel interface in the pod; these are warnings: a gateway of the other IP family, one that is in none \
+        of the subnets of host-local or static, and a route that is given twice.";
+    fix: "Write `dst` as a network (0.0.0.0/0 for the default route), and `gw` as an address inside one of the subnets.";
+}
 
 /// The rules on the routes of a section.
 pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) {

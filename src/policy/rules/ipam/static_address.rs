@@ -10,8 +10,13 @@ use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
 rule! { STATIC_ADDRESS = "ipam/static-address", Deny;
-"an address that the static plugin rejects";
-"Each of `addresses` is parsed when a pod starts: an `address` without its prefix length, or a `gateway` that is not an address, fails every pod, and so does a second address of one family before cniVersion 0.3.0. The same address twice is a warning: only a kernel interface rejects it. Addresses that pods provide themselves (capability `ips`) replace these, so an invalid one is only a warning there." }
+    wrong: "The static plugin rejects an address.";
+    why: "The plugin parses `addresses` when a pod starts. An `address` without its prefix length, or a `gateway` that is not an \
+        address, fails every pod; so does a second address of the same IP family before cniVersion 0.3.0. An address that is given \
+        twice is a warning, because it fails only if the pod gets a kernel interface. With the capability `ips`, pods can provide \
+        addresses that replace these, and an invalid one is a warning.";
+    fix: "Write the address with its prefix length, for example 192.168.10.7/24.";
+}
 
 /// The rules on a static section.
 pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {

@@ -16,8 +16,15 @@ use crate::cni::releases::{Program, Since};
 use crate::json::{Span, Value};
 
 rule! { WHEREABOUTS_RANGE = "ipam/whereabouts-range", Deny;
-"a range that whereabouts rejects";
-"whereabouts reads `range`, each of `ipRanges`, `gateway` and `addresses` when a pod starts, and `exclude` when it allocates an address; what it cannot parse fails every pod, and so does an `exclude` that leaves no address. A range is a network, or `first-last/prefix` with the first address in that network; host bits and leading zeros are accepted. A range of one or two addresses is a warning: most releases reject it. So is a range that is given twice: from release 0.8 on it gives the same address twice." }
+    wrong: "whereabouts rejects a range of addresses.";
+    why: "whereabouts parses `range`, each of `ipRanges`, `gateway` and `addresses` when a pod starts, and `exclude` when it allocates \
+        an address. What it cannot parse fails every pod, and so does an `exclude` that leaves no address. A range is a network, or \
+        `first-last/prefix` with the first address in that network; host bits and leading zeros are allowed. A range of one or two \
+        addresses is a warning, because most releases reject it.";
+    fix: "Write a range with its prefix length, for example 192.168.20.0/24 or 192.168.20.10-192.168.20.90/24.";
+    releases: "From whereabouts 0.8 on, a pod gets the same address again from a range that is given twice. That is a warning, unless \
+        the policy names an older release (`versions`).";
+}
 
 /// Since when a pod gets the same address again from a range.
 const SAME_ADDRESS: Since = Since { program: Program::Whereabouts, release: [0, 8, 0] };
@@ -52,7 +59,7 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
         nets.extend(element_of_ip_ranges(ipam, element, is_plain, out));
     }
     // Older releases give a second address from the same range.
-    if out.versions.reach(SAME_ADDRESS) != Some(false) {
+    if nets.len() > 1 && out.versions.reach(SAME_ADDRESS) != Some(false) {
         let mut repeated = Repeated::new("range");
         for (span, net) in &nets {
             repeated.check(*net, net, *span, ipam, &WHEREABOUTS_RANGE, out);

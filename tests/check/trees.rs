@@ -1,0 +1,172 @@
+//! Repositories as they are: a Helm chart, a kustomize tree, a large one with everything.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use serde_json::json;
+
+use super::{BAD, GOOD, closing_line, nadmit_in, summary, text, tree};
+
+const NETWORK: &str = "apiVersion: sriovnetwork.openshift.io/v1
+kind: SriovNetwork
+metadata:
+  name: data
+  namespace: openshift-sriov-network-operator
+spec:
+  resourceName: cx7
+  networkNamespace: apps
+  vlan: 100
+";
+
+const TEMPLATE: &str = r#"{{- range .Values.networks }}
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata:
+  name: {{ .name }}
+  {{- include "nets.labels" . | nindent 2 }}
+spec:
+  config: '{{ .config | toJson }}'
+{{- end }}
+"#;
+
+#[test]
+fn a_helm_chart() {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\n";
+    let quoted = GOOD.replace("name: good", "name: '{{ .Release.Name }}'");
+    let tree = tree(&[
+        (".git/", ""),
+        (".github/workflows/ci.yaml", "on: push\njobs: {}\n"),
+        ("README.md", "# Networks\n"),
+        ("charts/nets/Chart.yaml", "apiVersion: v2\nname: nets\nversion: 0.1.0\n"),
+        ("charts/nets/values.yaml", "networks: []\n"),
+        ("charts/nets/values.schema.json", "{\"type\": \"object\"}\n"),
+        ("charts/nets/ci/test-values.yaml", "networks:\n- name: a\n"),
+        ("charts/nets/crds/crd.yaml", crd),
+        ("charts/nets/templates/_helpers.tpl", "{{- define \"nets.labels\" }}\n{{- end }}\n"),
+        ("charts/nets/templates/NOTES.txt", "{{ .Release.Name }}\n"),
+        ("charts/nets/templates/net.yaml", TEMPLATE),
+        // It parses, but its name is not the one that is applied.
+        ("charts/nets/templates/quoted.yaml", &quoted),
+        ("charts/nets/templates/plain.yaml", GOOD),
+    ]);
+    let output = nadmit_in(tree.path(), &["check", "-o", "json", "."]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let want =
+        json!({"other_kinds": 1, "no_kind": 4, "helm_templates": 2, "kustomize_patches": 0, "ignored": 0, "links": 0});
+    assert_eq!((&summary(&output)["documents"], &summary(&output)["skipped"]), (&json!(1), &want));
+    assert_eq!(
+        text(&output.stderr),
+        "nadmit: 2 Helm templates are not judged, such as ./charts/nets/templates/net.yaml; render them: helm template CHART | nadmit check -\n\
+         nadmit: 1 document judged; skipped: 1 of other kinds, 4 without a kind, 2 Helm templates; default policy\n"
+    );
+    for (name, want) in [
+        ("charts/nets/values.yaml", "not a Kubernetes object: `kind` is missing".to_owned()),
+        (
+            "charts/nets/templates/quoted.yaml",
+            format!(
+                "error: charts/nets/templates/quoted.yaml: line 4: a Helm template, not a manifest; render it first: helm template {} | nadmit check -",
+                fs::canonicalize(tree.path()).unwrap().join("charts/nets").display()
+            ),
+        ),
+    ] {
+        let output = nadmit_in(tree.path(), &["check", name]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(&want), "{}\nwanted: {want}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_kustomize_tree() {
+    let kustomization =
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [network.yaml, nad.yaml]\n";
+    // Without the rest of the network, which alone would be denied.
+    let patch =
+        "apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetwork\nmetadata: {name: data}\nspec: {vlan: 200}\n";
+    let tree = tree(&[
+        (".git/", ""),
+        ("base/kustomization.yaml", kustomization),
+        ("base/network.yaml", NETWORK),
+        ("base/nad.yaml", GOOD),
+        (
+            "overlays/prod/kustomization.yml",
+            "resources: [../../base, namespace.yaml]\npatches:\n- path: vlan.yaml\n- path: ops.yaml\n  target: {kind: SriovNetwork}\n",
+        ),
+        ("overlays/prod/vlan.yaml", patch),
+        ("overlays/prod/ops.yaml", "- {op: add, path: /spec/trust, value: 'on'}\n"),
+        ("overlays/prod/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: apps}\n"),
+        ("overlays/test/kustomization.yaml", "resources: [../../base]\npatchesStrategicMerge: [../shared/vlan.yaml]\n"),
+        ("overlays/shared/vlan.yaml", patch),
+    ]);
+    let output = nadmit_in(tree.path(), &["check", "-o", "json", "."]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+    let want =
+        json!({"other_kinds": 2, "no_kind": 2, "helm_templates": 0, "kustomize_patches": 3, "ignored": 0, "links": 0});
+    assert_eq!((&summary(&output)["documents"], &summary(&output)["skipped"]), (&json!(2), &want));
+    assert!(
+        text(&output.stderr).starts_with(
+            "nadmit: 3 kustomize patches are not judged, such as ./overlays/prod/ops.yaml; render them: kustomize build DIRECTORY | nadmit check -\n"
+        ),
+        "{}",
+        text(&output.stderr)
+    );
+    let named = nadmit_in(tree.path(), &["check", "overlays/shared/vlan.yaml"]).output().unwrap();
+    assert_eq!(named.status.code(), Some(1), "what is named is judged as it is");
+}
+
+/// 5,000 files: services with their manifests, charts, ignored dependencies, and a configuration.
+#[test]
+fn a_large_repository() {
+    let root = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &str| {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    };
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Service\n";
+    let mut written = 0;
+    for number in 0..500 {
+        let service = format!("services/s{number:03}");
+        let nad = GOOD.replace("name: good", &format!("name: net-{number}\n  namespace: apps"));
+        let mut lock = String::from("{\"packages\": {");
+        for package in 0..20 {
+            let _ = write!(lock, "\"p{package}\": {{\"version\": \"1.0.{number}\"}},");
+        }
+        lock.push_str("\"end\": {}}}\n");
+        for (name, content) in [
+            ("deploy/deployment.yaml", deployment),
+            ("deploy/nad.yaml", &nad),
+            ("package.json", "{\"name\": \"a\"}\n"),
+            ("package-lock.json", &lock),
+            ("src/main.ts", "export {}\n"),
+            ("tsconfig.json", "{\n  // comment\n  \"strict\": true,\n}\n"),
+            ("docker-compose.yml", "services: {}\n"),
+            ("node_modules/a/package.json", "{\"name\": \"a\"}\n"),
+            ("node_modules/a/bad.yaml", BAD),
+            ("generated/bad.yaml", BAD),
+        ] {
+            write(&format!("{service}/{name}"), content);
+            written += 1;
+        }
+    }
+    assert_eq!(written, 5000);
+    write(".git/HEAD", "ref: refs/heads/main\n");
+    write(".gitignore", "node_modules/\n");
+    write(".nadmit.yaml", "policy: ops/policy.yaml\nexclude:\n- generated/\n");
+    write("ops/policy.yaml", "mode: enforce\n");
+    write("ops/chart/Chart.yaml", "apiVersion: v2\nname: c\n");
+    write("ops/chart/templates/net.yaml", TEMPLATE);
+    let output = nadmit_in(root.path(), &["check", "-o", "json", "."]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let want = json!({"other_kinds": 1000, "no_kind": 2002, "helm_templates": 1, "kustomize_patches": 0, "ignored": 1000, "links": 0});
+    assert_eq!((&summary(&output)["documents"], &summary(&output)["skipped"]), (&json!(500), &want));
+    assert_eq!(
+        closing_line(&output),
+        "nadmit: 500 documents judged; skipped: 1000 of other kinds, 2002 without a kind, 1 Helm template, 1000 ignored paths; \
+         configuration .nadmit.yaml, policy ops/policy.yaml"
+    );
+    // One mistake among them is found.
+    write("services/s321/deploy/bad.yaml", BAD);
+    let output = nadmit_in(root.path(), &["check", "-o", "json", "."]).output().unwrap();
+    assert_eq!((output.status.code(), &summary(&output)["deny"]), (Some(1), &json!(1)));
+}
