@@ -54,7 +54,7 @@ node: ## the tests on a real node with pods, in namespaces of their own (needs r
 readers: ## compare nadmit with the programs that read a config, on a few thousand generated ones (NADMIT_SEED repeats a run)
 	tests/readers/run
 
-agreement: ## the same on 100,000 configs for each reader and 50,000 networks; writes docs/agreement.md
+agreement: ## the same on 200,000 configs, which are 100,000 for each reader within one program, and 50,000 networks; writes docs/agreement.md
 	NADMIT_AGREEMENT=$(abspath $(OUTPUT))/agreement.md tests/readers/run 200000 50000
 	cp $(OUTPUT)/agreement.md docs/agreement.md
 

@@ -28,6 +28,7 @@ pub static POD_ERRORS: &[PodError] = &[
     error("index out of range [0] with length 0…LoadDelegateNetConfList", &["nad/no-plugin"]),
     // libcni
     error("invalid plugin name: ", &["nad/plugin-type"]),
+    error("failed to find plugin \"", &["nad/unknown-plugin"]),
     error("invalid characters found in network name", &["nad/network-name"]),
     error("plugin type=\"firewall\" failed (add): incompatible CNI versions; config is ", &["plugin/firewall-version"]),
     error("incompatible CNI versions; config is ", &["nad/cni-version", "meta/vrf", "meta/bandwidth"]),

@@ -52,7 +52,12 @@ fn patched(rule: &Rule) -> &'static str {
 fn pod_errors(rule: &Rule) -> Option<String> {
     let errors = POD_ERRORS.iter().filter(|error| error.rules.contains(&rule.id));
     let words: Vec<String> = errors.map(|error| format!("`{}`", error.words.trim())).collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    (!words.is_empty()).then(|| {
+        format!(
+            "{}. Deleted pods can also be stuck in `Terminating` until the NAD is corrected or deleted.",
+            words.join(", ")
+        )
+    })
 }
 
 /// The two examples, with what decides besides the manifests, and the message that the bad one gets.

@@ -20,6 +20,7 @@ pub(crate) mod network;
 pub(crate) mod ovn;
 pub(crate) mod ovs;
 pub(crate) mod plugin;
+pub(crate) mod plugin_type;
 pub(crate) mod rendering;
 pub(crate) mod sriov;
 pub(crate) mod sriov_vlan;
@@ -39,7 +40,8 @@ pub static RULES: &[&Rule] = &[
     &nad_config::NOT_JSON,
     &nad_config::TOO_LARGE,
     &nad_config::NO_PLUGIN,
-    &nad_config::PLUGIN_TYPE,
+    &plugin_type::PLUGIN_TYPE,
+    &plugin_type::UNKNOWN_PLUGIN,
     &nad_config::PLUGINS_IGNORED,
     &nad_config::CNI_VERSION,
     &nad_config::NETWORK_NAME,

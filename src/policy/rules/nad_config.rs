@@ -2,6 +2,7 @@
 
 use super::super::finding::{ConfigPlace, Findings};
 use super::super::rule::rule;
+use super::plugin_type::plugin_type;
 use crate::cni::readers::PLUGINS;
 use crate::cni::schema::Reading;
 use crate::cni::{CniObject, Config, fold, parse_version, same_key};
@@ -30,13 +31,6 @@ rule! { NO_PLUGIN = "nad/no-plugin", Deny;
     why: "There is no plugin to run. Multus rejects the config when a pod starts (\"delegate must have the 'type' or 'plugin' \
         field\"); for an empty list, or one with a null in it, Multus panics.";
     fix: "Set `type` to the name of a CNI plugin, in the config or in every element of `plugins`.";
-}
-
-rule! { PLUGIN_TYPE = "nad/plugin-type", Deny;
-    wrong: "A `type` or `ipam.type` is not a string, or has a `/` in it.";
-    why: "The type is the name of a program in the CNI directory of the node. The CNI library rejects a path, and cannot decode \
-        anything but a string; every pod that uses the network fails to start.";
-    fix: "Write only the name of the program, for example `macvlan`.";
 }
 
 rule! { PLUGINS_IGNORED = "nad/plugins-ignored", Warn;
@@ -165,26 +159,6 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
 fn root_type(config: &Config<'_>, out: &mut Findings<'_>) -> bool {
     let Some(member) = config.root.get_string("type", config.reading) else { return false };
     plugin_type(&member.value, "type", out)
-}
-
-/// True if the value cannot be a type.
-pub(super) fn plugin_type(value: &Value<'_>, what: &str, out: &mut Findings<'_>) -> bool {
-    match &value.kind {
-        Kind::Null => false,
-        Kind::String(text) if text.contains('/') => {
-            let headline = format!("`{what}` is {text:?}, expected a program name without a path");
-            let note = "the CNI library rejects it; every pod that uses this network fails to start";
-            out.config(&PLUGIN_TYPE, value.span, headline, note, "write only the program name");
-            false
-        }
-        Kind::String(_) => false,
-        _ => {
-            let headline = format!("`{what}` is {}, expected a string", value.shown());
-            let note = "its reader cannot decode it; every pod that uses this network fails to start";
-            out.config(&PLUGIN_TYPE, value.span, headline, note, "write the name of a CNI plugin, in double quotes");
-            true
-        }
-    }
 }
 
 /// The list of plugins without a top-level type; and the ignored list beside one.

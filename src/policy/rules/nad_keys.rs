@@ -5,7 +5,7 @@ use super::super::finding::{Finding, Findings};
 use super::super::rule::rule;
 use super::super::similar::{Suggestion, named_once, suggest};
 use super::key_releases;
-use super::nad_config::{PLUGIN_TYPE, plugin_type};
+use super::plugin_type::{PLUGIN_TYPE, plugin_type};
 use crate::cni::schema::{DecodedField, Decoding, Field, FieldTable, Misfit, Reading, Type, decoded, first_misfit};
 use crate::cni::{CniObject, Config, Plugin, fold, readers, same_key};
 use crate::json::{Kind, Member, Value};
