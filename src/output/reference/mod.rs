@@ -32,7 +32,12 @@ const fn family_of(name: &'static str, about: &'static str, introduction: &'stat
 /// All families, in the order of the reference.
 const FAMILIES: [Family; 13] = [
     family_of("nad", "every NetworkAttachmentDefinition", ""),
-    family_of("dra", "devices that pods claim (Dynamic Resource Allocation)", ""),
+    family_of(
+        "dra",
+        "devices that pods claim (Dynamic Resource Allocation)",
+        "`nadmit check` judges ResourceClaims, ResourceClaimTemplates and DeviceClasses. In a cluster nadmit only reads them, as facts about \
+         the NADs that they name: none of its webhooks is called when a claim is written.",
+    ),
     family_of("sriov", "the sriov plugin", ""),
     family_of("ib-sriov", "the ib-sriov plugin", ""),
     family_of("ovs", "the ovs plugin", ""),
