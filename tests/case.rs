@@ -176,13 +176,18 @@ impl Case {
     /// All facts of the case when that object is written: from its other manifests, and
     /// from its other facts.
     pub fn facts(&self, object: &Object<'_>) -> Facts {
-        let mut index = Index::default();
-        self.manifests().iter().for_each(|manifest| index.add(manifest));
-        let mut facts = index.finish().facts(object, &assumptions(), &self.policy);
+        let mut facts = self.index().facts(object, &assumptions(), &self.policy);
         if let Some(admission) = &self.admission {
             admission.facts.add_to(&mut facts);
         }
         facts
+    }
+
+    fn index(&self) -> Index {
+        let (lines, file) = (LineIndex::of(&self.input), self.input_file.file_name().unwrap().to_string_lossy());
+        let mut index = Index::default();
+        self.manifests().iter().for_each(|manifest| index.add(manifest, &file, &lines));
+        index.finish()
     }
 
     fn judge_one(&self, manifest: &Manifest) -> Option<(String, Verdict)> {
@@ -205,7 +210,8 @@ impl Case {
         let old = old_json.as_deref().map(|json| Object::read(json).unwrap().unwrap());
         let subject =
             Subject { object: &object, old: old.as_ref(), writer: admission.user.as_deref(), is_final: false };
-        let verdict = judge(&subject, &facts, &self.policy);
+        let mut verdict = judge(&subject, &facts, &self.policy);
+        self.index().locate_related(&mut verdict);
         Some((json, verdict))
     }
 }

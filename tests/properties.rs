@@ -298,9 +298,10 @@ proptest! {
             let _ = Config::of(&document);
         }
         let mut index = Index::default();
-        documents(&LineIndex::of(&text), &mut |document| {
+        let lines = LineIndex::of(&text);
+        documents(&lines, &mut |document| {
             if let ManifestDocument::Manifest(manifest) = document {
-                index.add(&manifest);
+                index.add(&manifest, "a.yaml", &lines);
                 if let Ok(Some(object)) = Object::read(&manifest.node.to_json()) {
                     let _ = judge(&Subject::manifest(&object), &facts, &Policy::default());
                 }

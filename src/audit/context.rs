@@ -130,6 +130,7 @@ impl AuditContext {
             prefix: self.prefix.clone(),
             operators: self.operators.clone(),
             names: self.names.clone(),
+            is_cluster: true,
             today: Some(Facts::date(self.now)),
             ..Facts::default()
         }

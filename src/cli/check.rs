@@ -197,10 +197,11 @@ pub(super) fn index(inputs: &[Input], progress: &mut Progress) -> Index {
         let parts = in_parallel(batch, |input| {
             let mut part = Index::default();
             if let Ok(text) = input.text() {
-                input.documents(&LineIndex::of(&text), &mut |document| {
+                let (name, lines) = (input.name(), LineIndex::of(&text));
+                input.documents(&lines, &mut |document| {
                     if let InputDocument::Manifest(manifest) = document {
                         // A panic here is reported when the input is judged.
-                        let _ = contained(|| part.add(&manifest));
+                        let _ = contained(|| part.add(&manifest, &name, &lines));
                     }
                 });
             }
@@ -261,7 +262,8 @@ impl InputJudge<'_> {
             return;
         };
         let facts = self.index.facts(&object, self.assume, self.policy);
-        let verdict = judge(&Subject::manifest(&object), &facts, self.policy);
+        let mut verdict = judge(&Subject::manifest(&object), &facts, self.policy);
+        self.index.locate_related(&mut verdict);
         outcome.summary.count(&verdict);
         if self.offers_fixes {
             outcome.summary.fixable += verdict.findings.iter().filter(|finding| finding.is_fixable()).count();

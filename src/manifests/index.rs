@@ -6,10 +6,12 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::Manifest;
+use super::object_places::{ObjectPlace, ObjectPlaces};
 use super::objects::is_ours;
+use crate::json::LineIndex;
 use crate::policy::{
     ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage,
-    NetworkFact, Policy, Prefix,
+    NetworkFact, Policy, Prefix, Verdict,
 };
 use crate::resources::{DRA_DRIVER, DriverObject, NETWORK_GROUP, NetworkId, NetworkKind, Object, ObjectKey};
 use crate::yaml::YamlNode;
@@ -27,6 +29,7 @@ pub struct Index {
     words: HashSet<Arc<str>>,
     offered: Option<Arc<[String]>>,
     claims: ClaimIndex,
+    places: ObjectPlaces,
 }
 
 /// Assumptions without a cluster.
@@ -69,9 +72,12 @@ impl NetworkEntry {
 }
 
 impl Index {
-    /// Adds an object to the index.
-    pub fn add(&mut self, manifest: &Manifest) {
+    /// Adds an object of a file to the index.
+    pub fn add(&mut self, manifest: &Manifest, source: &str, lines: &LineIndex<'_>) {
         let api_version = manifest.text("apiVersion");
+        if is_ours(api_version) {
+            self.add_place(manifest, source, lines);
+        }
         match (api_version, manifest.text("kind")) {
             ("v1", "Namespace") => self.add_namespace(&manifest.node),
             (_, "SriovNetworkNodePolicy") if api_version.starts_with(NETWORK_GROUP) => {
@@ -91,6 +97,18 @@ impl Index {
             }
             _ => {}
         }
+    }
+
+    fn add_place(&mut self, manifest: &Manifest, source: &str, lines: &LineIndex<'_>) {
+        let text = |pointer: &str| manifest.node.follow(pointer).0;
+        let name = text("/metadata/name");
+        // A position of more than 32 bits is of no use to anybody.
+        let (line, column) = lines.at(name.span.start);
+        let (Ok(line), Ok(column)) = (line.try_into(), column.try_into()) else { return };
+        let namespace = text("/metadata/namespace").as_str().unwrap_or_default();
+        let [kind, namespace, file] = [manifest.text("kind"), namespace, source].map(|word| self.shared(word));
+        let name = name.as_str().unwrap_or_default().into();
+        self.places.add(ObjectPlace { kind, namespace, name, file, line, column });
     }
 
     fn add_driver_object(&mut self, manifest: &Manifest) {
@@ -139,6 +157,13 @@ impl Index {
             nad.name = nad.name.as_ref().into();
             self.nads.push(nad);
         }
+        for mut place in other.places.into_places() {
+            place.name = place.name.as_ref().into();
+            for word in [&mut place.kind, &mut place.namespace, &mut place.file] {
+                *word = self.shared(word);
+            }
+            self.places.add(place);
+        }
         self.namespaces.extend(other.namespaces);
         self.resources.extend(other.resources);
         self.has_policies |= other.has_policies;
@@ -166,10 +191,18 @@ impl Index {
         let networks = &self.networks;
         self.by_id.sort_by_key(|at| networks.get(*at as usize).map(NetworkEntry::id));
         self.nads.shrink_to_fit();
+        self.places.finish();
         let resources = std::mem::take(&mut self.resources);
         self.claims = self.claims.finish();
         self.offered = self.has_policies.then(|| resources.into_iter().collect());
         self
+    }
+
+    /// Adds to the findings of a verdict where the manifests of the other objects are that they are about.
+    pub fn locate_related(&self, verdict: &mut Verdict) {
+        for other in verdict.findings.iter_mut().flat_map(|finding| &mut finding.related) {
+            other.place = self.places.find(other.kind, &other.key);
+        }
     }
 
     /// The facts about an object.
@@ -240,15 +273,15 @@ impl FactLookup for Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::LineIndex;
     use crate::manifests::{ManifestDocument, documents};
 
     fn index(text: &str) -> Index {
         let mut index = Index::default();
-        documents(&LineIndex::of(text), &mut |document| {
+        let lines = LineIndex::of(text);
+        documents(&lines, &mut |document| {
             if let ManifestDocument::Manifest(manifest) = document {
                 let mut part = Index::default();
-                part.add(&manifest);
+                part.add(&manifest, "a.yaml", &lines);
                 index.merge(part);
             }
         });

@@ -1,7 +1,7 @@
 //! Manifest files: finding, reading, indexing, fixing and rewriting them; the policy file and the configuration of a repository.
 //!
 //! Files are read twice and never kept: once for the [`Index`], once to be judged. So memory is bounded by the largest file and a
-//! few dozen bytes per network and NAD.
+//! couple of hundred bytes per network and NAD.
 
 mod config_file;
 mod files;
@@ -12,6 +12,7 @@ mod ignore;
 mod index;
 mod input_documents;
 mod kustomize;
+mod object_places;
 mod objects;
 mod policy_file;
 mod rewrite;

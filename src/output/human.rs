@@ -5,7 +5,7 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use super::{Format, JudgedDocument, LocatedFinding, Summary, diff, excerpt, text};
-use crate::policy::Action;
+use crate::policy::{Action, RelatedObject, SourcePlace};
 use crate::visible;
 
 /// Diagnostics with the offending text underlined, and a summary line.
@@ -57,8 +57,9 @@ impl Human {
             group = group.element(Level::NOTE.message(shown(&text::why(because))));
         }
         group = group.element(Level::HELP.message(shown(&finding.help)));
-        let report: &[Group<'_>] = &[group];
-        format!("{}\n\n", self.renderer.render(report))
+        let mut report = vec![group];
+        report.extend(finding.related.iter().map(other_object));
+        format!("{}\n\n", self.renderer.render(&report))
     }
 }
 
@@ -94,6 +95,17 @@ impl Format for Human {
             line += &format!("\n{} can be fixed with `nadmit check --fix`", count(summary.fixable, "finding"));
         }
         line + "\n"
+    }
+}
+
+/// Another object that a finding is about, and where its manifest is.
+fn other_object(other: &RelatedObject) -> Group<'static> {
+    let title = Level::NOTE.secondary_title(shown(&text::related(other)));
+    match &other.place {
+        Some(SourcePlace { file, line, column }) => {
+            title.element(Origin::path(shown(file)).line(*line).char_column(*column))
+        }
+        None => Group::with_title(title),
     }
 }
 

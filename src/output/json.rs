@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Format, JudgedDocument, LocatedFinding, SkippedCounts, Summary};
 use crate::json::write::to_json;
-use crate::policy::ExcuseReason;
+use crate::policy::{ExcuseReason, RelatedObject};
 
 /// The JSON report. Its content and order are a contract: keys are added, never renamed, moved or removed while `version` stays
 /// the same.
@@ -63,6 +63,23 @@ struct FindingReport<'a> {
     would: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     because: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    related: Vec<RelatedReport<'a>>,
+}
+
+/// Another object that a finding is about.
+#[derive(Serialize)]
+struct RelatedReport<'a> {
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    relation: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +123,22 @@ impl<'a> FindingReport<'a> {
             help: &finding.help,
             would: finding.would.map(|action| action.name()),
             because: finding.because.as_ref().map(ExcuseReason::name),
+            related: finding.related.iter().map(RelatedReport::of).collect(),
+        }
+    }
+}
+
+impl<'a> RelatedReport<'a> {
+    fn of(other: &'a RelatedObject) -> Self {
+        let place = other.place.as_ref();
+        Self {
+            kind: other.kind,
+            namespace: other.key.namespace(),
+            name: other.key.name(),
+            relation: &other.relation,
+            source: place.map(|place| &*place.file),
+            line: place.map(|place| place.line),
+            column: place.map(|place| place.column),
         }
     }
 }
@@ -131,6 +164,20 @@ mod tests {
         {"source":"nets/a b.yaml","line":3,"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","namespace":"apps","name":"net","findings":[],"patch":[]}
         ],"summary":{"documents":2,"deny":1,"patch":0,"warn":1,"unreadable":0,"skipped":{"other_kinds":0,"no_kind":0,"helm_templates":0,"kustomize_patches":0,"ignored":0,"links":0}}}
         "#);
+    }
+
+    #[test]
+    fn other_objects_are_named_with_their_places() {
+        let case = TestDocument::new(vec![testing::finding("nad/schema", Action::Warn, "m").beside_two_others()]);
+        let report: serde_json::Value = serde_json::from_str(&testing::report(&Json, &[&case])).unwrap();
+        assert_eq!(
+            report["documents"][0]["findings"][0]["related"],
+            serde_json::json!([
+                {"kind": "NetworkAttachmentDefinition", "namespace": "apps", "name": "other", "relation": "has the same range",
+                 "source": "nets/b.yaml", "line": 7, "column": 3},
+                {"kind": "SriovNetworkNodePolicy", "namespace": "", "name": "policy", "relation": "offers it"},
+            ])
+        );
     }
 
     #[test]

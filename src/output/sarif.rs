@@ -7,11 +7,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::text::{file, full_name, level, path, whole};
+use super::text::{self, file, full_name, level, path, whole};
 use super::{Format, JudgedDocument, LocatedFinding, Summary, reference};
 use crate::json::write::to_json;
 use crate::policy::rules::RULES;
-use crate::policy::{ExcuseReason, Finding, Rule};
+use crate::policy::{ExcuseReason, Finding, RelatedObject, Rule};
 
 /// The SARIF log: one run of one tool.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,7 @@ impl SarifRun {
             level: level(finding.action),
             message: json!({"text": whole(finding)}),
             locations: [location],
+            related_locations: finding.related.iter().map(related_location).collect(),
             partial_fingerprints: json!({"finding/v1": fingerprint}),
             suppressions: suppression.into_iter().collect(),
             properties: Properties {
@@ -133,6 +134,8 @@ pub(crate) struct SarifResult<'a> {
     level: &'static str,
     message: Value,
     locations: [Value; 1],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    related_locations: Vec<Value>,
     partial_fingerprints: Value,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suppressions: Vec<Value>,
@@ -179,6 +182,21 @@ fn location(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>) -> Value {
         "physicalLocation": {"artifactLocation": {"uri": artifact(judged)}, "region": region},
         "logicalLocations": logical,
     })
+}
+
+/// Another object that a finding is about.
+fn related_location(other: &RelatedObject) -> Value {
+    let object = format!("{}/{}", other.kind, other.key);
+    let mut location = json!({
+        "message": {"text": text::related(other)},
+        "logicalLocations": [{"name": other.key.name(), "fullyQualifiedName": object, "kind": "object"}],
+    });
+    if let (Some(place), Some(members)) = (&other.place, location.as_object_mut()) {
+        let region = json!({"startLine": place.line, "startColumn": place.column});
+        let file = json!({"artifactLocation": {"uri": uri(&place.file)}, "region": region});
+        members.insert("physicalLocation".to_owned(), file);
+    }
+    location
 }
 
 /// The file of a document, or the template that it was rendered from into standard input.
@@ -232,6 +250,28 @@ mod tests {
 
     fn log(cases: &[&TestDocument]) -> Value {
         serde_json::from_str(&testing::report(&Sarif, cases)).unwrap()
+    }
+
+    #[test]
+    fn other_objects_are_related_locations() {
+        let case = TestDocument::new(vec![testing::finding("nad/schema", Action::Warn, "m").beside_two_others()]);
+        let result = &log(&[&case])["runs"][0]["results"][0];
+        let text = result["message"]["text"].as_str().unwrap();
+        assert!(
+            text.contains("\nalso: NetworkAttachmentDefinition apps/other has the same range (nets/b.yaml:7:3)\n"),
+            "{text}"
+        );
+        let [first, second] = result["relatedLocations"].as_array().unwrap().as_slice() else { panic!("{result}") };
+        assert_eq!(first["message"]["text"], "NetworkAttachmentDefinition apps/other has the same range");
+        assert_eq!(first["logicalLocations"][0]["fullyQualifiedName"], "NetworkAttachmentDefinition/apps/other");
+        assert_eq!(
+            first["physicalLocation"],
+            json!({"artifactLocation": {"uri": "nets/b.yaml"}, "region": {"startLine": 7, "startColumn": 3}})
+        );
+        assert_eq!(
+            (second["logicalLocations"][0]["name"].as_str(), second.get("physicalLocation")),
+            (Some("policy"), None)
+        );
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::report::ObjectReference;
 use super::{Format, JudgedDocument, LocatedFinding, Summary};
-use crate::policy::{Action, ConfigPlace, Finding, Mode, Verdict, rules};
+use crate::policy::{Action, ConfigPlace, Finding, Mode, RelatedObject, SourcePlace, Verdict, rules};
+use crate::resources::ObjectKey;
 
 /// A document to be shown.
 pub(super) struct TestDocument {
@@ -68,6 +69,7 @@ pub(crate) fn finding(rule: &str, action: Action, message: &str) -> Finding {
         help: "fix it".to_owned(),
         is_about_key: false,
         is_excused: false,
+        related: Vec::new(),
         ceiling: Action::Deny,
         repairs: Vec::new(),
         replacement: None,
@@ -79,6 +81,16 @@ impl Finding {
     /// The same with a note.
     pub(crate) fn with_note(mut self, note: &str) -> Self {
         self.note = note.to_owned();
+        self
+    }
+
+    /// The same about two other objects, of which one has a manifest.
+    pub(crate) fn beside_two_others(mut self) -> Self {
+        let other =
+            RelatedObject::new("NetworkAttachmentDefinition", ObjectKey::new("apps", "other"), "has the same range");
+        let place = SourcePlace { file: "nets/b.yaml".into(), line: 7, column: 3 };
+        let policy = RelatedObject::new("SriovNetworkNodePolicy", ObjectKey::new("", "policy"), "offers it");
+        self.related_to([RelatedObject { place: Some(place), ..other }, policy]);
         self
     }
 

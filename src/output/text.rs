@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::MAIN_SEPARATOR;
 
 use super::JudgedDocument;
-use crate::policy::{Action, ExcuseReason, Finding};
+use crate::policy::{Action, ExcuseReason, Finding, RelatedObject, SourcePlace};
 
 /// The object's name with its namespace in front, where it has one.
 pub(super) fn full_name(judged: &JudgedDocument<'_>) -> String {
@@ -40,15 +40,31 @@ pub(super) fn problem(finding: &Finding) -> Cow<'_, str> {
     }
 }
 
-/// The headline, and note and help each on its own line.
+/// The headline, and note, other objects and help each on its own line.
 pub(super) fn whole(finding: &Finding) -> String {
     let mut text = problem(finding).into_owned();
-    for (label, line) in [("note", &finding.note), ("help", &finding.help)] {
+    let mut add = |label: &str, line: &str| {
         if !line.is_empty() {
             text.extend(["\n", label, ": ", line]);
         }
-    }
+    };
+    add("note", &finding.note);
+    finding.related.iter().for_each(|other| add("also", &located(other)));
+    add("help", &finding.help);
     text
+}
+
+/// Another object that a finding is about, and what it has to do with it.
+pub(super) fn related(other: &RelatedObject) -> String {
+    format!("{} {}", other.object(), other.relation)
+}
+
+/// The same with the place of its manifest.
+pub(super) fn located(other: &RelatedObject) -> String {
+    match &other.place {
+        Some(SourcePlace { file, line, column }) => format!("{} ({file}:{line}:{column})", related(other)),
+        None => related(other),
+    }
 }
 
 /// Why a finding has a weaker action than its rule.

@@ -7,6 +7,7 @@ use super::conditional::ConditionalValues;
 use super::excuse::ExcuseReason;
 use super::finding_text::FindingText;
 use super::ratchet::{FindingLocation, JudgedObject, Ratchet};
+use super::related::RelatedObject;
 use super::{Action, Facts, MissingFact, Reference, Rule};
 use crate::cni::edit::Edit;
 use crate::cni::releases::{Since, Versions};
@@ -41,6 +42,8 @@ pub struct Finding {
     pub is_about_key: bool,
     /// Whether the stored object already has this denial (ratcheting).
     pub(crate) is_excused: bool,
+    /// The other objects that it is about.
+    pub related: Vec<RelatedObject>,
     /// The most severe action for this finding.
     pub(crate) ceiling: Action,
     /// The repairs for it.
@@ -90,6 +93,7 @@ impl Finding {
             help,
             is_about_key: false,
             is_excused: false,
+            related: Vec::new(),
             ceiling: Action::Deny,
             repairs: Vec::new(),
             replacement: None,
@@ -129,6 +133,12 @@ impl Finding {
     /// Repairs if possible and enabled; otherwise at most a warning.
     pub(crate) fn never_denied(&mut self) -> &mut Self {
         self.ceiling = Action::Patch;
+        self
+    }
+
+    /// Names other objects that it is about.
+    pub(crate) fn related_to(&mut self, others: impl IntoIterator<Item = RelatedObject>) -> &mut Self {
+        self.related.extend(others);
         self
     }
 
@@ -271,11 +281,11 @@ impl<'d> Findings<'d> {
     /// Adds a finding from a rendered NAD at its place in this object.
     pub(crate) fn add_relocated(&mut self, finding: Finding, pointer: String, config: Option<ConfigPlace>) {
         self.flush_latest();
-        let Finding { rule, message, note, help, ceiling, is_excused, replacement, .. } = finding;
+        let Finding { rule, message, note, help, ceiling, is_excused, replacement, related, .. } = finding;
         let text = FindingText { message, note, help };
         // What is meant is known of the place in the text, and not of the field around it.
         let replacement = replacement.filter(|_| config.is_some());
-        let new = Finding { ceiling, is_excused, replacement, ..Finding::new(rule, pointer, config, text) };
+        let new = Finding { ceiling, is_excused, replacement, related, ..Finding::new(rule, pointer, config, text) };
         self.push(new, None);
     }
 

@@ -135,3 +135,36 @@ fn audit_has_the_same_outputs() {
     assert!(error(&["json=/nowhere/a"]).contains("cannot write \"/nowhere/a\""));
     assert!(error(&["human", "json=/dev/null"]).contains("/nowhere"), "the outputs are accepted");
 }
+
+/// A finding at two objects says where the manifests of both are, also if they are in two files.
+#[test]
+fn findings_at_two_objects_show_both_places() {
+    let network = |kind: &str| {
+        format!(
+            "apiVersion: sriovnetwork.openshift.io/v1\nkind: {kind}\nmetadata:\n  namespace: op\n  name: net\nspec:\n  \
+             resourceName: cx7\n  networkNamespace: apps\n  bridge: br1\n"
+        )
+    };
+    let (first, second) = (network("SriovNetwork"), network("OVSNetwork"));
+    let tree = tree(&[("a.yaml", &first), ("b.yaml", &second)]);
+    let output = |format: &str| {
+        let arguments = ["check", "--operator-namespace", "op", "-o", format, "."];
+        text(&nadmit_in(tree.path(), &arguments).output().unwrap().stdout)
+    };
+    let human = output("human");
+    assert!(human.contains("note: OVSNetwork op/net also renders the NAD apps/net\n --> ./b.yaml:5:9"), "{human}");
+    assert!(human.contains("note: SriovNetwork op/net also renders the NAD apps/net\n --> ./a.yaml:5:9"), "{human}");
+    let json: Value = serde_json::from_str(&output("json")).unwrap();
+    let other =
+        json["documents"].as_array().unwrap().iter().flat_map(|document| document["findings"].as_array().unwrap());
+    let other: Vec<_> =
+        other.filter(|finding| finding["rule"] == "network/claimed").map(|finding| &finding["related"][0]).collect();
+    let places: Vec<_> =
+        other.iter().map(|other| (other["source"].as_str().unwrap(), other["line"].as_u64().unwrap())).collect();
+    assert_eq!(places, [("./b.yaml", 5), ("./a.yaml", 5)]);
+    let sarif: Value = serde_json::from_str(&output("sarif")).unwrap();
+    let result =
+        sarif["runs"][0]["results"].as_array().unwrap().iter().find(|one| one["ruleId"] == "network/claimed").unwrap();
+    let place = &result["relatedLocations"][0]["physicalLocation"];
+    assert_eq!((&place["artifactLocation"]["uri"], &place["region"]["startLine"]), (&"b.yaml".into(), &5.into()));
+}

@@ -26,7 +26,13 @@ impl From<ApiError> for Unavailable {
 pub trait FactSource: Send + Sync {
     /// The facts that hold for every object.
     fn common(&self) -> Facts {
-        Facts { today: Some(today()), operators: self.operators(), names: self.names(), ..Facts::default() }
+        Facts {
+            is_cluster: true,
+            today: Some(today()),
+            operators: self.operators(),
+            names: self.names(),
+            ..Facts::default()
+        }
     }
 
     /// The facts about an object that are available without a request.

@@ -164,6 +164,7 @@ fn finding(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>, is_file: bo
         pointer += &format!(" at {}", place.pointer);
     }
     let notes = [finding.note.clone(), finding.because.as_ref().map(text::why).unwrap_or_default()];
+    let others = finding.related.iter().map(text::located);
     let place = format!("line {}, column {}", placed.line, placed.column);
     ShownFinding {
         action: finding.action,
@@ -172,7 +173,7 @@ fn finding(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>, is_file: bo
         place: if is_file { place } else { String::new() },
         message: text::problem(finding).into_owned(),
         excerpt: quoted(judged.text, placed).map(|line| (placed.line, line)),
-        notes: notes.into_iter().filter(|note| !note.is_empty()).collect(),
+        notes: notes.into_iter().chain(others).filter(|note| !note.is_empty()).collect(),
         help: finding.help.clone(),
     }
 }

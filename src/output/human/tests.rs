@@ -172,3 +172,23 @@ fn last_line_counts_what_there_was() {
         assert_eq!(Human::new(false, false).end(&summary), format!("{want}\n"));
     }
 }
+
+/// Another object that a finding is about comes last, with the place of its manifest.
+#[test]
+fn other_objects_are_shown_with_their_places() {
+    let mut judged = JudgedManifest::new(&nad(r#"{"cniVersion":"1.0.0","type":"macvlan"}"#), "{}");
+    judged.verdict.findings = vec![finding("nad/schema", Action::Warn, "two objects disagree").beside_two_others()];
+    insta::assert_snapshot!(judged.show(&Human::new(false, false)), @r#"
+    warning[nad/schema]: two objects disagree
+     --> nets.yaml:9:3
+      |
+    9 |   config: {"cniVersion":"1.0.0","type":"macvlan"}
+      |   ^^^^^^
+      |
+      = in: NetworkAttachmentDefinition apps/net, /spec/config
+      = help: fix it
+    note: NetworkAttachmentDefinition apps/other has the same range
+     --> nets/b.yaml:7:3
+    note: SriovNetworkNodePolicy policy offers it
+    "#);
+}

@@ -178,6 +178,9 @@ pub struct Facts {
     pub unreachable: Vec<String>,
     /// State of an object that is already stored; `None` during admission.
     pub stored: Option<Box<StoredState>>,
+    /// Whether the facts come from a cluster, where objects arrive in any order: what only another object makes wrong is at most a
+    /// warning there.
+    pub is_cluster: bool,
     /// The date, for exceptions that end.
     pub today: Option<Date>,
 }

@@ -141,8 +141,13 @@ pub(crate) fn check_owner(
 pub(in crate::policy) fn named(id: &NetworkId, namespace: &str, facts: &Facts, out: &mut Findings<'_>) -> String {
     match out.may_name(Reference::Network(id.clone()), namespace, facts) {
         true => id.to_string(),
-        false => format!("a {} of another namespace", id.kind.name()),
+        false => unnamed(id),
     }
+}
+
+/// A network that the reader may not know.
+pub(in crate::policy) fn unnamed(id: &NetworkId) -> String {
+    format!("a {} of another namespace", id.kind.name())
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use super::super::resource_name::is_name;
 use super::super::rule::rule;
 use super::super::scope::NamespaceScope;
 use super::super::similar::{named_once, suggest};
-use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, Subject, served_resource};
+use super::super::{Facts, Lookup, NamespaceState, NetworkFact, Reference, RelatedObject, Subject, served_resource};
 use super::last_namespace;
-use super::nad_device::named;
+use super::nad_device::{named, unnamed};
 use crate::json::escape;
 use crate::resources::{Network, NetworkKind, Object, crd};
 use crate::visible::truncated;
@@ -273,11 +273,14 @@ fn claimed(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out
     let target = network.target_namespace();
     let renders = |other: &&NetworkFact| other.id != id && scope.policy.may_render(other, &target, facts);
     if let Some(other) = facts.networks_here.iter().find(renders) {
-        let who = named(&other.id, &id.namespace, facts, out);
+        let is_named = out.may_name(Reference::Network(other.id.clone()), &id.namespace, facts);
+        let who = if is_named { other.id.to_string() } else { unnamed(&other.id) };
+        let relation = || format!("also renders the NAD {place}");
+        let other_network = is_named.then(|| RelatedObject::new(other.id.kind.name(), other.id.key(), relation()));
         let headline = format!("{who} also renders the NAD {place}");
         let note = "only one of the two networks gets its NAD; the other never becomes ready";
         let help = "rename one of them, or change its target namespace";
-        out.object(&CLAIMED, "/metadata/name", headline, note, help);
+        out.object(&CLAIMED, "/metadata/name", headline, note, help).related_to(other_network);
         return;
     }
     let Lookup::Found(nad) = &facts.nad_here else { return };
@@ -296,7 +299,9 @@ fn claimed(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out
         None if facts.stored.is_some() => return,
         None => (format!("a hand-written NAD {place} exists"), "the operator replaces it with the NAD of this network"),
     };
-    out.object(&CLAIMED, "/metadata/name", headline, note, "rename the network or the NAD");
+    let nad =
+        RelatedObject::new("NetworkAttachmentDefinition", network.nad_key(), "has the place of this network's NAD");
+    out.object(&CLAIMED, "/metadata/name", headline, note, "rename the network or the NAD").related_to([nad]);
 }
 
 fn no_policy(network: &Network<'_>, facts: &Facts, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) {
