@@ -288,7 +288,7 @@ fn every_attack_has_a_test() {
             let is_present = match name.split_once("::") {
                 Some((file, test)) => {
                     let file = if file.starts_with("src/") { file.to_owned() } else { format!("tests/{file}") };
-                    fs::read_to_string(root.join(file)).is_ok_and(|text| text.contains(&format!("fn {test}(")))
+                    read(file).contains(&format!("fn {test}("))
                 }
                 None => root.join("tests/cases").join(name).join("expect.yaml").exists(),
             };

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::generate::Generator;
 use crate::networks::{GeneratedNetwork, Scope};
 use crate::oracle::{Answer, Oracle, Question};
-use crate::{fresh_seed, variable};
+use crate::{fresh_seed, single, variable};
 
 /// Rules on values that a plugin accepts when it loads its config, which is what was recorded: it rejects or misreads them later.
 const AFTER_LOADING: &[&str] = &["sriov/mac", "sriov/on-off", "sriov/tx-rate", "ovs/vlan", "ovs/trunk", "ovs/ofport"];
@@ -111,6 +111,11 @@ fn compare(scope: Scope, count: u64) {
     eprintln!("{count} networks ({scope:?}) of seed {seed} (NADMIT_SEED={seed} makes the same ones again)");
     let mut generator = Generator::new(seed);
     let networks: Vec<_> = (0..count).map(|_| generator.network(scope)).collect();
+    compare_all(&networks, &format!("of seed {seed}"));
+}
+
+/// Asks the readers about each network; `which` says which networks these are.
+fn compare_all(networks: &[GeneratedNetwork], which: &str) {
     let questions: Vec<_> = networks.iter().map(|network| network.question.clone()).collect();
     let answers = Oracle::ask_all(&questions);
     let mut wrong = Vec::new();
@@ -137,7 +142,15 @@ fn compare(scope: Scope, count: u64) {
             "{reader}: nothing is tested"
         );
     }
-    assert_eq!(wrong.len(), 0, "networks on which nadmit and their readers disagree, of seed {seed}");
+    assert_eq!(wrong.len(), 0, "networks on which nadmit and their readers disagree, {which}");
+}
+
+#[test]
+fn each_value_alone_is_judged_as_its_plugin_does() {
+    let networks = single::networks();
+    eprintln!("{} networks with one value each", networks.len());
+    assert!(networks.len() > 150);
+    compare_all(&networks, "with one value each");
 }
 
 #[test]

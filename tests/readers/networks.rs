@@ -4,10 +4,10 @@ use crate::generate::Generator;
 use crate::oracle::Question;
 
 /// A key, values that the reader accepts, and values that it refuses or that matter to it.
-type Key = (&'static str, &'static [&'static str], &'static [&'static str]);
+pub type Key = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 /// The plugins that really run, and their keys. Values are JSON.
-const PLUGINS: &[(&str, &[Key])] = &[
+pub const PLUGINS: &[(&str, &[Key])] = &[
     (
         "macvlan",
         &[
@@ -71,7 +71,7 @@ const SIMULATED: &[Key] = &[
 ];
 
 /// Plugins that change an interface.
-const CHAINED: &[(&str, &[Key])] = &[
+pub const CHAINED: &[(&str, &[Key])] = &[
     (
         "tuning",
         &[
@@ -107,7 +107,7 @@ const CHAINED: &[(&str, &[Key])] = &[
 ];
 
 /// IPAM sections.
-const IPAM: &[(&str, &[Key])] = &[
+pub const IPAM: &[(&str, &[Key])] = &[
     (
         "host-local",
         &[
