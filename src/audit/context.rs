@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::nad_writers::NadWriters;
 use super::stored_object::{ObjectMeta, StoredObject, age};
 use crate::policy::{
-    ClaimIndex, FactLookup, Facts, Lookup, NadFact, NameVisibility, NamespaceState, NetworkFact, OperatorHealth,
-    Operators, Policy, Prefix, Rewrites, StoredState, Subject, Verdict, judge,
+    ClaimIndex, FactLookup, Facts, Lookup, NadFact, NameVisibility, NamespaceState, NetworkFact, NodePolicyIndex,
+    OperatorHealth, Operators, Policy, Prefix, Rewrites, StoredState, Subject, Verdict, judge,
 };
 use crate::resources::{Network, Object};
 
@@ -20,6 +20,8 @@ pub struct AuditContext {
     pub now: Timestamp,
     /// The resource names that node policies offer.
     pub offered: Option<Arc<[String]>>,
+    /// The node policies, and the PFs of the nodes as far as they could be read.
+    pub node_policies: Option<Arc<NodePolicyIndex>>,
     /// The operators.
     pub operators: Operators,
     /// What may be named to readers of the findings.
@@ -104,6 +106,13 @@ impl AuditContext {
         judge(&Subject::manifest(object), &facts.gather(object, lookup, policy), policy)
     }
 
+    /// Judges a stored node policy. Nobody waits for anything about it, so it needs no more than its facts.
+    pub fn node_policy(&self, (object, object_meta): (&Object<'_>, &ObjectMeta), policy: &Policy) -> Verdict {
+        let facts = Facts { stored: Some(Box::new(self.stored(object_meta))), ..self.facts() };
+        let lookup = OtherPolicies(self.node_policies.clone());
+        judge(&Subject::manifest(object), &facts.gather(object, &lookup, policy), policy)
+    }
+
     /// Whether a network without a NAD waits only for the operator, longer than the grace period.
     pub fn is_waiting(
         &self,
@@ -153,6 +162,15 @@ impl AuditContext {
             Some(true) if self.writers.operator_last_wrote() > written => OperatorHealth::Active,
             Some(true) => OperatorHealth::Stalled,
         }
+    }
+}
+
+/// The facts about a node policy.
+struct OtherPolicies(Option<Arc<NodePolicyIndex>>);
+
+impl FactLookup for OtherPolicies {
+    fn node_policies(&self) -> Option<Arc<NodePolicyIndex>> {
+        self.0.clone()
     }
 }
 

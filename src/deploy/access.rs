@@ -60,6 +60,8 @@ fn cluster_role() -> Value {
                 &["get", "list", "watch", "update"],
             ),
             rule("sriovnetwork.openshift.io", &["sriovnetworknodepolicies"], &[], &["list", "watch"]),
+            // Which PF a node policy means; the audit lists them, and no watch has them.
+            rule("sriovnetwork.openshift.io", &["sriovnetworknodestates"], &[], &["list"]),
             rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &["get", "list", "watch", "update"]),
             rule("", &["namespaces"], &[], &["get", "list", "watch"]),
             // Candidate namespaces of an operator, watched by name; and, only in those, all Deployments and accounts: the prefix

@@ -11,7 +11,7 @@ use super::conditions::{
 };
 use super::{EXCLUDED_NAMESPACE, EXEMPT, NAME, ServiceRef, cluster_metadata, labels, set};
 use crate::policy::{FailurePolicy, Policy};
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NetworkKind};
+use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NODE_POLICIES, NetworkKind};
 
 /// The entry for writes to statuses.
 const STATUS: &str = "status";
@@ -159,6 +159,13 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
                 or_ignore(failure.validate_networks),
                 json!([not_deletion_progress(), changes_or_wedged()]),
             ),
+            // Nothing about a node policy is more than a warning, so no failure may block one.
+            entry(
+                "node-policies",
+                rule(NETWORK_GROUP, &[NODE_POLICIES]),
+                FailurePolicy::Ignore,
+                json!([not_deletion_progress(), changes(&["spec"])]),
+            ),
         ],
     };
     json!({
@@ -270,7 +277,7 @@ mod tests {
         let all = "{mutateNads: Fail, validateNads: Fail, mutateNetworks: Fail, validateNetworks: Fail, status: Fail}";
         let fails = failing(&format!("failurePolicy: {all}"));
         assert_eq!(fails.len(), 5);
-        assert!(!fails.iter().any(|name| name.contains("other")), "{fails:?}");
+        assert!(!fails.iter().any(|name| name.contains("other") || name.contains("node-policies")), "{fails:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The index of a set of manifests, which provides facts about each of them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -11,9 +12,11 @@ use super::objects::is_ours;
 use crate::json::LineIndex;
 use crate::policy::{
     ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage,
-    NetworkFact, Policy, Prefix, Verdict,
+    NetworkFact, NodePolicyFact, NodePolicyIndex, NodeStates, Policy, Prefix, Verdict,
 };
-use crate::resources::{DRA_DRIVER, DriverObject, NETWORK_GROUP, NetworkId, NetworkKind, Object, ObjectKey};
+use crate::resources::{
+    DRA_DRIVER, DriverObject, NETWORK_GROUP, NODE_STATE_KIND, NetworkId, NetworkKind, NodeInterfaces, Object, ObjectKey,
+};
 use crate::yaml::YamlNode;
 
 /// The networks, NADs, namespaces and node policies in a set of manifests. Small, because it holds all of them at once.
@@ -28,6 +31,10 @@ pub struct Index {
     has_policies: bool,
     words: HashSet<Arc<str>>,
     offered: Option<Arc<[String]>>,
+    /// The node policies and node states, until all are known.
+    policies: Vec<Arc<NodePolicyFact>>,
+    states: NodeStates,
+    node_policies: Arc<NodePolicyIndex>,
     claims: ClaimIndex,
     places: ObjectPlaces,
 }
@@ -80,10 +87,10 @@ impl Index {
         }
         match (api_version, manifest.text("kind")) {
             ("v1", "Namespace") => self.add_namespace(&manifest.node),
-            (_, "SriovNetworkNodePolicy") if api_version.starts_with(NETWORK_GROUP) => {
-                self.has_policies = true;
-                let name = manifest.node.follow("/spec/resourceName").0.as_str();
-                self.resources.extend(name.map(ToOwned::to_owned));
+            (_, NODE_STATE_KIND) if api_version.starts_with(NETWORK_GROUP) => {
+                if let Some(state) = NodeInterfaces::read(&manifest.node.to_json()) {
+                    self.states.add(state);
+                }
             }
             ("apps/v1", "DaemonSet") => self.add_driver_object(manifest),
             (_, "DeviceAttributes" | "SriovResourcePolicy") if api_version.starts_with(DRA_DRIVER) => {
@@ -139,6 +146,11 @@ impl Index {
                 self.nads.push(NadEntry { namespace, name, owner });
             }
             Object::Claim(claim) => self.claims.add(claim),
+            Object::NodePolicy(policy) => {
+                self.has_policies = true;
+                self.resources.extend(policy.spec.text("resourceName").value().map(Cow::into_owned));
+                self.policies.push(NodePolicyFact::of(policy).into());
+            }
         }
     }
 
@@ -167,6 +179,8 @@ impl Index {
         self.namespaces.extend(other.namespaces);
         self.resources.extend(other.resources);
         self.has_policies |= other.has_policies;
+        self.policies.extend(other.policies);
+        self.states.merge(other.states);
         self.claims.merge(other.claims);
     }
 
@@ -195,6 +209,8 @@ impl Index {
         let resources = std::mem::take(&mut self.resources);
         self.claims = self.claims.finish();
         self.offered = self.has_policies.then(|| resources.into_iter().collect());
+        let (policies, states) = (std::mem::take(&mut self.policies), std::mem::take(&mut self.states));
+        self.node_policies = Arc::new(NodePolicyIndex::new(policies, states));
         self
     }
 
@@ -259,6 +275,10 @@ impl FactLookup for Index {
 
     fn offered(&self) -> Option<Arc<[String]>> {
         self.offered.clone()
+    }
+
+    fn node_policies(&self) -> Option<Arc<NodePolicyIndex>> {
+        Some(Arc::clone(&self.node_policies))
     }
 
     fn served_by_classes(&self) -> Arc<[String]> {

@@ -122,10 +122,16 @@ fn run_rules(
 ) -> rules::RuleRun {
     let (mut findings, missing_fact, ratchet) = rules::run(subject, written_by_operator, facts, scope, ratchet);
     for finding in &mut findings {
-        finding.action = action(finding.rule, !finding.repairs.is_empty(), finding.ceiling, subject.is_final, scope);
+        let ceiling = finding.ceiling.min(ceiling(finding.rule, facts));
+        finding.action = action(finding.rule, !finding.repairs.is_empty(), ceiling, subject.is_final, scope);
     }
     findings.retain(|finding| finding.action != Action::Off);
     (findings, missing_fact, ratchet)
+}
+
+/// The most severe action of a rule where the facts come from.
+fn ceiling(rule: &Rule, facts: &Facts) -> Action {
+    if facts.is_cluster && rule.warns_in_cluster { Action::Warn } else { Action::Deny }
 }
 
 /// The action for a finding by the policy.
@@ -153,7 +159,9 @@ fn denied_before(
     let (_, _, ratchet) =
         rules::run(before, written_by_operator, facts, scope, Ratchet::Recording(Recorded::default()));
     let recorded = if let Ratchet::Recording(recorded) = ratchet { recorded } else { Recorded::default() };
-    recorded.denied(|rule, has_repairs| action(rule, has_repairs, Action::Deny, before.is_final, scope) == Action::Deny)
+    let denies =
+        |rule, has_repairs| action(rule, has_repairs, ceiling(rule, facts), before.is_final, scope) == Action::Deny;
+    recorded.denied(denies)
 }
 
 /// Ratcheting: a mistake of the stored object does not deny the update, so nobody is locked out of objects that predate nadmit.
@@ -314,6 +322,30 @@ mod tests {
         let text = nad.to_string();
         let object = Object::read(&text).unwrap().unwrap();
         judge(&Subject::manifest(&object), &Facts::default(), &Policy::parse(policy).unwrap())
+    }
+
+    /// Some rules deny before anything is applied, and only warn in a cluster, whatever the policy says.
+    #[test]
+    fn some_rules_only_warn_in_a_cluster() {
+        let json = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetworkNodePolicy","metadata":{"name":"p","namespace":"op"},
+            "spec":{"resourceName":"cx7","numVfs":8,"nodeSelector":{},"nicSelector":{}}}"#;
+        let object = Object::read(json).unwrap().unwrap();
+        let actions = |is_cluster: bool, policy: &str| {
+            let facts = Facts { is_cluster, ..Facts::default() };
+            let verdict = judge(&Subject::manifest(&object), &facts, &Policy::parse(policy).unwrap());
+            verdict.findings.iter().map(|finding| (finding.rule.id, finding.action)).collect::<Vec<_>>()
+        };
+        let denies = "rules: {node-policy/no-nic: deny}";
+        for (is_cluster, policy, want) in [
+            (false, "{}", Some(Action::Deny)),
+            (true, "{}", Some(Action::Warn)),
+            (true, denies, Some(Action::Warn)),
+            (true, "rules: {node-policy/no-nic: off}", None),
+            (false, "rules: {node-policy/no-nic: warn}", Some(Action::Warn)),
+        ] {
+            let want: Vec<_> = want.into_iter().map(|action| ("node-policy/no-nic", action)).collect();
+            assert_eq!(actions(is_cluster, policy), want, "{is_cluster} {policy}");
+        }
     }
 
     /// Only what a repair adds is missing: a mistake that nobody can repair is there.

@@ -28,8 +28,9 @@ mod stored;
 pub use crate::resources::DraMode;
 pub use excuse::ExcuseReason;
 pub use facts::{
-    ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState,
-    NetworkCoverage, NetworkFact, Prefix, one_mode, served_resource,
+    ClaimFacts, ClaimIndex, FactLookup, Facts, LinkType, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState,
+    NetworkCoverage, NetworkFact, NodePolicyFact, NodePolicyIndex, NodePolicyNeighbours, NodeStates, OfferedLinkTypes,
+    OfferingPolicies, Prefix, SharedPf, VfRange, one_mode, served_resource,
 };
 pub use failure::{FailurePolicies, FailurePolicy};
 pub(crate) use file::DEFAULT_OPERATOR_NAMESPACES;

@@ -67,6 +67,9 @@ pub struct Rule {
     pub id: &'static str,
     /// The default action.
     pub default: Action,
+    /// Whether its findings are at most warnings for objects of a cluster ([`Facts::is_cluster`](super::Facts)): `nadmit check` denies,
+    /// before anything is applied.
+    pub warns_in_cluster: bool,
     /// Whether the rule can repair some of its findings.
     pub repairs: bool,
     /// What is wrong, as one sentence that fits on a line.
@@ -92,10 +95,10 @@ impl PartialEq for Rule {
 impl Eq for Rule {}
 
 /// Declares a rule. Its two examples, `examples/<rule>/bad.yaml` and `good.yaml`, are also the cases `bad` and `good` of that rule,
-/// so that what the reference shows is what the tests run.
+/// so that what the reference shows is what the tests run. `Deny in check` is at most a warning in a cluster.
 macro_rules! rule {
     (
-        $name:ident = $id:literal, $default:ident $(+ $repairs:ident)?;
+        $name:ident = $id:literal, $default:ident $(+ $repairs:ident)? $(in $check:ident)?;
         wrong: $wrong:literal;
         why: $why:literal;
         fix: $fix:literal;
@@ -105,6 +108,7 @@ macro_rules! rule {
         pub(crate) static $name: $crate::policy::Rule = $crate::policy::Rule {
             id: $id,
             default: $crate::policy::Action::$default,
+            warns_in_cluster: false $(|| { let $check = true; $check })?,
             repairs: false $(|| { let $repairs = true; $repairs })?,
             wrong: $wrong,
             why: $why,

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::raw::{FieldValue, RawFields};
-use super::{DeviceClaim, Meta, Nad, Network, Object, READ_ANNOTATIONS};
+use super::{DeviceClaim, Meta, Nad, Network, NetworkNodePolicy, Object, READ_ANNOTATIONS};
 use crate::json::{Document, Kind, Value, unescape};
 
 /// How many owner references are compared individually. The CEL cost is limited, so a longer list must be equal as a whole.
@@ -29,6 +29,9 @@ impl Object<'_> {
             }
             (Self::Network(new), Object::Network(old)) => new.spec.is_same(&old.spec) && new.misshapen == old.misshapen,
             (Self::Claim(new), Object::Claim(old)) => new.spec.is_same(&old.spec) && new.misshapen == old.misshapen,
+            (Self::NodePolicy(new), Object::NodePolicy(old)) => {
+                new.spec.is_same(&old.spec) && new.misshapen == old.misshapen
+            }
             _ => false,
         }
     }
@@ -76,6 +79,13 @@ impl Network<'_> {
 }
 
 impl DeviceClaim<'_> {
+    /// The complete value at a JSON pointer; empty if absent.
+    pub fn value_at(&self, pointer: &str) -> Cow<'_, str> {
+        value_in(&self.spec, &self.meta, pointer)
+    }
+}
+
+impl NetworkNodePolicy<'_> {
     /// The complete value at a JSON pointer; empty if absent.
     pub fn value_at(&self, pointer: &str) -> Cow<'_, str> {
         value_in(&self.spec, &self.meta, pointer)

@@ -1,5 +1,5 @@
-//! The judged objects: the NetworkAttachmentDefinition, the three networks the SR-IOV operator renders one from, and the claims whose
-//! parameters name one. Reading never fails on a wrong type; it records it.
+//! The judged objects: the NetworkAttachmentDefinition, the three networks the SR-IOV operator renders one from, the claims whose
+//! parameters name one, and the node policies that offer their devices. Reading never fails on a wrong type; it records it.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod change;
@@ -9,6 +9,8 @@ mod dra_driver;
 mod key;
 mod meta;
 mod network;
+mod node_interfaces;
+mod node_policy;
 pub mod raw;
 mod render;
 mod selection;
@@ -22,6 +24,10 @@ pub use dra_driver::{DraMode, DriverObject};
 pub use key::ObjectKey;
 pub use meta::Meta;
 pub use network::{Network, NetworkKind};
+pub use node_interfaces::{NODE_STATE_KIND, NodeInterfaces, PhysicalFunction};
+pub use node_policy::{
+    DEFAULT_NODE_POLICY, NODE_POLICIES, NODE_POLICY_KIND, NamedVfs, NetworkNodePolicy, NicSelector, PfName,
+};
 pub(crate) use render::offset_of_nonblank;
 pub use render::{RenderFault, Rendered, render};
 pub use selection::{NETWORKS, selected_nads};
@@ -53,6 +59,8 @@ pub enum Object<'a> {
     Network(Network<'a>),
     /// A ResourceClaim, ResourceClaimTemplate or DeviceClass.
     Claim(DeviceClaim<'a>),
+    /// A SriovNetworkNodePolicy.
+    NodePolicy(NetworkNodePolicy<'a>),
 }
 
 /// A value of another type than the schema has.
@@ -180,6 +188,8 @@ impl<'a> Object<'a> {
         let is_of = |group: &str| head.api_version.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'));
         Ok(if is_of(NAD_GROUP) && head.kind == "NetworkAttachmentDefinition" {
             Some(Self::Nad(Nad::from_head(head)))
+        } else if is_of(NETWORK_GROUP) && head.kind == NODE_POLICY_KIND {
+            Some(Self::NodePolicy(NetworkNodePolicy::read(head)))
         } else if is_of(NETWORK_GROUP) {
             NetworkKind::from_kind(&head.kind).map(|kind| Self::Network(Network::read(kind, head)))
         } else if is_of(CLAIM_GROUP) {
@@ -195,6 +205,7 @@ impl<'a> Object<'a> {
             Self::Nad(nad) => &nad.meta,
             Self::Network(network) => &network.meta,
             Self::Claim(claim) => &claim.meta,
+            Self::NodePolicy(policy) => &policy.meta,
         }
     }
 
@@ -203,10 +214,10 @@ impl<'a> Object<'a> {
         self.meta().key()
     }
 
-    /// The key of the NAD: its own, or the one of the NAD that a network renders. A claim renders none.
+    /// The key of the NAD: its own, or the one of the NAD that a network renders. A claim and a node policy render none.
     pub fn nad_key(&self) -> ObjectKey {
         match self {
-            Self::Nad(_) | Self::Claim(_) => self.key(),
+            Self::Nad(_) | Self::Claim(_) | Self::NodePolicy(_) => self.key(),
             Self::Network(network) => network.nad_key(),
         }
     }
@@ -217,6 +228,7 @@ impl<'a> Object<'a> {
             Self::Nad(_) => "NetworkAttachmentDefinition",
             Self::Network(network) => network.kind.name(),
             Self::Claim(claim) => claim.kind.name(),
+            Self::NodePolicy(_) => NODE_POLICY_KIND,
         }
     }
 }

@@ -35,11 +35,11 @@ fn message(report: &Value, rule: &str) -> Option<String> {
 }
 
 /// The message about an object, after waiting for it.
-fn wait_for_message(cluster: &TestCluster, namespace: &str, path: &str, rule: &str) -> String {
+pub fn wait_for_message(cluster: &TestCluster, namespace: &str, path: &str, rule: &str) -> String {
     wait(rule, || message(&report(cluster, namespace, path)?, rule))
 }
 
-fn wait_clean(cluster: &TestCluster, namespace: &str, path: &str) {
+pub fn wait_clean(cluster: &TestCluster, namespace: &str, path: &str) {
     wait("a clean object", || report(cluster, namespace, path).is_none().then_some(()));
 }
 

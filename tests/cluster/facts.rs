@@ -42,7 +42,7 @@ pub fn knows_all(nadmit: &TestServer) {
 }
 
 /// The warnings for jane when she applies an object in a dry run.
-fn warnings(cluster: &TestCluster, object: &Value) -> String {
+pub fn warnings(cluster: &TestCluster, object: &Value) -> String {
     let out = cluster.kubectl("jane", &["apply", "--dry-run=server", "-f", "-"], &object.to_string());
     let text = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.success(), "{text}");

@@ -82,6 +82,7 @@ mod monitoring;
 mod namespaces;
 #[path = "../node/mod.rs"]
 mod node;
+mod node_policies;
 mod owner;
 mod ownership;
 mod policy_config_map;

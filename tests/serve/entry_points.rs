@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use nadmit::policy::{Action, ExcuseReason, Facts, Finding, Mode, Subject, Verdict, judge};
+use nadmit::policy::{Action, ExcuseReason, Facts, Finding, Mode, Subject, Verdict, judge, rules};
 use nadmit::resources::Object;
 use nadmit::review::Endpoint;
 use serde_json::Value;
@@ -186,7 +186,7 @@ async fn deletion(case: &Case, object: &str, client: &mut Client) {
 /// The verdict in process, with the same facts as the server.
 fn verdict(case: &Case, object: &str, is_final: bool) -> Verdict {
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    let facts = Facts { today: Some(today), ..Facts::default() };
+    let facts = Facts { today: Some(today), is_cluster: true, ..Facts::default() };
     let old = case.old();
     let old = old.as_deref().map(|old| Object::read(old).unwrap().unwrap());
     let object = Object::read(object).unwrap().unwrap();
@@ -290,11 +290,13 @@ fn is_decided_by_the_file(case: &Case) -> bool {
 /// A rule, its action, and the place if the action is to deny.
 type ReplyText = (String, String, Option<String>);
 
-/// The findings that the case expects from `check`, with the places of denials.
+/// The findings that the case expects from `check`, with the places of denials. Some rules deny only there, and warn in a cluster.
 fn findings_of_check(case: &Case) -> BTreeSet<ReplyText> {
     let entry = |finding: &case::Expected| {
-        let place = (finding.action == "deny").then(|| place(&finding.pointer, finding.config_pointer.as_deref()));
-        (finding.rule.clone(), finding.action.clone(), place)
+        let warns = rules::find(&finding.rule).unwrap().warns_in_cluster && finding.action == "deny";
+        let action = if warns { "warn" } else { &finding.action };
+        let place = (action == "deny").then(|| place(&finding.pointer, finding.config_pointer.as_deref()));
+        (finding.rule.clone(), action.to_owned(), place)
     };
     case.expect.findings.iter().map(entry).collect()
 }

@@ -29,6 +29,7 @@ fn at_once(all: &Facts) -> Facts {
         networks_here: Vec::new(),
         knows_networks: false,
         last_nad: Lookup::Unknown,
+        is_cluster: true,
         ..all.clone()
     }
 }
@@ -41,7 +42,7 @@ impl FactSource for CaseCluster {
     fn find<'a>(&'a self, facts: Facts, _: FactsQuery<'a>, _: Duration) -> FactsFuture<'a> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let all = self.all.lock().unwrap().clone();
-        Box::pin(std::future::ready(Ok(Some(Facts { today: facts.today, ..all }))))
+        Box::pin(std::future::ready(Ok(Some(Facts { today: facts.today, is_cluster: true, ..all }))))
     }
 }
 
@@ -65,7 +66,7 @@ fn expected(case: &Case, object: &str, all: &Facts, is_final: bool) -> Verdict {
     if is_final || verdict.missing_fact.is_none() {
         return verdict;
     }
-    judge(&subject, &Facts { today, ..all.clone() }, &case.policy)
+    judge(&subject, &Facts { today, is_cluster: true, ..all.clone() }, &case.policy)
 }
 
 /// The cases with the facts of their cluster: a NAD gets the resourceName of its network.

@@ -12,6 +12,7 @@ macro_rules! log_rule {
         pub static $name: Rule = Rule {
             id: $id,
             default: Action::$default,
+            warns_in_cluster: false,
             repairs: false,
             wrong: $wrong,
             why: $why,

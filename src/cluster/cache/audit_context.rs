@@ -10,7 +10,8 @@ use crate::cluster::cache::stores::{NamespaceStore, NodePolicyStore};
 use crate::cluster::cache::watch::Summarize;
 use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, missing};
-use crate::policy::{NamespaceState, Operators, Policy};
+use crate::policy::{NamespaceState, NodeStates, Operators, Policy};
+use crate::resources::NodeInterfaces;
 
 /// Descriptions of what could not be read.
 #[derive(Debug, Default)]
@@ -53,15 +54,19 @@ impl Cluster {
         let path = ApiPath::all(ApiResource::NODE_POLICIES);
         let each = self.for_each_object(&path, |text| {
             if let Some(object) = ApiObject::read(text)
-                && let Some(name) = NodePolicyStore::read(&object)
+                && let Some(policy) = NodePolicyStore::read(&object)
             {
-                policies.put(&object.key, name);
+                policies.put(&object.key, policy);
             }
         });
         let listed = each.await;
         let right = format!("list {} in all namespaces", ApiResource::NODE_POLICIES.plural());
         let is_there = unread.or_record("SriovNetworkNodePolicies", &right, listed);
-        context.offered = is_there.filter(|is_there| *is_there).map(|_| policies.offered());
+        if is_there == Some(true) {
+            context.offered = Some(policies.offered());
+            let states = self.node_states(policies.count(), unread).await;
+            context.node_policies = Some(policies.indexed(states).into());
+        }
 
         // What of it may not be read is unknown, and no error.
         let claims = self.claim_index(namespace).await;
@@ -92,5 +97,26 @@ impl Cluster {
             context.prefix = unread.or_record("the operator's resource prefix and all NADs", &right, prefix).flatten();
         }
         (context, namespaces)
+    }
+
+    /// The PFs of the nodes, if there are policies to compare. No watch has them: each state holds all VFs of its node and is rewritten
+    /// whenever one of them is configured, which is more traffic than all other kinds together. An audit lists them once, and keeps what
+    /// tells PFs apart.
+    async fn node_states(&self, policies: usize, unread: &mut UnreadFacts) -> NodeStates {
+        let mut states = NodeStates::default();
+        if policies > 1 {
+            let path = ApiPath::all(ApiResource::NODE_STATES);
+            let listed = self.for_each_object(&path, |text| {
+                if let Some(state) = NodeInterfaces::read(text) {
+                    states.add(state);
+                }
+            });
+            let listed = listed.await;
+            let right = format!("list {} in all namespaces", ApiResource::NODE_STATES.plural());
+            if unread.or_record("SriovNetworkNodeStates", &right, listed).is_none() {
+                return NodeStates::default();
+            }
+        }
+        states
     }
 }

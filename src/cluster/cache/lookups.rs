@@ -6,6 +6,7 @@ use crate::cluster::cache::Caches;
 use crate::cluster::cache::watch::CacheState;
 use crate::policy::{
     ClaimFacts, FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact,
+    NodePolicyIndex,
 };
 use crate::resources::{NetworkId, NetworkKind, ObjectKey};
 
@@ -111,6 +112,13 @@ impl FactLookup for Caches {
 
     fn offered(&self) -> Option<Arc<[String]>> {
         Self::offered(self)
+    }
+
+    fn node_policies(&self) -> Option<Arc<NodePolicyIndex>> {
+        match &*self.policies.state() {
+            CacheState::Known(policies) => Some(policies.index()),
+            CacheState::Unknown | CacheState::NotInstalled => None,
+        }
     }
 
     fn served_by_classes(&self) -> Arc<[String]> {

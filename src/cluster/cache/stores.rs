@@ -9,8 +9,8 @@ use crate::cluster::cache::prefix;
 use crate::cluster::cache::watch::Summarize;
 use crate::cluster::client::collection::{ApiObject, members};
 use crate::deploy::EXEMPT;
-use crate::policy::{Lookup, NadFact, NamespaceState};
-use crate::resources::{NetworkId, Object, ObjectKey, name_of};
+use crate::policy::{Lookup, NadFact, NamespaceState, NodePolicyFact, NodePolicyIndex, NodeStates};
+use crate::resources::{NetworkId, NetworkNodePolicy, Object, ObjectKey};
 
 /// The summary of an object in no namespace.
 pub(in crate::cluster) trait NamedSummary: Send + Sync + Sized + 'static {
@@ -79,47 +79,59 @@ impl NamedSummary for NamespaceSummary {
     }
 }
 
-/// The resource names that node policies offer.
+/// The node policies.
 #[derive(Debug, Default)]
 pub(in crate::cluster) struct NodePolicyStore {
-    names: BTreeMap<ObjectKey, String>,
-    /// Computed on first use after a change.
+    policies: BTreeMap<ObjectKey, Arc<NodePolicyFact>>,
+    /// The resource names that they offer, computed on first use after a change.
     offered: OnceLock<Arc<[String]>>,
+    /// The same policies for lookups, computed likewise.
+    index: OnceLock<Arc<NodePolicyIndex>>,
 }
 
 impl NodePolicyStore {
     pub(in crate::cluster) fn offered(&self) -> Arc<[String]> {
         let make = || {
-            let mut names: Vec<_> = self.names.values().filter(|name| !name.is_empty()).cloned().collect();
+            let names = self.policies.values().map(|policy| policy.resource_name.to_string());
+            let mut names: Vec<_> = names.filter(|name| !name.is_empty()).collect();
             names.sort_unstable();
             names.dedup();
             names.into()
         };
         Arc::clone(self.offered.get_or_init(make))
     }
+
+    /// The policies for lookups. The caches have no node states: see there.
+    pub(in crate::cluster) fn index(&self) -> Arc<NodePolicyIndex> {
+        Arc::clone(self.index.get_or_init(|| self.indexed(NodeStates::default()).into()))
+    }
+
+    /// The same with the states of the nodes.
+    pub(in crate::cluster) fn indexed(&self, states: NodeStates) -> NodePolicyIndex {
+        NodePolicyIndex::new(self.policies.values().cloned().collect(), states)
+    }
 }
 
 impl Summarize for NodePolicyStore {
-    type Summarized = String;
+    type Summarized = Arc<NodePolicyFact>;
 
     /// A policy with an invalid resourceName offers nothing, like one without.
-    fn read(object: &ApiObject<'_>) -> Option<String> {
-        let name = members(&object.fields, "spec").and_then(|spec| spec.text("resourceName").value());
-        Some(name_of(&name.unwrap_or_default()).to_owned())
+    fn read(object: &ApiObject<'_>) -> Option<Self::Summarized> {
+        NetworkNodePolicy::of_list(object.text).map(|policy| NodePolicyFact::of(&policy).into())
     }
 
-    fn put(&mut self, key: &ObjectKey, fact: String) {
-        self.names.insert(key.clone(), fact);
-        self.offered = OnceLock::new();
+    fn put(&mut self, key: &ObjectKey, fact: Self::Summarized) {
+        self.policies.insert(key.clone(), fact);
+        (self.offered, self.index) = Default::default();
     }
 
     fn remove(&mut self, key: &ObjectKey) {
-        self.names.remove(key);
-        self.offered = OnceLock::new();
+        self.policies.remove(key);
+        (self.offered, self.index) = Default::default();
     }
 
     fn count(&self) -> usize {
-        self.names.len()
+        self.policies.len()
     }
 }
 

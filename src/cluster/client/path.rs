@@ -11,7 +11,9 @@ use crate::cluster::client::ApiError;
 use crate::deploy::webhooks::Phase;
 use crate::deploy::{METRICS_PORT, NAME};
 use crate::output::report::ReportKind;
-use crate::resources::{CLAIM_GROUP, DRA_DRIVER, NAD_GROUP, NADS, NETWORK_GROUP, NetworkId, NetworkKind, ObjectKey};
+use crate::resources::{
+    CLAIM_GROUP, DRA_DRIVER, NAD_GROUP, NADS, NETWORK_GROUP, NODE_POLICIES, NetworkId, NetworkKind, ObjectKey,
+};
 
 /// The longest name.
 const MAX_NAME_BYTES: usize = 253;
@@ -44,7 +46,7 @@ impl ApiResource {
     pub(in crate::cluster) const RESOURCE_POLICIES: Self = Self::of_driver("sriovresourcepolicies");
     pub(in crate::cluster) const DAEMON_SETS: Self = Self::of("apps", "daemonsets");
     pub(in crate::cluster) const NADS: Self = Self::of(NAD_GROUP, NADS);
-    pub(in crate::cluster) const NODE_POLICIES: Self = Self::of(NETWORK_GROUP, "sriovnetworknodepolicies");
+    pub(in crate::cluster) const NODE_POLICIES: Self = Self::of(NETWORK_GROUP, NODE_POLICIES);
     pub(in crate::cluster) const NODE_STATES: Self = Self::of(NETWORK_GROUP, "sriovnetworknodestates");
     pub(in crate::cluster) const OPERATOR_CONFIGS: Self = Self::of(NETWORK_GROUP, "sriovoperatorconfigs");
 

@@ -23,6 +23,7 @@ use crate::cluster::leader::deferred::DeferredObject;
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::events::EventRecorder;
 use crate::cluster::leader::full_scan::FullScan;
+use crate::cluster::leader::node_policy_audit::index_key;
 use crate::cluster::leader::object_audit::{
     AuditLookup, NadSlot, ObjectAudit, ScanSink, Scanned, Waiting, renderers_at,
 };
@@ -315,10 +316,10 @@ impl ScanSink for LeaderAudit<'_> {
         let (meta, uid) = (scanned.object.meta(), &*scanned.object_meta.uid);
         let group = match scanned.object {
             Object::Nad(_) => NAD_GROUP,
-            Object::Network(_) => NETWORK_GROUP,
+            Object::Network(_) | Object::NodePolicy(_) => NETWORK_GROUP,
             Object::Claim(_) => CLAIM_GROUP,
         };
-        let key = scanned.object.nad_key();
+        let key = index_key(scanned.object);
         let api_version = format!("{group}/v1");
         let about = ObjectReference {
             api_version: &api_version,
@@ -336,7 +337,10 @@ impl ScanSink for LeaderAudit<'_> {
             warn!(kind = about.kind, namespace = about.namespace, name = about.name, %error, "failed to record Event");
         }
         self.auditor.incomplete.record(scanned.object, &scanned.verdict);
-        if let Some(rest) = scanned.object_meta.recheck_in(self.now, self.policy.audit.grace()) {
+        let is_followed = !matches!(scanned.object, Object::NodePolicy(_));
+        if let Some(rest) = scanned.object_meta.recheck_in(self.now, self.policy.audit.grace())
+            && is_followed
+        {
             self.schedule(key.clone(), rest + DEBOUNCE);
         }
         if scanned.verdict.findings.iter().any(|finding| finding.rule == &HOT_OBJECT) {

@@ -127,6 +127,7 @@ impl FullScan<'_> {
         let mut scan_result = FullScanResult { unread: unread.0, context, listing: began.elapsed() };
         let deferred = self.nads(&mut index, &mut scan_result, sink).await?;
         self.deferred(deferred, &mut index, &scan_result.context, denials, sink).await?;
+        self.node_policies(&index.judged, &scan_result.context, sink).await?;
         Ok(scan_result)
     }
 

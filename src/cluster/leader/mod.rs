@@ -9,6 +9,7 @@ pub mod dry_run;
 pub mod events;
 pub mod fix;
 pub mod full_scan;
+mod node_policy_audit;
 pub mod object_audit;
 pub mod observe;
 pub mod reports;

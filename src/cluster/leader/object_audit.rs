@@ -8,8 +8,8 @@ use crate::audit::context::{AuditContext, NetworkContext};
 use crate::audit::stored_object::{ObjectMeta, StoredObject};
 use crate::cluster::client::collection::ApiObject;
 use crate::policy::{
-    ClaimFacts, FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact, Policy,
-    Rewrites, Verdict,
+    ClaimFacts, FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact,
+    NodePolicyIndex, Policy, Rewrites, Verdict,
 };
 use crate::resources::{Network, NetworkId, Object, ObjectKey};
 use crate::supervise::{Panicked, contained, contained_async};
@@ -129,6 +129,10 @@ impl<L: AuditLookup> FactLookup for SlotLookup<'_, L> {
 
     fn offered(&self) -> Option<Arc<[String]>> {
         self.context.offered.clone()
+    }
+
+    fn node_policies(&self) -> Option<Arc<NodePolicyIndex>> {
+        self.context.node_policies.clone()
     }
 
     fn served_by_classes(&self) -> Arc<[String]> {

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use crate::cluster::cache::audit_context::UnreadFacts;
 use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, missing};
+use crate::cluster::leader::node_policy_audit::selected_policies;
 use crate::resources::{NetworkKind, ObjectKey};
 use crate::supervise::contained;
 
@@ -172,6 +173,8 @@ impl Cluster {
             let listed = self.for_each_object(&path.selected(selector), add).await;
             listed.map_err(|failed| failed.naming(&format!("list {} in all namespaces", resource.plural())))?;
         }
+        let policies = selected_policies(self, scope.namespace.as_deref(), selector).await?;
+        selected.extend(policies.into_iter().map(|key| (ApiResource::NODE_POLICIES.plural(), key)));
         judged.selected = Some(selected);
         Ok(judged)
     }

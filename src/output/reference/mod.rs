@@ -30,7 +30,7 @@ const fn family_of(name: &'static str, about: &'static str, introduction: &'stat
 }
 
 /// All families, in the order of the reference.
-const FAMILIES: [Family; 13] = [
+const FAMILIES: [Family; 14] = [
     family_of("nad", "every NetworkAttachmentDefinition", ""),
     family_of(
         "dra",
@@ -54,6 +54,11 @@ const FAMILIES: [Family; 13] = [
         "SriovNetwork, SriovIBNetwork, OVSNetwork",
         "A network is also judged by the rules about NADs: nadmit renders the NAD that the operator would create for it, judges that one, \
          and reports the findings at the fields of the network.",
+    ),
+    family_of(
+        "node-policy",
+        "SriovNetworkNodePolicy",
+        "Node policies are judged by themselves, and together with the others of their namespace. Two policies meet on a PF if both name it, or          if one has the conditions of the other and more; and, in `nadmit check` and in audits, if SriovNetworkNodeStates show that both mean          it. They meet only on nodes that both certainly select: with equal labels in `nodeSelector`, or where one has the labels of the          other and more. In a cluster nothing about node policies is more than a warning.",
     ),
     family_of(
         "status",

@@ -122,6 +122,9 @@ namespaces:
     nad/unknown-key: deny
 ```
 
+Where a page says that a rule warns in a cluster, no policy makes it deny there: objects come to a cluster in any order, and GitOps creates new
+ones before it deletes old ones.
+
 `patch` can be chosen only for rules whose page says that they can be patched. In mode `audit` nothing is denied or patched; every response says what
 would have been done.
 

@@ -23,7 +23,7 @@ pub(super) enum RulePart<'a> {
 pub(super) fn parts<'a>(rule: &'a Rule, messages: &str) -> Vec<RulePart<'a>> {
     let mut parts = vec![
         RulePart::Headline(rule.wrong),
-        RulePart::Property("Default action", rule.default.name().to_owned()),
+        RulePart::Property("Default action", default_action(rule)),
         RulePart::Property("Patched", patched(rule).to_owned()),
     ];
     if !rule.releases.is_empty() {
@@ -34,6 +34,12 @@ pub(super) fn parts<'a>(rule: &'a Rule, messages: &str) -> Vec<RulePart<'a>> {
     parts.push(RulePart::Text("How to fix it", rule.fix.to_owned()));
     examples(rule, messages, &mut parts);
     parts
+}
+
+/// What nadmit does unless the policy says otherwise.
+fn default_action(rule: &Rule) -> String {
+    let action = rule.default.name();
+    if rule.warns_in_cluster { format!("{action} in `nadmit check`; warn in a cluster") } else { action.to_owned() }
 }
 
 /// Whether nadmit can fix the object itself.

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{ClaimFacts, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkFact, Prefix};
+use super::{
+    ClaimFacts, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkFact, NodePolicyFact, NodePolicyIndex,
+    Prefix,
+};
 use crate::policy::{NameVisibility, Policy};
 use crate::resources::{Network, NetworkId, Object, ObjectKey, RESOURCE_NAME};
 
@@ -57,6 +60,11 @@ pub trait FactLookup {
         None
     }
 
+    /// The node policies; `None` if they are not known.
+    fn node_policies(&self) -> Option<Arc<NodePolicyIndex>> {
+        None
+    }
+
     /// The extended resources that DeviceClasses serve.
     fn served_by_classes(&self) -> Arc<[String]> {
         Arc::default()
@@ -108,6 +116,15 @@ impl Facts {
             }
             // A claim is judged by itself.
             Object::Claim(_) => {}
+            // Policies outside of the operator's namespace have no effect.
+            Object::NodePolicy(node_policy) => {
+                if policy.is_operator_namespace(&node_policy.meta.namespace, &self) != Some(false)
+                    && !node_policy.is_ignored()
+                    && let Some(policies) = lookup.node_policies()
+                {
+                    self.node_policies = policies.neighbours(&NodePolicyFact::of(node_policy));
+                }
+            }
         }
         self
     }
@@ -116,6 +133,10 @@ impl Facts {
         let nad = network.nad_key();
         self.target_namespace = lookup.namespace(nad.namespace());
         self.offered = lookup.offered();
+        if let Some(policies) = lookup.node_policies() {
+            let counts = |namespace: &str| policy.is_operator_namespace(namespace, self) != Some(false);
+            self.link_types = policies.link_types(&network.text("resourceName"), &counts);
+        }
         self.served_by_classes = lookup.served_by_classes();
         // Before the server generates a name, nothing of that name exists.
         if nad.name().is_empty() {

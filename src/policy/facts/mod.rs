@@ -3,6 +3,8 @@
 
 mod claim_index;
 mod gather;
+mod node_policies;
+mod node_policy_index;
 
 use std::sync::Arc;
 
@@ -15,6 +17,10 @@ use crate::resources::{Network, NetworkId, NetworkKind, name_of};
 
 pub use claim_index::{ClaimIndex, one_mode, served_resource};
 pub use gather::{FactLookup, NetworkCoverage};
+pub use node_policies::{
+    LinkType, NodePolicyFact, NodePolicyNeighbours, OfferedLinkTypes, OfferingPolicies, SharedPf, VfRange,
+};
+pub use node_policy_index::{NodePolicyIndex, NodeStates};
 
 /// What is known about devices that come by claim (DRA).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,6 +168,10 @@ pub struct Facts {
     pub target_namespace: Lookup<NamespaceState>,
     /// The resource names that node policies offer; `None` where no policy is known.
     pub offered: Option<Arc<[String]>>,
+    /// For a network: the link types of the policies that offer its resource.
+    pub link_types: OfferedLinkTypes,
+    /// For a node policy: the others that it meets.
+    pub node_policies: NodePolicyNeighbours,
     /// The extended resources that DeviceClasses serve, with their domains.
     pub served_by_classes: Arc<[String]>,
     /// For a NAD: the claims of its devices.
@@ -179,7 +189,7 @@ pub struct Facts {
     /// State of an object that is already stored; `None` during admission.
     pub stored: Option<Box<StoredState>>,
     /// Whether the facts come from a cluster, where objects arrive in any order: what only another object makes wrong is at most a
-    /// warning there.
+    /// warning there ([`Rule::warns_in_cluster`](super::Rule)).
     pub is_cluster: bool,
     /// The date, for exceptions that end.
     pub today: Option<Date>,

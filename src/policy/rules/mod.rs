@@ -10,6 +10,7 @@ pub(crate) mod ib_sriov;
 pub(crate) mod ipam;
 mod key_releases;
 pub(crate) mod last_namespace;
+pub(crate) mod link_type;
 pub(crate) mod meta;
 pub(crate) mod meta_tuning;
 mod multus;
@@ -17,6 +18,8 @@ pub(crate) mod nad_config;
 pub(crate) mod nad_device;
 pub(crate) mod nad_keys;
 pub(crate) mod network;
+pub(crate) mod node_policy;
+pub(crate) mod node_policy_pairs;
 pub(crate) mod ovn;
 pub(crate) mod ovs;
 pub(crate) mod plugin;
@@ -115,12 +118,22 @@ pub static RULES: &[&Rule] = &[
     &rendering::AMBIGUOUS_NAME,
     &network::CLAIMED,
     &network::NO_POLICY,
+    &link_type::LINK_TYPE,
     &network::MTU,
     &last_namespace::WEDGED,
     &last_namespace::FORGED,
     &network::MOVES_TO_NOWHERE,
     &network::SCHEMA,
     &network::UNKNOWN_FIELD,
+    &node_policy::RESOURCE_NAME,
+    &node_policy::NO_NIC,
+    &node_policy::VF_RANGE,
+    &node_policy::COMBINATION,
+    &node_policy_pairs::SAME_NAME_ONE_PF,
+    &node_policy_pairs::OVERLAP,
+    &node_policy_pairs::NUM_VFS,
+    &node_policy_pairs::EXTERNALLY_MANAGED,
+    &node_policy_pairs::SHARED_RESOURCE,
     &status::STALE,
     &status::CONTRADICTED,
     &status::REGRESSED,
@@ -169,6 +182,7 @@ pub(crate) fn run(
                 audit::check_any(facts, scope, &mut out);
             } else {
                 network::check(network, subject, facts, scope, &mut out);
+                link_type::check(network, facts, scope, &mut out);
                 rendering::check(network, scope, facts, &mut out);
                 audit::check_network(network, facts, scope, &mut out);
                 cluster::check(facts, &mut out);
@@ -178,6 +192,12 @@ pub(crate) fn run(
         Object::Claim(claim) => {
             let mut out = Findings::new(JudgedObject::Claim(claim), None, ratchet, &scope.policy.versions);
             dra::check(claim, &mut out);
+            out.into_parts_of(subject.is_final)
+        }
+        Object::NodePolicy(policy) => {
+            let mut out = Findings::new(JudgedObject::NodePolicy(policy), None, ratchet, &scope.policy.versions);
+            node_policy::check(policy, &mut out);
+            node_policy_pairs::check(policy, facts, &mut out);
             out.into_parts_of(subject.is_final)
         }
     }
