@@ -14,10 +14,10 @@ use std::time::Duration;
 use nadmit::json::LineIndex;
 use nadmit::manifests::{Assumptions, Index, Manifest, ManifestDocument, documents};
 use nadmit::policy::{
-    Facts, Lookup, NadFact, NamespaceState, NetworkFact, OperatorHealth, Policy, Prefix, Rewrites, StatusWrite,
-    StoredState, Subject, Verdict, judge, judge_status,
+    Facts, Lookup, NadFact, NadSummary, NadUsers, NamespaceState, NetworkFact, OperatorHealth, Policy, Prefix,
+    Rewrites, SelectedNad, StatusWrite, StoredState, Subject, Verdict, judge, judge_status,
 };
-use nadmit::resources::{NetworkId, NetworkKind, Object};
+use nadmit::resources::{NetworkId, NetworkKind, Object, ObjectKey};
 use nadmit::yaml::Documents;
 use serde::Deserialize;
 use serde_json::Value;
@@ -66,6 +66,34 @@ struct CaseFacts {
     operator_namespace: Option<String>,
     unreachable: Vec<String>,
     stored: Option<CaseStored>,
+    users: Option<CaseUsers>,
+    is_cluster: bool,
+    selected: Vec<CaseSelected>,
+}
+
+/// The pods that use a NAD when it is deleted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseUsers {
+    pods: Vec<String>,
+    count: usize,
+    #[serde(default)]
+    has_others: bool,
+}
+
+/// A NAD that a pod selects.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct CaseSelected {
+    namespace: String,
+    name: String,
+    /// The resource of its devices.
+    #[serde(default)]
+    resource_name: Option<String>,
+    #[serde(default)]
+    is_absent: bool,
+    #[serde(default)]
+    similar: Option<String>,
 }
 
 /// The facts that only an audit has; times are in seconds.
@@ -259,7 +287,7 @@ impl CaseFacts {
             Some(Value::String(word)) if word == "absent" => facts.nad_here = Lookup::Absent,
             Some(nad) => {
                 let owner = nad.get("owner").and_then(Value::as_str).and_then(NetworkId::parse);
-                facts.nad_here = Lookup::Found(NadFact { owner });
+                facts.nad_here = Lookup::Found(NadFact { owner, ..NadFact::default() });
             }
             None => {}
         }
@@ -278,6 +306,18 @@ impl CaseFacts {
         }
         if let Some(value) = &self.prefix {
             facts.prefix = Some(Prefix { value: value.clone(), assumed: false });
+        }
+        facts.is_cluster |= self.is_cluster;
+        facts.users_at_deletion = self.users.as_ref().map(|users| NadUsers {
+            pods: users.pods.clone(),
+            count: users.count,
+            has_others: users.has_others,
+        });
+        for CaseSelected { namespace, name, resource_name, is_absent, similar } in &self.selected {
+            let resource_name = resource_name.as_deref().map(Into::into);
+            let summary = NadSummary { resource_name, ..NadSummary::default() };
+            let nad = if *is_absent { Lookup::Absent } else { Lookup::Found(summary) };
+            facts.selected.insert(ObjectKey::new(namespace, name), SelectedNad { nad, similar: similar.clone() });
         }
         facts.unreachable.extend(self.unreachable.iter().cloned());
         facts.stored = self.stored.as_ref().map(|stored| Box::new(stored.fact()));

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::nad_writers::NadWriters;
 use super::stored_object::{ObjectMeta, StoredObject, age};
 use crate::policy::{
-    ClaimIndex, FactLookup, Facts, Lookup, NadFact, NameVisibility, NamespaceState, NetworkFact, NodePolicyIndex,
-    OperatorHealth, Operators, Policy, Prefix, Rewrites, StoredState, Subject, Verdict, judge,
+    ClaimIndex, FactLookup, Facts, Lookup, NadFact, NadSummary, NameVisibility, NamespaceState, NetworkFact,
+    NodePolicyIndex, OperatorHealth, Operators, Policy, Prefix, Rewrites, StoredState, Subject, Verdict, judge,
 };
 use crate::resources::{Network, Object};
 
@@ -61,6 +61,11 @@ impl AuditContext {
         let stored = StoredState { rewrites, ..self.stored(object_meta) };
         let facts = Facts { stored: Some(Box::new(stored)), ..self.facts() };
         judge(&Subject::manifest(object), &facts.gather(object, lookup, policy), policy)
+    }
+
+    /// Judges a stored pod.
+    pub fn pod(&self, object: &Object<'_>, lookup: &dyn FactLookup, policy: &Policy) -> Verdict {
+        judge(&Subject::manifest(object), &self.facts().gather(object, lookup, policy), policy)
     }
 
     /// The same as admission would see it: each repair is a finding of its own.
@@ -177,8 +182,10 @@ impl FactLookup for OtherPolicies {
 impl StoredObject {
     /// Summarizes a NAD. One that cannot be read names no owner.
     pub fn nad_fact(&self) -> NadFact {
-        let object = Object::read(&self.text).ok().flatten();
-        NadFact { owner: object.and_then(|object| object.meta().owner().cloned()) }
+        match Object::read(&self.text) {
+            Ok(Some(Object::Nad(nad))) => NadFact { owner: nad.meta.owner().cloned(), summary: NadSummary::of(&nad) },
+            _ => NadFact::default(),
+        }
     }
 }
 

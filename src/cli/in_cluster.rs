@@ -166,6 +166,9 @@ impl InCluster {
         supervisor
             .serving("registration", registration.run(move || readiness.is_ready(), move || in_force.load_full()));
 
+        let (watched, reached, in_force) = (Arc::clone(&cached), cluster.clone(), Arc::clone(&policy));
+        supervisor.serving("pods", async move { watched.caches.follow_pods(&reached, &in_force).await });
+
         let stop = CancellationToken::new();
         let candidate = Candidate {
             cluster: cluster.clone(),

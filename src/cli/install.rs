@@ -105,7 +105,7 @@ pub(super) struct Install {
     #[arg(long, value_name = "DIR")]
     admission_files: Option<PathBuf>,
     /// Only print a ServiceAccount with the read-only permissions that `nadmit audit` and `nadmit doctor` need
-    #[arg(long, conflicts_with_all = ["image", "replicas", "certificates", "policy", "monitoring", "backstop", "dry_runs", "client_ca"])]
+    #[arg(long, conflicts_with_all = ["image", "replicas", "certificates", "monitoring", "backstop", "dry_runs", "client_ca"])]
     audit_only: bool,
 }
 
@@ -115,22 +115,24 @@ impl Install {
             return write_admission_files(&self.place.home(), directory);
         }
         if self.audit_only {
-            return print(&emit::stream(&audit_only(&Options { home: self.place.home(), ..Options::default() })));
+            let pods = self.policy.read()?.pods.is_on();
+            return print(&emit::stream(&audit_only(&Options { home: self.place.home(), pods, ..Options::default() })));
         }
         let image = self.image.context(NO_IMAGE)?;
         let usual = Options::default();
         let clients = self.client_ca.as_deref().map(|path| read_clients(path, self.client_name.clone())).transpose()?;
         // Read as a policy, because a broken one would keep every replica from becoming ready.
-        let policy = self.policy.read_with_file()?.0.map_or(usual.policy, PolicyFile::into_text);
+        let (file, policy) = self.policy.read_with_file()?;
         let options = Options {
             home: self.place.home(),
             image,
             replicas: self.replicas,
             certificates: self.certificates,
-            policy,
+            policy: file.map_or(usual.policy, PolicyFile::into_text),
             monitoring: self.monitoring,
             backstop: self.backstop,
             dry_runs: self.dry_runs,
+            pods: policy.pods.is_on(),
             clients,
         };
         print(&emit::stream(&objects(&options)))

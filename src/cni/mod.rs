@@ -10,6 +10,7 @@
 //! [`mod@fold`] describes what happens to a key that is decoded twice.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod arguments;
 mod config;
 pub mod edit;
 pub mod fold;

@@ -118,6 +118,28 @@ pub(super) fn dry_runs(options: &Options) -> Vec<Value> {
     ]
 }
 
+/// The name of the permission to read pods.
+const PODS: &str = "nadmit-pods";
+
+/// The permission to read pods, which nadmit needs only while the policy judges them.
+pub(super) fn pods(options: &Options) -> Vec<Value> {
+    vec![
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": named(PODS),
+            "rules": [rule("", &["pods"], &[], &["get", "list", "watch"])],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": named(PODS),
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": PODS },
+            "subjects": [account(options)],
+        }),
+    ]
+}
+
 /// The name of the read-only role of `nadmit audit` and `nadmit doctor`.
 const READER: &str = "nadmit-audit";
 
@@ -141,8 +163,8 @@ pub(super) fn reader(options: &Options) -> Vec<Value> {
                 rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &[], &read),
                 rule("sriovnetwork.openshift.io", &networks, &[], &read),
                 rule("", &["namespaces", "nodes"], &[], &read),
-                // Why a pod does not start: its Events, and the NADs it asks for.
-                rule("", &["pods"], &[], &["get"]),
+                // Why a pod does not start: its Events, and the NADs it asks for. All pods only for a policy that judges them.
+                rule("", &["pods"], &[], if options.pods { &["get", "list"] } else { &["get"] }),
                 rule("", &["events"], &[], &["list"]),
                 // To identify the operator: its Deployment, its account, and its permissions. Access reviews store nothing.
                 rule("apps", &["deployments"], &[], &["get", "list"]),

@@ -16,6 +16,7 @@ pub fn files() -> Vec<(String, String)> {
     for (component, options) in [
         ("monitoring", Options { monitoring: true, ..Options::default() }),
         ("dry-runs", Options { dry_runs: true, ..Options::default() }),
+        ("pods", Options { pods: true, ..Options::default() }),
     ] {
         files.push(yaml(&format!("kustomize/components/{component}/nadmit.yaml"), &added(&options)));
     }

@@ -11,6 +11,7 @@ mod exempt_label;
 pub mod files;
 pub mod hook;
 mod monitoring;
+mod pods;
 mod values_schema;
 pub mod webhooks;
 mod workload;
@@ -98,6 +99,8 @@ pub struct Options {
     pub backstop: bool,
     /// Whether nadmit may create NADs, only in dry runs, to find who denies a missing one.
     pub dry_runs: bool,
+    /// Whether the policy judges pods, which nadmit must read then.
+    pub pods: bool,
     /// Required client certificates, if any.
     pub clients: Option<clients::Clients>,
 }
@@ -113,6 +116,7 @@ impl Default for Options {
             monitoring: false,
             backstop: true,
             dry_runs: false,
+            pods: false,
             clients: None,
         }
     }
@@ -135,6 +139,9 @@ pub fn objects(options: &Options) -> Vec<Value> {
     }
     if options.dry_runs {
         objects.extend(access::dry_runs(options));
+    }
+    if options.pods {
+        objects.extend(access::pods(options));
     }
     objects
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::conditions::{
     changes, changes_or_wedged, device, may_patch, no_device, not_deleting_status, not_deletion_progress, ovn, wedged,
 };
+use super::pods::{annotated, changes_pods, no_collector};
 use super::{EXCLUDED_NAMESPACE, EXEMPT, NAME, ServiceRef, cluster_metadata, labels, set};
 use crate::policy::{FailurePolicy, Policy};
 use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NODE_POLICIES, NetworkKind};
@@ -17,8 +18,15 @@ use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP, NODE_POLICIES, NetworkKin
 const STATUS: &str = "status";
 /// The judged parts of a NAD.
 const JUDGED_FIELDS: [&str; 3] = ["spec", "metadata.annotations", "metadata.ownerReferences"];
+/// The entry for pods, and for what makes them.
+const PODS: &str = "pods";
+/// The entry for NADs that are deleted while pods use them.
+const IN_USE: &str = "nads-in-use";
 /// The longest the API server waits for an answer.
 const TIMEOUT_SECONDS: u32 = 5;
+/// The same where an answer can only warn: a pod must not wait for it.
+const WARNING_TIMEOUT_SECONDS: u32 = 2;
+const DELETION_TIMEOUT_SECONDS: u32 = 1;
 
 /// The resources of both configurations, as in RBAC rules.
 pub(super) const CONFIGURATIONS: [&str; 2] = [Phase::Mutating.resource(), Phase::Validating.resource()];
@@ -93,6 +101,8 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
     let entry = |name: &str, what: Value, failure: FailurePolicy, conditions: Value| {
         let (path, rules) = match phase {
             _ if name == STATUS => ("/status", what),
+            _ if name == PODS => ("/pods", what),
+            _ if name == IN_USE => ("/in-use", json!([what])),
             Phase::Mutating => ("/mutate", json!([what])),
             Phase::Validating => ("/validate", json!([what])),
         };
@@ -106,7 +116,11 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
             "namespaceSelector": namespace_selector(),
             "objectSelector": {},
             "sideEffects": "None",
-            "timeoutSeconds": TIMEOUT_SECONDS,
+            "timeoutSeconds": match name {
+                PODS => WARNING_TIMEOUT_SECONDS,
+                IN_USE => DELETION_TIMEOUT_SECONDS,
+                _ => TIMEOUT_SECONDS,
+            },
             "admissionReviewVersions": ["v1"],
         });
         if phase == Phase::Mutating {
@@ -140,33 +154,42 @@ pub fn configuration(phase: Phase, address: &Address, policy: &Policy, bundle: &
             }
             entries
         }
-        Phase::Validating => vec![
-            entry(
-                "nads",
-                nads(),
-                policy.failure_of_judgements(),
-                json!([not_deletion_progress(), changes(&JUDGED_FIELDS), device(policy)]),
-            ),
-            entry(
-                "other-nads",
-                nads(),
-                FailurePolicy::Ignore,
-                json!([not_deletion_progress(), changes(&JUDGED_FIELDS), no_device(policy)]),
-            ),
-            entry(
-                "networks",
-                networks(),
-                or_ignore(failure.validate_networks),
-                json!([not_deletion_progress(), changes_or_wedged()]),
-            ),
-            // Nothing about a node policy is more than a warning, so no failure may block one.
-            entry(
-                "node-policies",
-                rule(NETWORK_GROUP, &[NODE_POLICIES]),
-                FailurePolicy::Ignore,
-                json!([not_deletion_progress(), changes(&["spec"])]),
-            ),
-        ],
+        Phase::Validating => {
+            let mut entries = vec![
+                entry(
+                    "nads",
+                    nads(),
+                    policy.failure_of_judgements(),
+                    json!([not_deletion_progress(), changes(&JUDGED_FIELDS), device(policy)]),
+                ),
+                entry(
+                    "other-nads",
+                    nads(),
+                    FailurePolicy::Ignore,
+                    json!([not_deletion_progress(), changes(&JUDGED_FIELDS), no_device(policy)]),
+                ),
+                entry(
+                    "networks",
+                    networks(),
+                    or_ignore(failure.validate_networks),
+                    json!([not_deletion_progress(), changes_or_wedged()]),
+                ),
+                // Nothing about a node policy is more than a warning, so no failure may block one.
+                entry(
+                    "node-policies",
+                    rule(NETWORK_GROUP, &[NODE_POLICIES]),
+                    FailurePolicy::Ignore,
+                    json!([not_deletion_progress(), changes(&["spec"])]),
+                ),
+            ];
+            if policy.pods.is_on() {
+                let conditions = json!([annotated(), changes_pods()]);
+                entries.push(entry(PODS, super::pods::workloads(), FailurePolicy::Ignore, conditions));
+                let conditions = json!([no_collector()]);
+                entries.push(entry(IN_USE, super::pods::deleted_nads(), FailurePolicy::Ignore, conditions));
+            }
+            entries
+        }
     };
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",

@@ -11,8 +11,8 @@ use super::object_places::{ObjectPlace, ObjectPlaces};
 use super::objects::is_ours;
 use crate::json::LineIndex;
 use crate::policy::{
-    ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage,
-    NetworkFact, NodePolicyFact, NodePolicyIndex, NodeStates, Policy, Prefix, Verdict,
+    ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NadSummary, NamespaceState,
+    NetworkCoverage, NetworkFact, NodePolicyFact, NodePolicyIndex, NodeStates, Policy, Prefix, Verdict, similar_name,
 };
 use crate::resources::{
     DRA_DRIVER, DriverObject, NETWORK_GROUP, NODE_STATE_KIND, NetworkId, NetworkKind, NodeInterfaces, Object, ObjectKey,
@@ -65,6 +65,7 @@ struct NadEntry {
     namespace: Arc<str>,
     name: Box<str>,
     owner: Option<Box<str>>,
+    summary: NadSummary,
 }
 
 impl NetworkEntry {
@@ -141,9 +142,9 @@ impl Index {
                 let resource = self.shared(&network.text("resourceName"));
                 self.networks.push(NetworkEntry { kind: network.kind, namespace, name, target, resource });
             }
-            Object::Nad(_) => {
+            Object::Nad(nad) => {
                 let owner = meta.owner().map(|owner| owner.owner_ref().into());
-                self.nads.push(NadEntry { namespace, name, owner });
+                self.nads.push(NadEntry { namespace, name, owner, summary: NadSummary::of(nad) });
             }
             Object::Claim(claim) => self.claims.add(claim),
             Object::NodePolicy(policy) => {
@@ -151,6 +152,8 @@ impl Index {
                 self.resources.extend(policy.spec.text("resourceName").value().map(Cow::into_owned));
                 self.policies.push(NodePolicyFact::of(policy).into());
             }
+            // Nothing is judged by the pods that there are.
+            Object::Workload(_) => {}
         }
     }
 
@@ -263,10 +266,22 @@ impl FactLookup for Index {
 
     fn nad(&self, key: &ObjectKey) -> Lookup<NadFact> {
         let place = (key.namespace(), key.name());
-        let found = self.nads.binary_search_by(|nad| (&*nad.namespace, &*nad.name).cmp(&place));
-        found.ok().and_then(|at| self.nads.get(at)).map_or(Lookup::Unknown, |nad| {
-            Lookup::Found(NadFact { owner: nad.owner.as_deref().and_then(NetworkId::parse) })
-        })
+        let start = self.nads.partition_point(|nad| (&*nad.namespace, &*nad.name) < place);
+        let mut same = self.nads.iter().skip(start).take_while(|nad| (&*nad.namespace, &*nad.name) == place);
+        let Some(nad) = same.next() else { return Lookup::Unknown };
+        // Of several manifests of it nobody knows which one counts.
+        let is_certain = same.all(|other| other.summary == nad.summary);
+        let summary = if is_certain { nad.summary.clone() } else { NadSummary::default() };
+        Lookup::Found(NadFact { owner: nad.owner.as_deref().and_then(NetworkId::parse), summary })
+    }
+
+    fn similar_nad(&self, key: &ObjectKey) -> Option<String> {
+        let start = self.nads.partition_point(|nad| &*nad.namespace < key.namespace());
+        let here = self.nads.iter().skip(start).take_while(|nad| &*nad.namespace == key.namespace());
+        let first = self.networks.partition_point(|network| &*network.target < key.namespace());
+        let rendered = self.networks.iter().skip(first).take_while(|network| &*network.target == key.namespace());
+        let names = here.map(|nad| &*nad.name).chain(rendered.map(|network| &*network.name));
+        similar_name(key.name(), names).map(str::to_owned)
     }
 
     fn namespace(&self, name: &str) -> Lookup<NamespaceState> {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::failure::FailurePolicies;
+use super::pods::{MultusPolicy, PodPolicy, ResourceInjector};
 use super::scope::NamespaceScope;
 use super::status::GuardedStatus;
 use super::{Action, AuditPolicy, DraMode, Rule, rules};
@@ -112,6 +113,13 @@ pub struct Policy {
     pub versions: Versions,
     /// CNI plugins, besides sriov and ib-sriov, that need a device of their own.
     pub device_plugins: Vec<String>,
+    /// Whether pods, and the objects that make them, are judged in a cluster. `nadmit check` always judges them.
+    pub pods: PodPolicy,
+    /// How Multus is configured on the nodes.
+    pub multus: MultusPolicy,
+    /// Which requests for devices something adds to pods, as network-resources-injector does. If not set, it is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_injector: Option<ResourceInjector>,
     /// What the API server does with a write while nadmit is unavailable, by webhook.
     pub failure_policy: FailurePolicies,
     /// Which statuses are guarded.

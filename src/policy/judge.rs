@@ -9,7 +9,7 @@ use super::file::matches_any;
 use super::finding::{Repair, limit_shown};
 use super::ratchet::{Excused, Ratchet, Recorded};
 use super::scope::NamespaceScope;
-use super::{Action, ExcuseReason, Facts, Finding, MissingFact, Mode, Policy, Rule, rules};
+use super::{Action, ExcuseReason, Facts, Finding, MissingFact, Mode, Policy, Rule, pods, rules};
 use crate::cni::edit;
 use crate::json::escape;
 use crate::resources::{Meta, Object, RESOURCE_NAME};
@@ -92,6 +92,7 @@ pub fn judge(subject: &Subject<'_>, facts: &Facts, policy: &Policy) -> Verdict {
     if facts.stored.is_some() && matches!(subject.object, Object::Nad(_)) {
         rules::audit::collapse_repairs(&mut findings, &scope);
     }
+    pods::limit(&mut findings, subject.object, facts, policy);
     limit_shown(&mut findings);
     let about = ExcuseContext {
         kind: subject.object.kind(),
@@ -322,30 +323,6 @@ mod tests {
         let text = nad.to_string();
         let object = Object::read(&text).unwrap().unwrap();
         judge(&Subject::manifest(&object), &Facts::default(), &Policy::parse(policy).unwrap())
-    }
-
-    /// Some rules deny before anything is applied, and only warn in a cluster, whatever the policy says.
-    #[test]
-    fn some_rules_only_warn_in_a_cluster() {
-        let json = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetworkNodePolicy","metadata":{"name":"p","namespace":"op"},
-            "spec":{"resourceName":"cx7","numVfs":8,"nodeSelector":{},"nicSelector":{}}}"#;
-        let object = Object::read(json).unwrap().unwrap();
-        let actions = |is_cluster: bool, policy: &str| {
-            let facts = Facts { is_cluster, ..Facts::default() };
-            let verdict = judge(&Subject::manifest(&object), &facts, &Policy::parse(policy).unwrap());
-            verdict.findings.iter().map(|finding| (finding.rule.id, finding.action)).collect::<Vec<_>>()
-        };
-        let denies = "rules: {node-policy/no-nic: deny}";
-        for (is_cluster, policy, want) in [
-            (false, "{}", Some(Action::Deny)),
-            (true, "{}", Some(Action::Warn)),
-            (true, denies, Some(Action::Warn)),
-            (true, "rules: {node-policy/no-nic: off}", None),
-            (false, "rules: {node-policy/no-nic: warn}", Some(Action::Warn)),
-        ] {
-            let want: Vec<_> = want.into_iter().map(|action| ("node-policy/no-nic", action)).collect();
-            assert_eq!(actions(is_cluster, policy), want, "{is_cluster} {policy}");
-        }
     }
 
     /// Only what a repair adds is missing: a mistake that nobody can repair is there.

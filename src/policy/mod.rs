@@ -15,6 +15,7 @@ mod judge;
 mod names;
 mod operators;
 pub mod pod_errors;
+mod pods;
 mod ratchet;
 mod related;
 mod resource_name;
@@ -28,9 +29,9 @@ mod stored;
 pub use crate::resources::DraMode;
 pub use excuse::ExcuseReason;
 pub use facts::{
-    ClaimFacts, ClaimIndex, FactLookup, Facts, LinkType, Lookup, MAX_RENDERERS, MissingFact, NadFact, NamespaceState,
-    NetworkCoverage, NetworkFact, NodePolicyFact, NodePolicyIndex, NodePolicyNeighbours, NodeStates, OfferedLinkTypes,
-    OfferingPolicies, Prefix, SharedPf, VfRange, one_mode, served_resource,
+    ClaimFacts, ClaimIndex, FactLookup, Facts, LinkType, Lookup, MAX_RENDERERS, MissingFact, NadFact, NadSummary,
+    NadUsers, NamespaceState, NetworkCoverage, NetworkFact, NodePolicyFact, NodePolicyIndex, NodePolicyNeighbours,
+    NodeStates, OfferedLinkTypes, OfferingPolicies, Prefix, SelectedNad, SharedPf, VfRange, one_mode, served_resource,
 };
 pub use failure::{FailurePolicies, FailurePolicy};
 pub(crate) use file::DEFAULT_OPERATOR_NAMESPACES;
@@ -44,9 +45,10 @@ pub use judge::{Subject, Verdict, judge};
 pub use names::{NameVisibility, Reference};
 pub(crate) use operators::{DEFAULT_OPERATOR_NAME, account_of};
 pub use operators::{OperatorFact, Operators};
+pub use pods::{MultusPolicy, PodPolicy, ResourceInjector};
 pub use related::{RelatedObject, SourcePlace};
 pub use rule::{Action, Rule};
-pub(crate) use similar::closest;
+pub(crate) use similar::{closest, similar_name};
 pub(crate) use status::is_fixed_by_retry;
 pub use status::{
     Class, Guarded, GuardedStatus, Owner, PRECONDITION_PREFIX, StatusVerdict, StatusWrite, StatusWriter, WriterKind,

@@ -1,12 +1,14 @@
 //! What a finding may name. Findings about an object in one namespace are read by people who may not read other namespaces.
 
-use crate::resources::NetworkId;
+use crate::resources::{NetworkId, ObjectKey};
 
 /// An object of another namespace that a finding would name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// A network.
     Network(NetworkId),
+    /// A NAD.
+    Nad(ObjectKey),
     /// The resources that node policies offer.
     NodePolicies,
 }
@@ -27,6 +29,7 @@ impl NameVisibility {
         match (self, reference) {
             (Self::All, _) => true,
             (Self::Own(_), Reference::Network(network)) if network.namespace == namespace => true,
+            (Self::Own(_), Reference::Nad(nad)) if nad.namespace() == namespace => true,
             (Self::Own(others), _) => others.contains(reference),
         }
     }
@@ -49,6 +52,8 @@ mod tests {
         for (names, reference, want) in [
             (NameVisibility::All, network("op"), true),
             (NameVisibility::All, Reference::NodePolicies, true),
+            (NameVisibility::Own(Vec::new()), Reference::Nad(ObjectKey::new("apps", "n")), true),
+            (NameVisibility::Own(Vec::new()), Reference::Nad(ObjectKey::new("op", "n")), false),
             (NameVisibility::Own(Vec::new()), network("apps"), true),
             (NameVisibility::Own(Vec::new()), network("op"), false),
             (NameVisibility::Own(Vec::new()), Reference::NodePolicies, false),

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use super::{Finding, Rule, rules};
 use crate::cni::CniObject;
 use crate::json::{Document, Kind, PathStep, Span, Value};
-use crate::resources::{DeviceClaim, Nad, Network, NetworkNodePolicy};
+use crate::resources::{DeviceClaim, Nad, Network, NetworkNodePolicy, Workload};
 
 /// The rules that no earlier finding excuses: every other injected text, owner or namespace is a new attack. An unchanged spec still
 /// excuses an injection (`judge`).
@@ -95,6 +95,7 @@ pub(crate) enum JudgedObject<'d> {
     Network(&'d Network<'d>),
     Claim(&'d DeviceClaim<'d>),
     NodePolicy(&'d NetworkNodePolicy<'d>),
+    Workload(&'d Workload<'d>),
     /// A status write, in which nothing is excused by what was there before.
     Status,
 }
@@ -121,6 +122,7 @@ impl FindingLocation<'_> {
                     JudgedObject::Network(network) => network.value_at(&finding.pointer),
                     JudgedObject::Claim(claim) => claim.value_at(&finding.pointer),
                     JudgedObject::NodePolicy(policy) => policy.value_at(&finding.pointer),
+                    JudgedObject::Workload(workload) => workload.value_at(&finding.pointer),
                     JudgedObject::Status => return hasher.finish(),
                 };
                 // A missing annotation is reported at the metadata if there are no annotations.

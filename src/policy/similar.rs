@@ -57,6 +57,19 @@ pub(crate) fn suggest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
     Some(Suggestion { word, is_only: if has_same_letters { same == 1 } else { near == 1 }, has_same_letters })
 }
 
+/// The name of an object that another one is nearly certainly a misspelling of. Objects are often named alike on purpose, `net-1` and
+/// `net-2`, or `net-a` and `net-b`: names that differ only in numbers, or in one of their words as a whole, are different ones.
+pub(crate) fn similar_name<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let likely = suggest(name, known)?.word;
+    let without_digits = |word: &str| word.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    let is_numbered = without_digits(name) == without_digits(likely);
+    let words = |word: &'k str| word.split(['-', '.', '_']).collect::<Vec<_>>();
+    let (own, other): (Vec<&str>, Vec<&str>) = (name.split(['-', '.', '_']).collect(), words(likely));
+    let is_other_word = own.len() == other.len()
+        && own.iter().zip(&other).any(|(own, other)| own != other && own.len().min(other.len()) < 4);
+    (!is_numbered && !is_other_word).then_some(likely)
+}
+
 /// The words that exactly one of these suggestions names: of two misspellings of one word nobody knows which is meant.
 pub(crate) fn named_once<'k>(suggestions: impl IntoIterator<Item = Suggestion<'k>>) -> Vec<&'k str> {
     let mut counts = BTreeMap::<&str, usize>::new();

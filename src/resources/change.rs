@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::raw::{FieldValue, RawFields};
-use super::{DeviceClaim, Meta, Nad, Network, NetworkNodePolicy, Object, READ_ANNOTATIONS};
+use super::{DeviceClaim, Meta, Nad, Network, NetworkNodePolicy, Object, READ_ANNOTATIONS, Workload};
 use crate::json::{Document, Kind, Value, unescape};
 
 /// How many owner references are compared individually. The CEL cost is limited, so a longer list must be equal as a whole.
@@ -32,6 +32,7 @@ impl Object<'_> {
             (Self::NodePolicy(new), Object::NodePolicy(old)) => {
                 new.spec.is_same(&old.spec) && new.misshapen == old.misshapen
             }
+            (Self::Workload(new), Object::Workload(old)) => new.makes_pods_of(old),
             _ => false,
         }
     }
@@ -86,6 +87,13 @@ impl DeviceClaim<'_> {
 }
 
 impl NetworkNodePolicy<'_> {
+    /// The complete value at a JSON pointer; empty if absent.
+    pub fn value_at(&self, pointer: &str) -> Cow<'_, str> {
+        value_in(&self.spec, &self.meta, pointer)
+    }
+}
+
+impl Workload<'_> {
     /// The complete value at a JSON pointer; empty if absent.
     pub fn value_at(&self, pointer: &str) -> Cow<'_, str> {
         value_in(&self.spec, &self.meta, pointer)

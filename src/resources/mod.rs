@@ -1,5 +1,6 @@
 //! The judged objects: the NetworkAttachmentDefinition, the three networks the SR-IOV operator renders one from, the claims whose
-//! parameters name one, and the node policies that offer their devices. Reading never fails on a wrong type; it records it.
+//! parameters name one, the node policies that offer their devices, and the pods that select one. Reading never fails on a wrong
+//! type; it records it.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod change;
@@ -14,6 +15,7 @@ mod node_policy;
 pub mod raw;
 mod render;
 mod selection;
+mod workload;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,7 +32,10 @@ pub use node_policy::{
 };
 pub(crate) use render::offset_of_nonblank;
 pub use render::{RenderFault, Rendered, render};
-pub use selection::{NETWORKS, selected_nads};
+pub use selection::{
+    DEFAULT_NETWORK, LONGEST_INTERFACE, NETWORKS, SelectedNetwork, Selection, SelectionError, selected_nads,
+};
+pub use workload::{Workload, WorkloadKind};
 
 use crate::json::JsonReader;
 use raw::RawObject;
@@ -61,6 +66,8 @@ pub enum Object<'a> {
     Claim(DeviceClaim<'a>),
     /// A SriovNetworkNodePolicy.
     NodePolicy(NetworkNodePolicy<'a>),
+    /// A pod, or an object that makes pods, which select networks.
+    Workload(Workload<'a>),
 }
 
 /// A value of another type than the schema has.
@@ -195,7 +202,8 @@ impl<'a> Object<'a> {
         } else if is_of(CLAIM_GROUP) {
             ClaimKind::from_kind(&head.kind).map(|kind| Self::Claim(DeviceClaim::read(kind, head)))
         } else {
-            None
+            let kind = WorkloadKind::of(&head.api_version, &head.kind);
+            kind.and_then(|kind| Workload::read(kind, head)).map(Self::Workload)
         })
     }
 
@@ -206,6 +214,7 @@ impl<'a> Object<'a> {
             Self::Network(network) => &network.meta,
             Self::Claim(claim) => &claim.meta,
             Self::NodePolicy(policy) => &policy.meta,
+            Self::Workload(workload) => &workload.meta,
         }
     }
 
@@ -214,10 +223,10 @@ impl<'a> Object<'a> {
         self.meta().key()
     }
 
-    /// The key of the NAD: its own, or the one of the NAD that a network renders. A claim and a node policy render none.
+    /// The key of the NAD: its own, or the one of the NAD that a network renders. Other objects render none.
     pub fn nad_key(&self) -> ObjectKey {
         match self {
-            Self::Nad(_) | Self::Claim(_) | Self::NodePolicy(_) => self.key(),
+            Self::Nad(_) | Self::Claim(_) | Self::NodePolicy(_) | Self::Workload(_) => self.key(),
             Self::Network(network) => network.nad_key(),
         }
     }
@@ -229,6 +238,7 @@ impl<'a> Object<'a> {
             Self::Network(network) => network.kind.name(),
             Self::Claim(claim) => claim.kind.name(),
             Self::NodePolicy(_) => NODE_POLICY_KIND,
+            Self::Workload(workload) => workload.kind.name(),
         }
     }
 }

@@ -261,7 +261,7 @@ fn warnings_for(outcome: &Outcome, endpoint: Endpoint) -> Vec<String> {
         // The operator does not read warnings; they would only fill its log.
         _ if outcome.verdict().is_some_and(|verdict| verdict.written_by_operator) => Vec::new(),
         (Outcome::Judged(_), Endpoint::Mutate) => warnings(outcome.findings(endpoint)),
-        (Outcome::Judged(_), Endpoint::Validate) | (Outcome::Status(_), _) => {
+        (Outcome::Judged(_), Endpoint::Validate | Endpoint::Pods | Endpoint::InUse) | (Outcome::Status(_), _) => {
             warnings(outcome.findings(endpoint).filter(|finding| finding.action == Action::Warn))
         }
         (Outcome::Nothing(SkipReason::Unreadable, _), Endpoint::Validate) => {

@@ -24,6 +24,8 @@ pub enum AllowReason {
     Exempt,
     /// Nothing is denied in audit mode.
     AuditMode,
+    /// Pods are never denied.
+    Pod,
 }
 
 impl AllowReason {
@@ -35,6 +37,7 @@ impl AllowReason {
             Self::Operator => "allowed unjudged for the operator",
             Self::Exempt => "allowed unjudged, the policy exempts it",
             Self::AuditMode => "allowed unjudged in audit mode",
+            Self::Pod => "allowed, as every pod is",
         }
     }
 }
@@ -197,6 +200,7 @@ mod tests {
             (AllowReason::Operator, "for the operator"),
             (AllowReason::Exempt, "the policy exempts it"),
             (AllowReason::AuditMode, "in audit mode"),
+            (AllowReason::Pod, "as every pod is"),
         ] {
             let (allowed, decision) = answer(Some(allow_reason));
             assert_eq!((&allowed["allowed"], decision), (&json!(true), Decision::Allow));

@@ -26,12 +26,21 @@ pub enum Endpoint {
     Validate,
     /// Deny or warn about a status write, before the client's own resourceVersion is lost; never repair.
     Status,
+    /// Warn about a pod, or about an object that makes pods; never deny.
+    Pods,
+    /// Warn that pods use a NAD that is deleted; never deny.
+    InUse,
 }
 
 impl Endpoint {
-    /// The name in metrics and logs.
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Mutate, Self::Validate, Self::Status, Self::Pods, Self::InUse];
+
+    /// The name in metrics and logs, and of its path.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Pods => "pods",
+            Self::InUse => "in-use",
             Self::Mutate => "mutate",
             Self::Validate => "validate",
             Self::Status => "status",

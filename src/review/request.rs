@@ -153,7 +153,18 @@ impl AdmissionRequest<'_> {
             ReviewObject::Object(old) => Some(&**old),
             _ => None,
         };
-        Ok(Subject { object, old, writer: Some(&self.user), is_final: endpoint == Endpoint::Validate })
+        Ok(Subject { object, old, writer: Some(&self.user), is_final: endpoint != Endpoint::Mutate })
+    }
+
+    /// The object that is deleted.
+    pub fn deleted(&self) -> Result<Subject<'_>, SkipReason> {
+        match (&self.old, self.operation) {
+            (ReviewObject::Object(object), Operation::Delete) if self.sub_resource.is_empty() => {
+                Ok(Subject { object, old: None, writer: Some(&self.user), is_final: true })
+            }
+            (ReviewObject::OtherKind, Operation::Delete) => Err(SkipReason::OtherKind),
+            _ => Err(SkipReason::NotJudged),
+        }
     }
 
     /// The write to a status that there is to judge.

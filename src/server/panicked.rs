@@ -53,6 +53,8 @@ fn allow_reason(
     let is_operator = || contained(|| policy.is_operator(&request.user, &state.facts.common())).unwrap_or(false);
     match endpoint {
         Endpoint::Mutate => Some(AllowReason::ValidatedLater),
+        Endpoint::Pods => Some(AllowReason::Pod),
+        Endpoint::InUse => Some(AllowReason::Deleted),
         _ if matches!(request.operation, Operation::Delete | Operation::Connect) => Some(AllowReason::Deleted),
         _ if mode == Mode::Audit => Some(AllowReason::AuditMode),
         _ if policy.is_exempt(&request.user, &request.namespace) => Some(AllowReason::Exempt),

@@ -13,7 +13,7 @@ use super::{ServerState, body, panicked};
 use crate::audit_log::running::BatchError;
 use crate::cluster::cache::facts::{Unavailable, judge_with_facts};
 use crate::denials::Denial;
-use crate::policy::{Action, judge_status};
+use crate::policy::{Action, Facts, judge as judge_object, judge_status};
 use crate::review::{
     AdmissionRequest, AdmissionResponse, Decision, Endpoint, Outcome, Review, ReviewError, SkipReason, answer,
 };
@@ -167,7 +167,18 @@ async fn judge(
                 judged.map_or_else(|| nothing(SkipReason::NotJudged), Outcome::Status)
             }
         },
-        Endpoint::Mutate | Endpoint::Validate => match review.request.subject(endpoint) {
+        Endpoint::InUse => match review.request.deleted() {
+            Err(why) => nothing(why),
+            Ok(subject) => match state.facts.users_of(&subject.object.key()) {
+                // No pods are watched.
+                None => nothing(SkipReason::NotJudged),
+                Some(users) => {
+                    let facts = Facts { users_at_deletion: Some(users), ..state.facts.common() };
+                    Outcome::Judged(judge_object(&subject, &facts, &policy))
+                }
+            },
+        },
+        Endpoint::Mutate | Endpoint::Validate | Endpoint::Pods => match review.request.subject(endpoint) {
             Err(why) => nothing(why),
             Ok(subject) => Outcome::Judged(
                 judge_with_facts(&*state.facts, &subject, Some(review.request.user_info), &policy, deadline.left())
@@ -277,6 +288,13 @@ fn kind(kind: &str) -> &'static str {
         "SriovNetworkNodePolicy" => "SriovNetworkNodePolicy",
         "SriovNetworkPoolConfig" => "SriovNetworkPoolConfig",
         "SriovOperatorConfig" => "SriovOperatorConfig",
+        "Pod" => "Pod",
+        "Deployment" => "Deployment",
+        "StatefulSet" => "StatefulSet",
+        "DaemonSet" => "DaemonSet",
+        "Job" => "Job",
+        "CronJob" => "CronJob",
+        "VirtualMachine" => "VirtualMachine",
         _ => "other",
     }
 }

@@ -36,9 +36,6 @@ pub(super) struct Peer {
     pub(super) connection: Arc<PendingEntry>,
 }
 
-/// The endpoints of reviews.
-const ENDPOINTS: [Endpoint; 3] = [Endpoint::Mutate, Endpoint::Validate, Endpoint::Status];
-
 /// The routes of the HTTPS listener. With registration, expensive ones also exist with a token.
 pub(super) fn https(state: Arc<ServerState>) -> Router {
     let ends: &[&str] = if state.tokens.is_some() { &["", "/{token}"] } else { &[""] };
@@ -51,7 +48,7 @@ pub(super) fn https(state: Arc<ServerState>) -> Router {
             router = router.route(&format!("/audit-events{end}"), both);
         }
         // Reviews themselves go past the router, see [`review_endpoint`].
-        for endpoint in ENDPOINTS {
+        for endpoint in Endpoint::ALL {
             router = router.route(&format!("/{}{end}", endpoint.name()), any(post_only));
         }
     }
@@ -72,7 +69,7 @@ pub(super) fn review_endpoint(method: &Method, path: &str, has_tokens: bool) -> 
     let path = path.strip_prefix('/')?;
     let (name, token) = path.split_once('/').map_or((path, None), |(name, token)| (name, Some(token)));
     let has_route = token.is_none_or(|token| has_tokens && !token.is_empty() && !token.contains('/'));
-    ENDPOINTS.into_iter().find(|endpoint| endpoint.name() == name && method == Method::POST && has_route)
+    Endpoint::ALL.into_iter().find(|endpoint| endpoint.name() == name && method == Method::POST && has_route)
 }
 
 /// Answers a review.
@@ -232,6 +229,8 @@ mod tests {
             (Method::POST, "/validate", true, Some(Endpoint::Validate)),
             (Method::POST, "/status/abc", true, Some(Endpoint::Status)),
             (Method::POST, "/status/abc", false, None),
+            (Method::POST, "/pods/abc", true, Some(Endpoint::Pods)),
+            (Method::POST, "/in-use", false, Some(Endpoint::InUse)),
             (Method::POST, "/mutate/", true, None),
             (Method::POST, "/mutate/a/b", true, None),
             (Method::POST, "//mutate", true, None),

@@ -137,6 +137,12 @@ impl CacheMetrics {
         self.objects.get_or_create(&KindLabels { kind }).set(objects);
     }
 
+    /// A kind is not watched any more.
+    pub fn remove(&self, kind: &'static str) {
+        self.ready.remove(&KindLabels { kind });
+        self.objects.remove(&KindLabels { kind });
+    }
+
     /// An object of a kind could not be read.
     pub fn skipped(&self, kind: &'static str) {
         self.skipped.get_or_create(&KindLabels { kind }).inc();

@@ -85,6 +85,7 @@ mod node;
 mod node_policies;
 mod owner;
 mod ownership;
+mod pods;
 mod policy_config_map;
 mod race;
 mod registered;

@@ -115,11 +115,16 @@ fn install_chart_and_kustomize_yield_the_same_objects() {
     let of_policy = "resources: [deploy/kustomize/base]\n\
          configMapGenerator: [{name: nadmit-policy, namespace: nadmit, behavior: replace, files: [policy.yaml], \
          options: {disableNameSuffixHash: true}}]\n";
+    let with_pods = file("pods.yaml", "pods: warn\n");
+    let set_pods = format!("policy={with_pods}");
+    let of_pods = "resources: [deploy/kustomize/base]\ncomponents: [deploy/kustomize/components/pods]\n\
+         configMapGenerator: [{name: nadmit-policy, namespace: nadmit, behavior: replace, files: [policy.yaml=pods.yaml], \
+         options: {disableNameSuffixHash: true}}]\n";
     let monitoring = "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true,monitoring.dashboard.enabled=true";
     let digest = format!("sha256:{}", "0".repeat(64));
     let (by_digest, set_digest) = (format!("nadmit@{digest}"), format!("image.digest={digest}"));
     let of_digest = format!("resources: [deploy/kustomize/base]\nimages: [{{name: nadmit, digest: \"{digest}\"}}]\n");
-    let rows: [Row<'_>; 13] = [
+    let rows: [Row<'_>; 14] = [
         ("defaults", &[], &[], "resources: [deploy/kustomize/base]\n"),
         (
             "cert-manager",
@@ -151,6 +156,7 @@ fn install_chart_and_kustomize_yield_the_same_objects() {
             &["--set", "dryRuns=true"],
             "resources: [deploy/kustomize/base]\ncomponents: [deploy/kustomize/components/dry-runs]\n",
         ),
+        ("pods", &["--policy", &with_pods], &["--set-file", &set_pods], of_pods),
         (
             "no backstop",
             &["--backstop=false"],

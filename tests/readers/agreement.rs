@@ -50,12 +50,12 @@ fn judged(Question { config, name, has_device, .. }: &Question) -> Found {
 
 /// How often a reader did what nadmit says.
 #[derive(Clone, Copy, Debug, Default)]
-struct Agreement {
-    accepted: usize,
+pub struct Agreement {
+    pub accepted: usize,
     accepted_with_warning: usize,
-    refused: usize,
+    pub refused: usize,
     refused_with_warning: usize,
-    wrong: usize,
+    pub wrong: usize,
 }
 
 impl Agreement {
@@ -203,7 +203,7 @@ fn recorded_answers_are_confirmed() {
 }
 
 /// Adds a row, and writes the table where it is asked for.
-fn record(reader: &str, version: String, agreement: Agreement) {
+pub fn record(reader: &str, version: String, agreement: Agreement) {
     let mut table = TABLE.lock().unwrap();
     let (_, sum) = table.entry(reader.to_owned()).or_insert_with(|| (version, Agreement::default()));
     sum.add(&agreement);
@@ -232,14 +232,15 @@ interface in a network namespace of their own. `sriov`, `ib-sriov` and `ovs` nee
   what pods ask for);
 - *wrong*: the pod started although nadmit denied the NAD, or did not start although nadmit found nothing.
 
-A network with several plugins counts for each of them. [tests/readers](../tests/readers/README.md) describes how it is done.
+A network with several plugins counts for each of them. The row of the pod annotation compares the networks that Multus and nadmit read in
+`k8s.v1.cni.cncf.io/networks`. [tests/readers](../tests/readers/README.md) describes how it is done.
 
 | reader | version | configs | accepted, nothing found | accepted, with a warning | refused, denied | refused, with a warning | wrong |
 |---|---|---|---|---|---|---|---|
 ";
 
 /// The version of a reader, as the Go program imports it.
-fn version_of(reader: &str) -> String {
+pub fn version_of(reader: &str) -> String {
     let module = match reader {
         "multus" => "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
         "libcni" => "github.com/containernetworking/cni",

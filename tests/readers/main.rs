@@ -17,6 +17,7 @@ mod mutate;
 mod networks;
 mod oracle;
 mod readers;
+mod selections;
 mod single;
 
 use decoder::{Decoded, Decoder};

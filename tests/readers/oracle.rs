@@ -60,19 +60,38 @@ impl Oracle {
         })
     }
 
-    fn ask(mut self, questions: &[Question]) -> Vec<Answer> {
+    /// What Multus reads in the annotation of a pod of the namespace `apps`: namespace, name and interface of each selected network,
+    /// or its error.
+    pub fn ask_selections(texts: &[String]) -> Vec<Result<Vec<[String; 3]>, String>> {
+        let lines: Vec<Value> = texts.iter().map(|text| json!({"selection": text})).collect();
+        let read = |line: &String| {
+            let answer: Value = serde_json::from_str(line).unwrap();
+            match answer["error"].as_str() {
+                Some(error) => Err(error.to_owned()),
+                None => Ok(serde_json::from_value(answer["selected"].clone()).unwrap_or_default()),
+            }
+        };
+        Self::start().ask_lines(&lines).iter().map(read).collect()
+    }
+
+    fn ask(self, questions: &[Question]) -> Vec<Answer> {
+        let lines: Vec<Value> = questions.iter().map(Question::line).collect();
+        self.ask_lines(&lines).iter().map(|line| answer(line)).collect()
+    }
+
+    fn ask_lines(mut self, lines: &[Value]) -> Vec<String> {
         let mut input = BufWriter::new(self.child.stdin.take().unwrap());
         let output = BufReader::new(self.child.stdout.take().unwrap());
         let answers = std::thread::scope(|scope| {
             scope.spawn(move || {
-                for question in questions {
-                    writeln!(input, "{}", question.line()).unwrap();
+                for line in lines {
+                    writeln!(input, "{line}").unwrap();
                 }
             });
-            output.lines().map(|line| answer(&line.unwrap())).collect::<Vec<_>>()
+            output.lines().map(|line| line.unwrap()).collect::<Vec<_>>()
         });
         let status = self.child.wait().unwrap();
-        assert!(status.success() && answers.len() == questions.len(), "the oracle ended early: {status}");
+        assert!(status.success() && answers.len() == lines.len(), "the oracle ended early: {status}");
         answers
     }
 }

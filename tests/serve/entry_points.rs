@@ -117,6 +117,12 @@ async fn status_written(case: &Case, object: &str, client: &mut Client) {
     }
 }
 
+/// Where the API server sends an object last: pods have an endpoint of their own.
+fn last_endpoint(object: &str) -> Endpoint {
+    let is_workload = matches!(Object::read(object), Ok(Some(Object::Workload(_))));
+    if is_workload { Endpoint::Pods } else { Endpoint::Validate }
+}
+
 /// The review that the API server sends for a write.
 fn question(case: &Case, object: &str) -> TestReview {
     let question = match case.old() {
@@ -132,7 +138,7 @@ async fn written(case: &Case, object: &str, client: &mut Client, seen: &CaseRepl
     let sent = question(case, object).ask(client, Endpoint::Mutate).await;
     compare(case, &sent, &first, Endpoint::Mutate);
     let repaired = sent.applied_to(object);
-    let stored = question(case, &repaired).ask(client, Endpoint::Validate).await;
+    let stored = question(case, &repaired).ask(client, last_endpoint(object)).await;
     compare(case, &stored, &verdict(case, &repaired, true), Endpoint::Validate);
     assert!(first.denies() || stored.allowed, "{}: denied after a repair: {stored:?}", case.name);
     let again = question(case, &repaired).ask(client, Endpoint::Mutate).await;
@@ -149,8 +155,9 @@ async fn written(case: &Case, object: &str, client: &mut Client, seen: &CaseRepl
 
 /// A review of the older version, and a dry run, get the same response.
 async fn older_version_and_dry_run(case: &Case, object: &str, client: &mut Client, sent: &Reply) {
-    let as_final = question(case, object).ask(client, Endpoint::Validate).await;
-    for (endpoint, want) in [(Endpoint::Mutate, sent), (Endpoint::Validate, &as_final)] {
+    let last = last_endpoint(object);
+    let as_final = question(case, object).ask(client, last).await;
+    for (endpoint, want) in [(Endpoint::Mutate, sent), (last, &as_final)] {
         let beta = TestReview { version: V1BETA1, ..question(case, object) };
         assert_eq!(beta.ask(client, endpoint).await, *want, "{}: v1beta1", case.name);
         let dry = TestReview { dry_run: true, ..question(case, object) };
@@ -162,7 +169,7 @@ async fn older_version_and_dry_run(case: &Case, object: &str, client: &mut Clien
 async fn deletion(case: &Case, object: &str, client: &mut Client) {
     let mut leaving: Value = serde_json::from_str(object).unwrap();
     let user = case.user().unwrap_or("jane");
-    for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+    for endpoint in [Endpoint::Mutate, Endpoint::Validate, Endpoint::Pods, Endpoint::InUse] {
         let deleted = TestReview::delete(object).by(user).ask(client, endpoint).await;
         let reply = (deleted.allowed, deleted.patch, deleted.rules.as_str(), deleted.warnings.len());
         assert_eq!(reply, (true, None, "", 0), "{}: deleted", case.name);

@@ -34,6 +34,8 @@ pub fn path(endpoint: Endpoint) -> &'static str {
         Endpoint::Mutate => "/mutate",
         Endpoint::Validate => "/validate",
         Endpoint::Status => "/status",
+        Endpoint::Pods => "/pods",
+        Endpoint::InUse => "/in-use",
     }
 }
 

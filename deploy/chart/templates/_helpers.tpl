@@ -99,6 +99,12 @@ securityContext:
 {{- end }}
 {{- end }}
 
+{{/* Whether the policy judges pods, so that nadmit needs the right to read them. A bare `off` is false in YAML. */}}
+{{- define "nadmit.judgesPods" -}}
+{{- $policy := include "nadmit.policy" . | fromYaml }}
+{{- if has (get $policy "pods" | toString) (list "audit" "warn") }}true{{ end }}
+{{- end }}
+
 {{/* An object of files/, with the labels of the chart. Arguments: context, and path. */}}
 {{- define "nadmit.fromFile" -}}
 {{- $object := .context.Files.Get .path | fromYaml }}

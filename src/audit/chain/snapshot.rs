@@ -119,7 +119,7 @@ impl FactLookup for NetworkSnapshot {
     }
 
     fn nad(&self, _: &ObjectKey) -> Lookup<NadFact> {
-        let fact = |nad: &String| StoredObject::of(nad).map_or(NadFact { owner: None }, |nad| nad.nad_fact());
+        let fact = |nad: &String| StoredObject::of(nad).map_or(NadFact::default(), |nad| nad.nad_fact());
         lookup(self.nad.as_ref().map(|nad| nad.as_ref().map(fact)))
     }
 

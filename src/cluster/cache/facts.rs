@@ -8,8 +8,10 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use crate::cluster::client::ApiError;
-use crate::policy::{FactLookup, Facts, MissingFact, NameVisibility, Operators, Policy, Subject, Verdict, judge};
-use crate::resources::Object;
+use crate::policy::{
+    FactLookup, Facts, MissingFact, NadUsers, NameVisibility, Operators, Policy, Subject, Verdict, judge,
+};
+use crate::resources::{Object, ObjectKey};
 
 /// A fact that could not be fetched before the deadline.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +45,11 @@ pub trait FactSource: Send + Sync {
     /// Where those are looked up.
     fn lookup(&self) -> &dyn FactLookup {
         &()
+    }
+
+    /// The pods that use a NAD; `None` where no pods are watched.
+    fn users_of(&self, _: &ObjectKey) -> Option<NadUsers> {
+        None
     }
 
     /// What may be named to the writer before a permission check.

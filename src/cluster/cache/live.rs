@@ -268,7 +268,7 @@ impl Cluster {
             let items = Object::read_list(&text).map_err(|_| ApiError::Unexpected)?;
             networks.extend(items.iter().filter_map(|item| match item {
                 Object::Network(network) => Some(NetworkFact::of(network)),
-                Object::Nad(_) | Object::Claim(_) | Object::NodePolicy(_) => None,
+                Object::Nad(_) | Object::Claim(_) | Object::NodePolicy(_) | Object::Workload(_) => None,
             }));
         }
         Ok(networks)

@@ -106,6 +106,13 @@ impl FactLookup for Caches {
         Self::nad(self, key)
     }
 
+    fn similar_nad(&self, key: &ObjectKey) -> Option<String> {
+        match &*self.nads.state() {
+            CacheState::Known(nads) => nads.similar(key),
+            CacheState::Unknown | CacheState::NotInstalled => None,
+        }
+    }
+
     fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
         Self::namespace(self, name)
     }

@@ -9,6 +9,7 @@ mod lookups;
 pub(in crate::cluster) mod networks;
 pub mod observer;
 pub(in crate::cluster) mod operators;
+pub(in crate::cluster) mod pods;
 pub mod policy_config_map;
 pub(in crate::cluster) mod prefix;
 mod state;
@@ -27,12 +28,13 @@ use crate::cluster::cache::facts::{ApiFuture, FactSource, FactsFuture, FactsQuer
 use crate::cluster::cache::networks::NetworkStore;
 use crate::cluster::cache::observer::{ObserverSlot, WatchObserver};
 use crate::cluster::cache::operators::{Discovery, OPERATOR_CONFIG};
+use crate::cluster::cache::pods::PodStore;
 use crate::cluster::cache::stores::{NadStore, NamespaceStore, NodePolicyStore, OperatorNamespaceStore};
 use crate::cluster::cache::watch::{Cache, CacheState, Summarize};
 use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
 use crate::cluster::client::{ApiPath, ApiResource, Cluster};
-use crate::policy::{DEFAULT_OPERATOR_NAME, FactLookup, Facts, NameVisibility, Operators, Policy, Subject};
-use crate::resources::{NetworkId, NetworkKind, Object};
+use crate::policy::{DEFAULT_OPERATOR_NAME, FactLookup, Facts, NadUsers, NameVisibility, Operators, Policy, Subject};
+use crate::resources::{NetworkId, NetworkKind, Object, ObjectKey};
 use crate::supervise::Supervisor;
 use crate::telemetry::metrics::CacheMetrics;
 
@@ -42,6 +44,7 @@ pub struct Caches {
     pub(in crate::cluster) namespaces: Cache<NamespaceStore>,
     pub(in crate::cluster) policies: Cache<NodePolicyStore>,
     pub(in crate::cluster) nads: Cache<NadStore>,
+    pub(in crate::cluster) pods: Cache<PodStore>,
     pub(in crate::cluster) deployments: Cache<OperatorNamespaceStore>,
     configs: Cache<OperatorNamespaceStore>,
     discovery: Discovery,
@@ -88,6 +91,7 @@ impl Caches {
                 .with_observer(&observers),
             nads: Cache::new("NetworkAttachmentDefinition", ApiPath::all(ApiResource::NADS), metrics)
                 .with_observer(&observers),
+            pods: Cache::new("Pod", ApiPath::all(ApiResource::PODS), metrics).with_observer(&observers),
             deployments: Cache::new(
                 "Deployment",
                 ApiPath::all(ApiResource::DEPLOYMENTS).well_known(DEFAULT_OPERATOR_NAME),
@@ -240,6 +244,10 @@ impl FactSource for CachedCluster {
     /// The writer may not read other namespaces, unless a permission check says otherwise.
     fn names(&self) -> NameVisibility {
         NameVisibility::Own(Vec::new())
+    }
+
+    fn users_of(&self, nad: &ObjectKey) -> Option<NadUsers> {
+        self.caches.deletion_users(nad)
     }
 
     fn operators(&self) -> Operators {

@@ -89,7 +89,7 @@ impl Cluster {
             let networks = Object::read_list(&text).map_err(|_| ApiError::Unexpected)?;
             let networks = networks.iter().filter_map(|object| match object {
                 Object::Network(network) => Some(network),
-                Object::Nad(_) | Object::Claim(_) | Object::NodePolicy(_) => None,
+                Object::Nad(_) | Object::Claim(_) | Object::NodePolicy(_) | Object::Workload(_) => None,
             });
             let found = try_join_all(networks.map(|network| self.prefix_on_nad_of(network))).await?;
             prefixes.extend(found.into_iter().flatten());

@@ -9,7 +9,9 @@ use crate::cluster::cache::prefix;
 use crate::cluster::cache::watch::Summarize;
 use crate::cluster::client::collection::{ApiObject, members};
 use crate::deploy::EXEMPT;
-use crate::policy::{Lookup, NadFact, NamespaceState, NodePolicyFact, NodePolicyIndex, NodeStates};
+use crate::policy::{
+    Lookup, NadFact, NadSummary, NamespaceState, NodePolicyFact, NodePolicyIndex, NodeStates, similar_name,
+};
 use crate::resources::{NetworkId, NetworkNodePolicy, Object, ObjectKey};
 
 /// The summary of an object in no namespace.
@@ -135,23 +137,36 @@ impl Summarize for NodePolicyStore {
     }
 }
 
-/// The owner of each NAD, in the compact form of the operator's annotation.
+/// The owner of each NAD, in the compact form of the operator's annotation, and what pods need to know about it. In the order of the
+/// keys, so that those of a namespace are together.
 #[derive(Debug, Default)]
-pub(in crate::cluster) struct NadStore(HashMap<ObjectKey, Option<Box<str>>>);
+pub(in crate::cluster) struct NadStore(BTreeMap<ObjectKey, (Option<Box<str>>, NadSummary)>);
 
 impl NadStore {
     pub(in crate::cluster) fn find(&self, key: &ObjectKey) -> Lookup<NadFact> {
-        let owner = |owner: &Option<Box<str>>| owner.as_deref().and_then(NetworkId::parse);
-        self.0.get(key).map_or(Lookup::Absent, |nad| Lookup::Found(NadFact { owner: owner(nad) }))
+        let fact = |(owner, summary): &(Option<Box<str>>, NadSummary)| NadFact {
+            owner: owner.as_deref().and_then(NetworkId::parse),
+            summary: summary.clone(),
+        };
+        self.0.get(key).map_or(Lookup::Absent, |nad| Lookup::Found(fact(nad)))
+    }
+
+    /// The NAD in the same namespace whose name is nearly the same.
+    pub(in crate::cluster) fn similar(&self, key: &ObjectKey) -> Option<String> {
+        let from = ObjectKey::new(key.namespace(), "");
+        let here = self.0.range(from..).map(|(key, _)| key).take_while(|other| other.namespace() == key.namespace());
+        similar_name(key.name(), here.map(ObjectKey::name)).map(str::to_owned)
     }
 }
 
 impl Summarize for NadStore {
-    type Summarized = Option<Box<str>>;
+    type Summarized = (Option<Box<str>>, NadSummary);
 
     fn read(object: &ApiObject<'_>) -> Option<Self::Summarized> {
         match object.typed() {
-            Some(Object::Nad(nad)) => Some(nad.meta.owner().map(|owner| owner.owner_ref().into())),
+            Some(Object::Nad(nad)) => {
+                Some((nad.meta.owner().map(|owner| owner.owner_ref().into()), NadSummary::of(nad)))
+            }
             _ => None,
         }
     }

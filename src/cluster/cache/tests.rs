@@ -86,7 +86,7 @@ fn unsynced_cache_is_unknown_and_synced_cache_is_absent() {
     caches.policies.replace(CacheState::NotInstalled);
     let facts = known(&caches, &network);
     assert_eq!(facts.target_namespace, Lookup::Found(NamespaceState::Active));
-    assert_eq!(facts.nad_here, Lookup::Found(NadFact { owner: None }));
+    assert_eq!(facts.nad_here, Lookup::Found(NadFact::default()));
     let here: Vec<_> = facts.networks_here.iter().map(|network| network.id.to_string()).collect();
     assert_eq!(here, ["SriovNetwork op/net", "OVSNetwork apps/net"]);
     assert_eq!(facts.offered, None, "without the CRD the offered resources are unknown");

@@ -66,7 +66,6 @@ pub(in crate::cluster) struct Cache<K> {
 
 impl<K: Summarize> Cache<K> {
     pub(in crate::cluster) fn new(kind: &'static str, path: ApiPath, metrics: &CacheMetrics) -> Self {
-        metrics.set_size(kind, CacheSize::Unknown);
         let (state, listed, additions) =
             (RwLock::default(), CancellationToken::new(), broadcast::Sender::new(ADDITIONS_CAPACITY));
         let (last_event, observers) = (Mutex::new(Instant::now()), ObserverSlot::default());
@@ -111,6 +110,8 @@ impl<K: Summarize> Cache<K> {
 
     /// Lists and watches the collection continuously.
     pub(in crate::cluster) async fn follow(&self, cluster: &Cluster) {
+        // Of a collection that is not watched there are no metrics.
+        self.metrics.set_size(self.kind, CacheSize::Unknown);
         let _followed = ResetOnDrop(self);
         let mut attempts = Attempts { failures: 0, last_event: Instant::now() };
         let mut logged = LoggedObjects::default();
@@ -321,12 +322,13 @@ enum WatchProgress {
     Expired,
 }
 
-/// Resets the cache to unknown when its task ends.
+/// Resets the cache to unknown when it is not watched any more.
 struct ResetOnDrop<'c, K: Summarize>(&'c Cache<K>);
 
 impl<K: Summarize> Drop for ResetOnDrop<'_, K> {
     fn drop(&mut self) {
         self.0.replace(CacheState::Unknown);
+        self.0.metrics.remove(self.0.kind);
     }
 }
 

@@ -47,6 +47,9 @@ impl<'a> Permission<'a> {
                 namespace: &id.namespace,
                 name: &id.name,
             },
+            Reference::Nad(key) => {
+                Self { verb: "get", group: NAD_GROUP, resource: NADS, namespace: key.namespace(), name: key.name() }
+            }
             Reference::NodePolicies => {
                 let resource = ApiResource::NODE_POLICIES.plural();
                 Self { verb: "list", group: NETWORK_GROUP, resource, namespace: "", name: "" }

@@ -130,6 +130,7 @@ fn paths(home: &ServiceRef) -> Result<Vec<ApiPath>, ApiError> {
             monitoring: true,
             backstop: true,
             dry_runs: true,
+            pods: true,
             clients: Some(clients.clone()),
             ..Options::default()
         };

@@ -1,7 +1,9 @@
 //! The continuous audit of the leader: a full scan first, then changes as they happen, and a full scan again at intervals.
 //! Findings are written as reports, Events and metrics; nothing is written while nothing changes.
 
-use std::collections::HashMap;
+mod changed_pods;
+
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +83,7 @@ impl Auditor {
                 events: EventRecorder::new(cluster.clone(), self.identity.clone()),
                 index: FindingIndex::default(),
                 due: HashMap::new(),
+                due_pods: BTreeSet::new(),
                 dry_run_denials: DryRunDenials::default(),
                 seen: 0,
                 now: Timestamp::now(),
@@ -116,6 +119,8 @@ struct LeaderAudit<'a> {
     index: FindingIndex,
     /// When to audit which object again.
     due: HashMap<ObjectKey, Instant>,
+    /// The pods to audit again, one of them after each NAD or pause: NADs come first.
+    due_pods: BTreeSet<ObjectKey>,
     /// Dry-run denials of missing NADs.
     dry_run_denials: DryRunDenials,
     /// How many objects were audited.
@@ -149,6 +154,7 @@ impl LeaderAudit<'_> {
         // Changes from here on are audited again.
         drop(self.changes.take());
         self.due.clear();
+        self.due_pods.clear();
         // Without the permission to write reports, findings are still counted.
         let may_report = self.reporter.load(self.policy.audit.reports).await;
         if let Err(error) = &may_report {
@@ -193,8 +199,10 @@ impl LeaderAudit<'_> {
                 news.namespaces.iter().flat_map(|namespace| self.auditor.cached.caches.nad_keys_in(namespace));
             let concerned: Vec<ObjectKey> = concerned.chain(news.nad_keys).collect();
             for key in concerned {
+                self.schedule_users_of(&key);
                 self.schedule(key, DEBOUNCE);
             }
+            self.schedule_pods(news.pods);
             let now = Instant::now();
             if now >= until {
                 return;
@@ -221,10 +229,12 @@ impl LeaderAudit<'_> {
                 self.show();
                 sleep(SCAN_INTERVAL).await;
             }
+            self.audit_pods().await;
             let next = self.due.values().min().map_or(until, |due| until.min(*due));
+            let next = if self.due_pods.is_empty() { next } else { next.min(Instant::now() + SCAN_INTERVAL) };
             tokio::select! {
                 () = sleep_until(next) => {}
-                () = self.changes.changed() => {}
+                () = self.changes.changed() => sleep(SCAN_INTERVAL).await,
             }
         }
     }
@@ -318,9 +328,10 @@ impl ScanSink for LeaderAudit<'_> {
             Object::Nad(_) => NAD_GROUP,
             Object::Network(_) | Object::NodePolicy(_) => NETWORK_GROUP,
             Object::Claim(_) => CLAIM_GROUP,
+            Object::Workload(workload) => workload.kind.group(),
         };
         let key = index_key(scanned.object);
-        let api_version = format!("{group}/v1");
+        let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
         let about = ObjectReference {
             api_version: &api_version,
             kind: scanned.object.kind(),
@@ -335,6 +346,10 @@ impl ScanSink for LeaderAudit<'_> {
             && let Err(error) = self.events.record(&about, &scanned.verdict).await
         {
             warn!(kind = about.kind, namespace = about.namespace, name = about.name, %error, "failed to record Event");
+        }
+        if matches!(scanned.object, Object::Workload(_)) {
+            self.index.set_findings(uid, &key, &scanned.verdict);
+            return;
         }
         self.auditor.incomplete.record(scanned.object, &scanned.verdict);
         let is_followed = !matches!(scanned.object, Object::NodePolicy(_));

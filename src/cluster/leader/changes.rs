@@ -12,12 +12,17 @@ use crate::cluster::cache::observer::WatchObserver;
 use crate::cluster::client::collection::ApiObject;
 use crate::output::RewrittenObject;
 use crate::policy::Rewrites;
-use crate::resources::{NetworkKind, Object, ObjectKey};
+use crate::resources::{NETWORKS, NetworkKind, Object, ObjectKey};
 
 /// How long writes count.
 pub(in crate::cluster) const WINDOW: Duration = Duration::from_secs(60);
 /// Beyond this many keys, a full scan is cheaper.
 pub(in crate::cluster) const FULL_SCAN_THRESHOLD: usize = 500;
+
+/// How many changed pods are remembered.
+const MAX_PODS: usize = 500;
+/// The kind of pods, as their cache has it.
+const POD: &str = "Pod";
 
 /// How often an object must be written to be listed.
 const MIN_WRITES: usize = 3;
@@ -27,6 +32,8 @@ const MIN_WRITES: usize = 3;
 pub(in crate::cluster) struct PendingChanges {
     /// Keys of changed NADs and networks.
     pub(in crate::cluster) nad_keys: HashSet<ObjectKey>,
+    /// Pods that select networks and changed. Beyond a limit they wait for the next full scan: pods come and go all the time.
+    pub(in crate::cluster) pods: HashSet<ObjectKey>,
     /// Namespaces that were created, deleted, or are terminating.
     pub(in crate::cluster) namespaces: HashSet<Box<str>>,
     /// Whether a full scan is needed.
@@ -103,6 +110,10 @@ impl ChangeTracker {
         match kind {
             "NetworkAttachmentDefinition" => drop(news.nad_keys.insert(object.key.clone())),
             "Namespace" => drop(news.namespaces.insert(object.key.name().into())),
+            POD if news.pods.len() < MAX_PODS && object.text.contains(NETWORKS) => {
+                news.pods.insert(object.key.clone());
+            }
+            POD => return,
             kind if NetworkKind::from_kind(kind).is_some() => {
                 if let Some(Object::Network(network)) = object.typed() {
                     news.nad_keys.insert(network.nad_key());
@@ -112,7 +123,8 @@ impl ChangeTracker {
             _ => news.everything = true,
         }
         if news.nad_keys.len() > FULL_SCAN_THRESHOLD || news.namespaces.len() > FULL_SCAN_THRESHOLD {
-            *news = PendingChanges { everything: true, ..PendingChanges::default() };
+            let pods = std::mem::take(&mut news.pods);
+            *news = PendingChanges { everything: true, pods, ..PendingChanges::default() };
         }
         drop(news);
         self.notify.notify_one();
@@ -121,7 +133,7 @@ impl ChangeTracker {
 
 impl WatchObserver for ChangeTracker {
     fn on_applied(&self, kind: &'static str, object: &ApiObject<'_>) {
-        if kind != "Namespace"
+        if !matches!(kind, "Namespace" | POD)
             && let Some(version) = object.version()
         {
             locked(&self.watched).record(kind, &object.key, &version, object.text, self.began.elapsed());
@@ -166,6 +178,8 @@ mod tests {
         assert_eq!(news.nad_keys, HashSet::from([ObjectKey::new("apps", "net")]));
         assert_eq!((news.namespaces.len(), news.everything), (1, false));
         assert!(changes.take().nad_keys.is_empty());
+        applied("Pod", named("apps", "plain"));
+        assert!(changes.take().pods.is_empty(), "it selects no network");
         applied("SriovNetworkNodePolicy", named("op", "p"));
         assert!(changes.take().everything);
         for number in 0..=FULL_SCAN_THRESHOLD {
@@ -173,5 +187,22 @@ mod tests {
         }
         let news = changes.take();
         assert!(news.everything && news.nad_keys.is_empty());
+    }
+
+    /// Pods come and go: they must not make the leader scan the cluster all the time.
+    #[tokio::test]
+    async fn many_changed_pods_trigger_no_full_scan() {
+        let changes = ChangeTracker::new();
+        for number in 0..3 * MAX_PODS {
+            let pod = format!(
+                r#"{{"metadata":{{"name":"p{number}","namespace":"apps","annotations":{{"{NETWORKS}":"net"}}}}}}"#
+            );
+            let object = ApiObject::read(&pod).unwrap();
+            changes.on_applied("Pod", &object);
+            changes.on_deleted("Pod", &object);
+        }
+        let news = changes.take();
+        assert_eq!((news.pods.len(), news.everything), (MAX_PODS, false));
+        assert!(changes.rewritten_objects().is_empty());
     }
 }

@@ -56,8 +56,8 @@ impl IncompleteObjects {
         let path = match object {
             Object::Nad(nad) => ApiPath::nad(&nad.meta.key()),
             Object::Network(network) => ApiPath::network(&network.id()),
-            // Nothing in a claim or in a node policy is repaired.
-            Object::Claim(_) | Object::NodePolicy(_) => return,
+            // Nothing in a claim, a node policy or a pod is repaired.
+            Object::Claim(_) | Object::NodePolicy(_) | Object::Workload(_) => return,
         };
         let Ok(path) = path else { return };
         if !is_incomplete {

@@ -19,6 +19,7 @@ use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::object_audit::{
     AuditLookup, NadSlot, ObjectAudit, ScanSink, Waiting, describe_object, network_fact, renderers, renderers_at,
 };
+use crate::cluster::leader::pods::{ListedNads, PodAudit};
 use crate::cluster::leader::scan_scope::{JudgedObjects, ReadableKinds, ScanScope};
 use crate::policy::{Lookup, NameVisibility, NamespaceState, NetworkCoverage, NetworkFact, Policy};
 use crate::resources::{NetworkId, NetworkKind, Object, ObjectKey};
@@ -62,6 +63,8 @@ struct ScanIndex {
     readable: ReadableKinds,
     /// What is judged.
     judged: JudgedObjects,
+    /// What pods need to know of the NADs, if pods are judged.
+    for_pods: Option<ListedNads>,
 }
 
 impl AuditLookup for ScanIndex {
@@ -122,13 +125,31 @@ impl FullScan<'_> {
         {
             unread.0.push(format!("namespace `{namespace}` does not exist"));
         }
-        let mut index = ScanIndex { namespaces, readable, judged, ..ScanIndex::default() };
+        let for_pods = self.policy.pods.is_on().then(ListedNads::default);
+        let mut index = ScanIndex { namespaces, readable, judged, for_pods, ..ScanIndex::default() };
         self.networks(&mut index, sink).await?;
         let mut scan_result = FullScanResult { unread: unread.0, context, listing: began.elapsed() };
         let deferred = self.nads(&mut index, &mut scan_result, sink).await?;
         self.deferred(deferred, &mut index, &scan_result.context, denials, sink).await?;
         self.node_policies(&index.judged, &scan_result.context, sink).await?;
+        self.pods(index, &mut scan_result, sink).await?;
         Ok(scan_result)
+    }
+
+    /// Audits the pods, if the policy says so.
+    async fn pods(
+        &self,
+        mut index: ScanIndex,
+        scan_result: &mut FullScanResult,
+        sink: &mut impl ScanSink,
+    ) -> Result<(), ApiError> {
+        let Some(mut nads) = index.for_pods.take() else { return Ok(()) };
+        nads.add_networks(index.networks.values());
+        let covers = |namespace: &str| index.readable.covers(ApiResource::NADS, namespace);
+        nads.only = self.scope.namespace.clone().filter(|_| !covers(""));
+        nads.are_unknown = nads.only.as_deref().is_some_and(|namespace| !covers(namespace));
+        let audit = PodAudit { context: &scan_result.context, policy: self.policy, lookup: &nads };
+        audit.all(self.cluster, &self.scope, &mut scan_result.unread, sink).await
     }
 
     async fn networks(&self, index: &mut ScanIndex, sink: &mut impl ScanSink) -> Result<(), ApiError> {
@@ -185,6 +206,9 @@ impl FullScan<'_> {
                     scan_result.context.writers.record_nad(&nad.object_meta);
                 }
                 let is_judged = index.judged.has(ApiResource::NADS, &key);
+                if let Some(for_pods) = &mut index.for_pods {
+                    for_pods.add(&key, &nad);
+                }
                 index.nads.insert(key);
                 let slot = NadSlot { nad: Some(&nad), renderers: &renderers };
                 let audit = self.object_audit(&scan_result.context, index);

@@ -12,5 +12,6 @@ pub mod full_scan;
 mod node_policy_audit;
 pub mod object_audit;
 pub mod observe;
+pub(in crate::cluster) mod pods;
 pub mod reports;
 pub mod scan_scope;

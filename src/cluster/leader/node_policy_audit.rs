@@ -8,6 +8,7 @@ use crate::cluster::client::pager::ListPager;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource};
 use crate::cluster::leader::full_scan::FullScan;
 use crate::cluster::leader::object_audit::{ScanSink, Scanned, describe_object};
+use crate::cluster::leader::pods::pod_place;
 use crate::cluster::leader::scan_scope::JudgedObjects;
 use crate::resources::{NODE_POLICIES, Object, ObjectKey};
 use crate::supervise::{contained, contained_async};
@@ -54,11 +55,12 @@ impl FullScan<'_> {
     }
 }
 
-/// The key of an object in the index of findings: that of its NAD, with which it is audited again. Node policies are audited in full
-/// scans only, so theirs must not be the key of any NAD.
+/// The key of an object in the index of findings: that of its NAD, with which it is audited again. Those of node policies and of pods
+/// must not be the key of any NAD.
 pub(super) fn index_key(object: &Object<'_>) -> ObjectKey {
     match object {
         Object::NodePolicy(policy) => ObjectKey::new(NODE_POLICIES, &policy.meta.key().to_string()),
+        Object::Workload(_) => pod_place(&object.key()),
         _ => object.nad_key(),
     }
 }

@@ -22,7 +22,7 @@ macro_rules! facts {
 }
 
 facts! {
-    "nad/forged-owner"
+    "nad/forged-owner" "nad/in-use"
     "network/forged-last-namespace" "network/moves-to-nowhere"
     "status/stale" "status/contradicted" "status/regressed" "status/unversioned" "status/takeover" "status/unproven" "status/ahead"
     "audit/nad-absent" "audit/nad-drift" "audit/nad-incomplete" "audit/stuck-deletion" "audit/orphan" "audit/hot-object"
@@ -34,8 +34,9 @@ facts! {
 type Fact = (&'static str, fn(&Value) -> Option<String>);
 
 /// All facts, in the order in which they are shown.
-const WORDS: [Fact; 14] = [
+const WORDS: [Fact; 15] = [
     ("the write", write),
+    ("pods that use the NAD", |file| users(file.pointer("/facts/users/pods")?)),
     ("the namespace for the NAD", |file| of_word(file.pointer("/facts/target_namespace")?)),
     ("the network that the NAD names as its owner", |file| network(file.pointer("/facts/named_owner")?)),
     ("the network that renders this NAD", |file| network(file.pointer("/facts/networks_here/0")?)),
@@ -108,6 +109,11 @@ fn network(value: &Value) -> Option<String> {
     Some(format!("{} `{}/{}`, of resource `{}`", word("kind"), word("namespace"), word("name"), word("resourceName")))
 }
 
+fn users(pods: &Value) -> Option<String> {
+    let names: Vec<_> = pods.as_array()?.iter().filter_map(Value::as_str).map(|name| format!("`{name}`")).collect();
+    Some(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+}
+
 fn of_word(value: &Value) -> Option<String> {
     let words = match value.as_str()? {
         "absent" => "does not exist",
@@ -152,7 +158,7 @@ mod tests {
     /// A fact that no row or object shows would decide unseen.
     #[test]
     fn every_fact_is_shown() {
-        const SHOWN: [&str; 19] = [
+        const SHOWN: [&str; 20] = [
             "user",
             "operation",
             "sub_resource",
@@ -172,6 +178,7 @@ mod tests {
             "operator",
             "waiting",
             "rewrites",
+            "users",
         ];
         for (rule, texts) in FACTS {
             for file in texts.map(parsed) {

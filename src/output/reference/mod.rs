@@ -30,7 +30,7 @@ const fn family_of(name: &'static str, about: &'static str, introduction: &'stat
 }
 
 /// All families, in the order of the reference.
-const FAMILIES: [Family; 14] = [
+const FAMILIES: [Family; 15] = [
     family_of("nad", "every NetworkAttachmentDefinition", ""),
     family_of(
         "dra",
@@ -48,6 +48,13 @@ const FAMILIES: [Family; 14] = [
         "ipam",
         "address management",
         "These rules are about the section `ipam` of a config, also of one that a network renders.",
+    ),
+    family_of(
+        "pod",
+        "pods, and what makes them, against the NADs they select",
+        "`nadmit check` judges Pods, Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs and KubeVirt's VirtualMachines whose \
+         pods select networks. In a cluster they are judged only where the policy says so (`pods: warn`, or `pods: audit`), and never \
+         denied.",
     ),
     family_of(
         "network",

@@ -75,6 +75,11 @@ pub trait FactLookup {
         ClaimFacts::default()
     }
 
+    /// The name of a NAD in the same namespace that is nearly the same.
+    fn similar_nad(&self, _nad: &ObjectKey) -> Option<String> {
+        None
+    }
+
     /// What could not be read, as text such as `the cache of Namespace objects is not synced`.
     fn unreachable(&self) -> Vec<String> {
         Vec::new()
@@ -125,6 +130,7 @@ impl Facts {
                     self.node_policies = policies.neighbours(&NodePolicyFact::of(node_policy));
                 }
             }
+            Object::Workload(workload) => self.gather_selected(workload, lookup, policy),
         }
         self
     }
@@ -150,7 +156,7 @@ impl Facts {
     }
 
     /// The networks that the operator renders to a key.
-    fn renderers_at(&self, nad: &ObjectKey, lookup: &dyn FactLookup, policy: &Policy) -> Vec<NetworkFact> {
+    pub(super) fn renderers_at(&self, nad: &ObjectKey, lookup: &dyn FactLookup, policy: &Policy) -> Vec<NetworkFact> {
         let mut networks =
             lookup.networks_at(nad, &|network: &NetworkFact| policy.may_render(network, nad.namespace(), self));
         networks.truncate(MAX_RENDERERS);

@@ -5,7 +5,9 @@ mod claim_index;
 mod gather;
 mod node_policies;
 mod node_policy_index;
+mod selected;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,7 +15,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::{DraMode, NameVisibility, Operators, Policy, Reference, StoredState};
-use crate::resources::{Network, NetworkId, NetworkKind, name_of};
+use crate::resources::{Network, NetworkId, NetworkKind, ObjectKey, name_of};
 
 pub use claim_index::{ClaimIndex, one_mode, served_resource};
 pub use gather::{FactLookup, NetworkCoverage};
@@ -21,6 +23,7 @@ pub use node_policies::{
     LinkType, NodePolicyFact, NodePolicyNeighbours, OfferedLinkTypes, OfferingPolicies, SharedPf, VfRange,
 };
 pub use node_policy_index::{NodePolicyIndex, NodeStates};
+pub use selected::{NadSummary, NadUsers, SelectedNad};
 
 /// What is known about devices that come by claim (DRA).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,10 +90,12 @@ pub enum NamespaceState {
 }
 
 /// The existing NAD at the place a network renders to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NadFact {
     /// The owning network, if set.
     pub owner: Option<NetworkId>,
+    /// What pods need to know about it.
+    pub summary: NadSummary,
 }
 
 /// The prefix of resource names.
@@ -176,6 +181,10 @@ pub struct Facts {
     pub served_by_classes: Arc<[String]>,
     /// For a NAD: the claims of its devices.
     pub claims: ClaimFacts,
+    /// For a pod, or an object that makes pods: the NADs that it selects.
+    pub selected: BTreeMap<ObjectKey, SelectedNad>,
+    /// For a NAD that is deleted now: the pods that use it. Nothing else is judged then.
+    pub users_at_deletion: Option<NadUsers>,
     /// The operator's resource prefix.
     pub prefix: Option<Prefix>,
     /// The operator's namespace as given on the command line; the policy takes precedence.

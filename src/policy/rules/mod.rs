@@ -7,6 +7,7 @@ pub(crate) mod dra;
 pub(crate) mod drift;
 pub(crate) mod host_file;
 pub(crate) mod ib_sriov;
+pub(crate) mod in_use;
 pub(crate) mod ipam;
 mod key_releases;
 pub(crate) mod last_namespace;
@@ -24,6 +25,8 @@ pub(crate) mod ovn;
 pub(crate) mod ovs;
 pub(crate) mod plugin;
 pub(crate) mod plugin_type;
+pub(crate) mod pod;
+mod pod_devices;
 pub(crate) mod rendering;
 pub(crate) mod sriov;
 pub(crate) mod sriov_vlan;
@@ -110,6 +113,14 @@ pub static RULES: &[&Rule] = &[
     &ipam::WRONG_DIALECT,
     &ipam::IGNORED,
     &ipam::NO_ADDRESS,
+    &in_use::IN_USE,
+    &pod::SELECTION,
+    &pod::INTERFACE,
+    &pod::NAMESPACE,
+    &pod::NAD_ABSENT,
+    &pod_devices::TOO_FEW,
+    &pod_devices::NO_CAPABILITY,
+    &pod::HOST_NETWORK,
     &network::RESOURCE_NAME,
     &network::TARGET_NAMESPACE,
     &network::NAMESPACE_ABSENT,
@@ -200,6 +211,11 @@ pub(crate) fn run(
             node_policy_pairs::check(policy, facts, &mut out);
             out.into_parts_of(subject.is_final)
         }
+        Object::Workload(workload) => {
+            let mut out = Findings::new(JudgedObject::Workload(workload), None, ratchet, &scope.policy.versions);
+            pod::check(workload, facts, scope, &mut out);
+            out.into_parts_of(subject.is_final)
+        }
     }
 }
 
@@ -211,6 +227,11 @@ fn run_nad(
     scope: &NamespaceScope<'_>,
     ratchet: Ratchet,
 ) -> RuleRun {
+    if let Some(users) = &facts.users_at_deletion {
+        let mut out = Findings::new(JudgedObject::Nad(nad), None, ratchet, &scope.policy.versions);
+        in_use::check(nad, users, &mut out);
+        return out.into_parts_of(subject.is_final);
+    }
     let text = nad.config.as_deref().unwrap_or_default();
     let document = Document::parse(text);
     let mut out = Findings::new(JudgedObject::Nad(nad), document.as_ref().ok(), ratchet, &scope.policy.versions);

@@ -161,3 +161,33 @@ fn combination(policy: &NetworkNodePolicy<'_>, out: &mut Findings<'_>) {
         finding.at_most_warn();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::{Action, Facts, Policy, Subject, judge};
+    use crate::resources::Object;
+
+    /// Some rules deny before anything is applied, and only warn in a cluster, whatever the policy says.
+    #[test]
+    fn some_rules_only_warn_in_a_cluster() {
+        let json = r#"{"apiVersion":"sriovnetwork.openshift.io/v1","kind":"SriovNetworkNodePolicy","metadata":{"name":"p","namespace":"op"},
+            "spec":{"resourceName":"cx7","numVfs":8,"nodeSelector":{},"nicSelector":{}}}"#;
+        let object = Object::read(json).unwrap().unwrap();
+        let actions = |is_cluster: bool, policy: &str| {
+            let facts = Facts { is_cluster, ..Facts::default() };
+            let verdict = judge(&Subject::manifest(&object), &facts, &Policy::parse(policy).unwrap());
+            verdict.findings.iter().map(|finding| (finding.rule.id, finding.action)).collect::<Vec<_>>()
+        };
+        let denies = "rules: {node-policy/no-nic: deny}";
+        for (is_cluster, policy, want) in [
+            (false, "{}", Some(Action::Deny)),
+            (true, "{}", Some(Action::Warn)),
+            (true, denies, Some(Action::Warn)),
+            (true, "rules: {node-policy/no-nic: off}", None),
+            (false, "rules: {node-policy/no-nic: warn}", Some(Action::Warn)),
+        ] {
+            let want: Vec<_> = want.into_iter().map(|action| ("node-policy/no-nic", action)).collect();
+            assert_eq!(actions(is_cluster, policy), want, "{is_cluster} {policy}");
+        }
+    }
+}

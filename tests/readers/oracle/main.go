@@ -5,6 +5,9 @@
 // the NAD by the pod's annotation, and the pod's device by the NAD's; libcni calls the plugins, and those are the real programs, which run in
 // network namespaces of their own.
 //
+// A line {"selection": "..."} asks only what Multus reads in that annotation of a pod in the namespace apps; the answer is
+// {"selected": [["apps", "net", "net1"]]}: namespace, name and interface of each network.
+//
 // Programs that need hardware or a cluster are simulated: see simulated.go.
 package main
 
@@ -42,12 +45,16 @@ type question struct {
 	Networks string `json:"networks"`
 	// Whether the NAD has a resourceName annotation, and the pod a device.
 	Device bool `json:"device"`
+	// Instead of all that: an annotation that is only read.
+	Selection *string `json:"selection"`
 }
 
 type answer struct {
 	Error string `json:"error,omitempty"`
 	// What this machine lacks: the config was accepted, and then the kernel or a program was missing.
 	Missing string `json:"missing,omitempty"`
+	// The networks in an annotation that was only read.
+	Selected [][3]string `json:"selected,omitempty"`
 }
 
 // Errors of a machine on which some features are missing.
@@ -120,6 +127,9 @@ func (p *podNetwork) attach(asked question) (reply answer) {
 			reply.Error = fmt.Sprintf("panic: %v", problem)
 		}
 	}()
+	if asked.Selection != nil {
+		return selection(*asked.Selection)
+	}
 	p.number++
 	conf := &multustypes.NetConf{BinDir: p.plugins, CNIDir: p.scratch, ConfDir: p.scratch}
 	delegate, err := selected(asked, conf)
@@ -150,6 +160,24 @@ func (p *podNetwork) attach(asked question) (reply answer) {
 	return reply
 }
 
+// selection is what Multus reads in the annotation of a pod.
+func selection(text string) (reply answer) {
+	networks, err := k8sclient.GetPodNetwork(podWith(text))
+	if _, none := err.(*k8sclient.NoK8sNetworkError); err != nil && !none {
+		return answer{Error: err.Error()}
+	}
+	for _, network := range networks {
+		reply.Selected = append(reply.Selected, [3]string{network.Namespace, network.Name, network.InterfaceRequest})
+	}
+	return reply
+}
+
+func podWith(networks string) *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "apps", Name: "pod", Annotations: map[string]string{"k8s.v1.cni.cncf.io/networks": networks},
+	}}
+}
+
 // selected is the network of a pod, as Multus finds it.
 func selected(asked question, conf *multustypes.NetConf) (*multustypes.DelegateNetConf, error) {
 	nad := &nads.NetworkAttachmentDefinition{
@@ -165,9 +193,7 @@ func selected(asked question, conf *multustypes.NetConf) (*multustypes.DelegateN
 	if err := stored.GetIndexer().Add(nad); err != nil {
 		return nil, err
 	}
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "apps", Name: "pod", Annotations: map[string]string{"k8s.v1.cni.cncf.io/networks": asked.Networks},
-	}}
+	pod := podWith(asked.Networks)
 	networks, err := k8sclient.GetPodNetwork(pod)
 	if err != nil {
 		return nil, err
