@@ -23,6 +23,7 @@ mod fix;
 mod generated;
 mod hostile;
 mod layers;
+mod neighbours;
 mod not_run;
 mod page;
 mod properties;

@@ -103,7 +103,7 @@ impl Audit {
             namespace: self.namespaces.only().map(str::to_owned),
             selector: self.selector.clone().filter(|selector| !selector.is_empty()),
         };
-        let scan = FullScan { cluster: &cluster, policy, names: NameVisibility::All, scope };
+        let scan = FullScan { cluster: &cluster, policy, names: NameVisibility::All, scope, caches: None };
         let scan_result = match scan.run(Timestamp::now(), &mut DryRunDenials::default(), &mut shown).await {
             Err(ApiError::Forbidden(missing)) if scan.scope.namespace.is_none() => {
                 bail!("cannot audit all namespaces: {missing}; pass --namespace NAME to audit one")

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use super::Manifest;
+use super::manifest_nads::ManifestNads;
 use super::object_places::{ObjectPlace, ObjectPlaces};
 use super::objects::is_ours;
 use crate::json::LineIndex;
 use crate::policy::{
     ClaimFacts, ClaimIndex, FactLookup, Facts, Lookup, MAX_RENDERERS, NadFact, NadSummary, NamespaceState,
-    NetworkCoverage, NetworkFact, NodePolicyFact, NodePolicyIndex, NodeStates, Policy, Prefix, Verdict, similar_name,
+    NeighbourFact, NetworkCoverage, NetworkFact, NetworkUse, NodePolicyFact, NodePolicyIndex, NodeStates, Policy,
+    Prefix, Verdict, similar_name,
 };
 use crate::resources::{
     DRA_DRIVER, DriverObject, NETWORK_GROUP, NODE_STATE_KIND, NetworkId, NetworkKind, NodeInterfaces, Object, ObjectKey,
@@ -37,6 +39,7 @@ pub struct Index {
     node_policies: Arc<NodePolicyIndex>,
     claims: ClaimIndex,
     places: ObjectPlaces,
+    neighbours: ManifestNads,
 }
 
 /// Assumptions without a cluster.
@@ -134,6 +137,7 @@ impl Index {
     }
 
     fn add_object(&mut self, object: &Object<'_>) {
+        self.neighbours.add(object);
         let meta = object.meta();
         let (namespace, name) = (self.shared(&meta.namespace), meta.name.as_ref().into());
         match object {
@@ -185,6 +189,7 @@ impl Index {
         self.policies.extend(other.policies);
         self.states.merge(other.states);
         self.claims.merge(other.claims);
+        self.neighbours.merge(other.neighbours);
     }
 
     /// The one copy of a word that is kept.
@@ -209,6 +214,7 @@ impl Index {
         self.by_id.sort_by_key(|at| networks.get(*at as usize).map(NetworkEntry::id));
         self.nads.shrink_to_fit();
         self.places.finish();
+        self.neighbours.finish();
         let resources = std::mem::take(&mut self.resources);
         self.claims = self.claims.finish();
         self.offered = self.has_policies.then(|| resources.into_iter().collect());
@@ -302,6 +308,10 @@ impl FactLookup for Index {
 
     fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
         self.claims.facts(nad, resource_name)
+    }
+
+    fn neighbours(&self, nad: &ObjectKey, own: &NetworkUse) -> Vec<Arc<NeighbourFact>> {
+        self.neighbours.neighbours(nad, own)
     }
 }
 

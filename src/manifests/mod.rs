@@ -12,6 +12,7 @@ mod ignore;
 mod index;
 mod input_documents;
 mod kustomize;
+mod manifest_nads;
 mod object_places;
 mod objects;
 mod policy_file;

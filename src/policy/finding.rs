@@ -212,6 +212,9 @@ impl<'d> Findings<'d> {
         let mut inner =
             Findings::new(JudgedObject::Nad(nad), document, std::mem::take(&mut self.ratchet), self.versions);
         check(&mut inner);
+        if let Some(MissingFact::NameVisibility(hidden)) = inner.missing_at_final.take() {
+            hidden.into_iter().for_each(|reference| self.request_name(reference));
+        }
         let (found, _, ratchet) = inner.into_parts();
         self.ratchet = ratchet;
         found
@@ -304,12 +307,17 @@ impl<'d> Findings<'d> {
         if facts.names.allow(&reference, namespace) {
             return true;
         }
+        self.request_name(reference);
+        false
+    }
+
+    /// Records that the writer's permission to read an object could be checked.
+    fn request_name(&mut self, reference: Reference) {
         match &mut self.missing_at_final {
             Some(MissingFact::NameVisibility(hidden)) => hidden.push(reference),
             None => self.missing_at_final = Some(MissingFact::NameVisibility(vec![reference])),
             Some(_) => {}
         }
-        false
     }
 
     /// The findings, the missing fact for the final object or before it, and the remaining ratchet.

@@ -59,6 +59,8 @@ mod tests {
             (NameVisibility::Own(Vec::new()), Reference::NodePolicies, false),
             (NameVisibility::Own(vec![network("op")]), network("op"), true),
             (NameVisibility::Own(vec![network("op")]), network("other"), false),
+            (NameVisibility::Own(Vec::new()), Reference::Nad(ObjectKey::new("apps", "n")), true),
+            (NameVisibility::Own(vec![network("op")]), Reference::Nad(ObjectKey::new("op", "n")), false),
         ] {
             assert_eq!(names.allow(&reference, "apps"), want, "{names:?} {reference:?}");
         }

@@ -39,8 +39,8 @@ impl PodPolicy {
 
 impl<'de> Deserialize<'de> for PodPolicy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Word;
-        impl Visitor<'_> for Word {
+        struct PodWord;
+        impl Visitor<'_> for PodWord {
             type Value = PodPolicy;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for PodPolicy {
                 if flag { Err(E::invalid_value(de::Unexpected::Bool(flag), &self)) } else { Ok(PodPolicy::Off) }
             }
         }
-        deserializer.deserialize_any(Word)
+        deserializer.deserialize_any(PodWord)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
+
 use super::raw::{FieldValue, RawFields};
 use super::{Misshapen, NetworkId, NetworkKind, OWNER_REF, ObjectKey};
 use crate::json::{Error, JsonReader};
@@ -19,6 +21,8 @@ pub struct Meta<'a> {
     pub is_there: bool,
     annotations: Option<RawFields<'a>>,
     owner: Option<NetworkId>,
+    /// `metadata.creationTimestamp`, as it is written.
+    created: Option<&'a str>,
     /// The text of `metadata.ownerReferences`.
     references: Option<&'a str>,
 }
@@ -30,6 +34,7 @@ pub(super) struct RawMetadata<'a> {
     namespace: FieldValue<Cow<'a, str>>,
     annotations: FieldValue<RawFields<'a>>,
     owners: Option<&'a str>,
+    created: Option<&'a str>,
     deleting: bool,
 }
 
@@ -42,6 +47,7 @@ impl<'a> RawMetadata<'a> {
                 "namespace" => found.namespace = FieldValue::text(reader)?,
                 "annotations" => found.annotations = FieldValue::fields(reader)?,
                 "ownerReferences" => found.owners = Some(reader.skip()?),
+                "creationTimestamp" => found.created = Some(reader.skip()?),
                 "deletionTimestamp" => found.deleting = reader.skip()? != "null",
                 _ => drop(reader.skip()?),
             }
@@ -64,8 +70,8 @@ impl<'a> Meta<'a> {
         }
         let referenced = || references(found.owners).iter().find_map(|owner| network_owner(owner, &namespace));
         let owner = named_owner(annotations.as_ref()).or_else(referenced);
-        let (deleting, references) = (found.deleting, found.owners);
-        Self { name, namespace, deleting, is_there: true, annotations, owner, references }
+        let (deleting, created, references) = (found.deleting, found.created, found.owners);
+        Self { name, namespace, deleting, is_there: true, annotations, owner, created, references }
     }
 
     /// The metadata of an object that is not stored yet.
@@ -73,6 +79,11 @@ impl<'a> Meta<'a> {
         let (name, namespace) = (Cow::Borrowed(name), Cow::Borrowed(namespace));
         let owner = named_owner(Some(&annotations));
         Self { name, namespace, is_there: true, annotations: Some(annotations), owner, ..Self::default() }
+    }
+
+    /// When the object was created, if the server has stored it.
+    pub fn created(&self) -> Option<Timestamp> {
+        self.created.and_then(|text| text.trim_matches('"').parse().ok())
     }
 
     /// Namespace and name.

@@ -116,9 +116,9 @@ impl<'a> Workload<'a> {
         let mut misshapen = Vec::new();
         let meta = Meta::of(head.metadata, &mut misshapen);
         let spec = head.spec.or_record("/spec", "an object", &mut misshapen).unwrap_or_default();
-        let template = Template::of(kind, &spec);
+        let template = PodTemplate::of(kind, &spec);
         let annotation = |key: &str| match &template {
-            Some(Template { annotations, .. }) => annotations.as_ref().and_then(|all| all.text(key).value()),
+            Some(PodTemplate { annotations, .. }) => annotations.as_ref().and_then(|all| all.text(key).value()),
             None => meta.annotation(key),
         };
         let networks = annotation(NETWORKS).filter(|text| !text.is_empty());
@@ -170,12 +170,12 @@ impl<'a> Workload<'a> {
 }
 
 /// The part of a pod template that is read.
-struct Template<'a> {
+struct PodTemplate<'a> {
     annotations: Option<RawFields<'a>>,
     spec: RawFields<'a>,
 }
 
-impl<'a> Template<'a> {
+impl<'a> PodTemplate<'a> {
     /// The template in a spec; `None` for a pod, which has none.
     fn of(kind: WorkloadKind, spec: &RawFields<'a>) -> Option<Self> {
         let path = kind.template().strip_prefix("/spec/")?;

@@ -80,6 +80,7 @@ mod lookalikes;
 mod manifests;
 mod monitoring;
 mod namespaces;
+mod networks_against_each_other;
 #[path = "../node/mod.rs"]
 mod node;
 mod node_policies;

@@ -89,7 +89,7 @@ fn audit_skips_objects_that_panic() {
     let (policy, mut sink) = (Policy::default(), PanickingSink::default());
     let api = as_nadmit(&cluster);
     let scope = ScanScope::default();
-    let survey = FullScan { cluster: &api, policy: &policy, names: NameVisibility::All, scope };
+    let survey = FullScan { cluster: &api, policy: &policy, names: NameVisibility::All, scope, caches: None };
     block_on(survey.run(jiff::Timestamp::now(), &mut DryRunDenials::default(), &mut sink)).unwrap();
     sink.scanned.sort();
     let kind = "NetworkAttachmentDefinition";

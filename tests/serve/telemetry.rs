@@ -149,7 +149,7 @@ fn closed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let rules = rules::RULES.iter().map(|rule| rule.id).collect();
     let set = |values: &[&'static str]| values.iter().copied().collect();
     BTreeMap::from([
-        ("endpoint", set(&["mutate", "validate", "status"])),
+        ("endpoint", set(&["mutate", "validate", "status", "pods", "in-use"])),
         ("class", Class::ALL.map(Class::name).into_iter().collect()),
         ("manager", set(&["operator", "daemon", "kubectl", "other", "unknown"])),
         (
@@ -163,6 +163,13 @@ fn closed() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
                 "SriovNetworkNodePolicy",
                 "SriovNetworkPoolConfig",
                 "SriovOperatorConfig",
+                "Pod",
+                "Deployment",
+                "StatefulSet",
+                "DaemonSet",
+                "Job",
+                "CronJob",
+                "VirtualMachine",
                 "other",
             ]),
         ),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::cluster::cache::Caches;
 use crate::cluster::cache::watch::CacheState;
 use crate::policy::{
-    ClaimFacts, FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact,
-    NodePolicyIndex,
+    ClaimFacts, FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NeighbourFact, NetworkCoverage,
+    NetworkFact, NetworkUse, NodePolicyIndex,
 };
 use crate::resources::{NetworkId, NetworkKind, ObjectKey};
 
@@ -134,6 +134,13 @@ impl FactLookup for Caches {
 
     fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
         self.claims.facts(nad, resource_name)
+    }
+
+    fn neighbours(&self, nad: &ObjectKey, own: &NetworkUse) -> Vec<Arc<NeighbourFact>> {
+        match &*self.nads.state() {
+            CacheState::Known(nads) => nads.neighbours(nad, own),
+            CacheState::Unknown | CacheState::NotInstalled => Vec::new(),
+        }
     }
 
     fn unreachable(&self) -> Vec<String> {

@@ -10,7 +10,8 @@ use crate::cluster::cache::watch::Summarize;
 use crate::cluster::client::collection::{ApiObject, members};
 use crate::deploy::EXEMPT;
 use crate::policy::{
-    Lookup, NadFact, NadSummary, NamespaceState, NodePolicyFact, NodePolicyIndex, NodeStates, similar_name,
+    Lookup, NadFact, NadSummary, NamespaceState, NeighbourFact, NeighbourIndex, NetworkUse, NodePolicyFact,
+    NodePolicyIndex, NodeStates, similar_name,
 };
 use crate::resources::{NetworkId, NetworkNodePolicy, Object, ObjectKey};
 
@@ -137,10 +138,21 @@ impl Summarize for NodePolicyStore {
     }
 }
 
-/// The owner of each NAD, in the compact form of the operator's annotation, and what pods need to know about it. In the order of the
-/// keys, so that those of a namespace are together.
+/// The owner of each NAD, in the compact form of the operator's annotation, what pods need to know about it, and what the NADs mean to
+/// each other. In the order of the keys, so that those of a namespace are together.
 #[derive(Debug, Default)]
-pub(in crate::cluster) struct NadStore(BTreeMap<ObjectKey, (Option<Box<str>>, NadSummary)>);
+pub(in crate::cluster) struct NadStore {
+    nads: BTreeMap<ObjectKey, (Option<Box<str>>, NadSummary)>,
+    neighbours: NeighbourIndex,
+}
+
+/// A NAD as it is stored.
+#[derive(Debug)]
+pub(in crate::cluster) struct StoredNad {
+    owner: Option<Box<str>>,
+    summary: NadSummary,
+    network_use: NetworkUse,
+}
 
 impl NadStore {
     pub(in crate::cluster) fn find(&self, key: &ObjectKey) -> Lookup<NadFact> {
@@ -148,39 +160,52 @@ impl NadStore {
             owner: owner.as_deref().and_then(NetworkId::parse),
             summary: summary.clone(),
         };
-        self.0.get(key).map_or(Lookup::Absent, |nad| Lookup::Found(fact(nad)))
+        self.nads.get(key).map_or(Lookup::Absent, |nad| Lookup::Found(fact(nad)))
     }
 
     /// The NAD in the same namespace whose name is nearly the same.
     pub(in crate::cluster) fn similar(&self, key: &ObjectKey) -> Option<String> {
         let from = ObjectKey::new(key.namespace(), "");
-        let here = self.0.range(from..).map(|(key, _)| key).take_while(|other| other.namespace() == key.namespace());
+        let here = self.nads.range(from..).map(|(key, _)| key).take_while(|other| other.namespace() == key.namespace());
         similar_name(key.name(), here.map(ObjectKey::name)).map(str::to_owned)
+    }
+
+    /// The NADs that matter to one with this key and use.
+    pub(in crate::cluster) fn neighbours(&self, key: &ObjectKey, own: &NetworkUse) -> Vec<Arc<NeighbourFact>> {
+        self.neighbours.neighbours(key, own)
+    }
+
+    /// The keys of those that matter to a stored NAD.
+    pub(in crate::cluster) fn neighbour_keys(&self, key: &ObjectKey) -> Vec<ObjectKey> {
+        self.neighbours.keys_around(key)
     }
 }
 
 impl Summarize for NadStore {
-    type Summarized = (Option<Box<str>>, NadSummary);
+    type Summarized = StoredNad;
 
-    fn read(object: &ApiObject<'_>) -> Option<Self::Summarized> {
+    fn read(object: &ApiObject<'_>) -> Option<StoredNad> {
         match object.typed() {
             Some(Object::Nad(nad)) => {
-                Some((nad.meta.owner().map(|owner| owner.owner_ref().into()), NadSummary::of(nad)))
+                let owner = nad.meta.owner().map(|owner| owner.owner_ref().into());
+                Some(StoredNad { owner, summary: NadSummary::of(nad), network_use: NetworkUse::of(nad) })
             }
             _ => None,
         }
     }
 
-    fn put(&mut self, key: &ObjectKey, fact: Self::Summarized) {
-        self.0.insert(key.clone(), fact);
+    fn put(&mut self, key: &ObjectKey, fact: StoredNad) {
+        self.nads.insert(key.clone(), (fact.owner, fact.summary));
+        self.neighbours.put(key, fact.network_use);
     }
 
     fn remove(&mut self, key: &ObjectKey) {
-        self.0.remove(key);
+        self.nads.remove(key);
+        self.neighbours.remove(key);
     }
 
     fn count(&self) -> usize {
-        self.0.len()
+        self.nads.len()
     }
 }
 
@@ -304,6 +329,6 @@ mod tests {
             assert_eq!(found.owner.map(|owner| owner.to_string()).as_deref(), want, "{object}");
         }
         assert_eq!(store::<NadStore>(&[nad("")]).find(&ObjectKey::new("apps", "m")), Lookup::Absent);
-        assert_eq!(read::<NadStore>("{}"), None);
+        assert!(read::<NadStore>("{}").is_none());
     }
 }

@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 use crate::audit::context::AuditContext;
 use crate::audit::finding_index::FindingIndex;
 use crate::audit::stored_object::StoredObject;
-use crate::cluster::cache::{CachedCluster, Caches};
+use crate::cluster::cache::CachedCluster;
 use crate::cluster::client::{ApiError, ApiPath, Cluster};
 use crate::cluster::identity::lease::Claim;
 use crate::cluster::leader::changes::{ChangeTracker, FULL_SCAN_THRESHOLD, WINDOW};
@@ -25,18 +25,15 @@ use crate::cluster::leader::deferred::DeferredObject;
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::events::EventRecorder;
 use crate::cluster::leader::full_scan::FullScan;
+use crate::cluster::leader::neighbour_audits::NeighbourAudits;
 use crate::cluster::leader::node_policy_audit::index_key;
-use crate::cluster::leader::object_audit::{
-    AuditLookup, NadSlot, ObjectAudit, ScanSink, Scanned, Waiting, renderers_at,
-};
+use crate::cluster::leader::object_audit::{NadSlot, ObjectAudit, ScanSink, Scanned, Waiting, renderers_at};
 use crate::cluster::leader::reports::Reporter;
 use crate::cluster::leader::scan_scope::ScanScope;
 use crate::output::report::ObjectReference;
 use crate::policy::rules::audit::{HOT_OBJECT, NAD_ABSENT};
-use crate::policy::{
-    ClaimFacts, FactLookup, Lookup, NameVisibility, NamespaceState, NetworkFact, Operators, Policy, Rewrites,
-};
-use crate::resources::{CLAIM_GROUP, NAD_GROUP, NETWORK_GROUP, NetworkId, Object, ObjectKey};
+use crate::policy::{NameVisibility, Operators, Policy, Rewrites};
+use crate::resources::{CLAIM_GROUP, NAD_GROUP, NETWORK_GROUP, Object, ObjectKey};
 use crate::supervise::{Panicked, Supervisor, contained_async};
 use crate::telemetry::metrics::AuditMetrics;
 
@@ -82,6 +79,7 @@ impl Auditor {
                 reporter: Reporter::new(cluster.clone(), self.metrics.reports.clone()),
                 events: EventRecorder::new(cluster.clone(), self.identity.clone()),
                 index: FindingIndex::default(),
+                neighbours: NeighbourAudits::default(),
                 due: HashMap::new(),
                 due_pods: BTreeSet::new(),
                 dry_run_denials: DryRunDenials::default(),
@@ -117,6 +115,8 @@ struct LeaderAudit<'a> {
     events: EventRecorder,
     /// The current findings.
     index: FindingIndex,
+    /// Which NADs to audit again with another one.
+    neighbours: NeighbourAudits,
     /// When to audit which object again.
     due: HashMap<ObjectKey, Instant>,
     /// The pods to audit again, one of them after each NAD or pause: NADs come first.
@@ -164,8 +164,9 @@ impl LeaderAudit<'_> {
         let (auditor, policy) = (self.auditor, Arc::clone(&self.policy));
         let cluster = &auditor.cached.cluster;
         // Reports and Events are readable by everybody who may read the object's namespace.
-        let scan =
-            FullScan { cluster, policy: &policy, names: NameVisibility::Own(Vec::new()), scope: ScanScope::default() };
+        let (names, scope) = (NameVisibility::Own(Vec::new()), ScanScope::default());
+        let caches = Some(Arc::clone(&auditor.cached.caches));
+        let scan = FullScan { cluster, policy: &policy, names, scope, caches };
         self.now = Timestamp::now();
         let mut dry_run_denials = std::mem::take(&mut self.dry_run_denials);
         let scan_result = scan.run(self.now, &mut dry_run_denials, self).await;
@@ -197,7 +198,8 @@ impl LeaderAudit<'_> {
             }
             let concerned =
                 news.namespaces.iter().flat_map(|namespace| self.auditor.cached.caches.nad_keys_in(namespace));
-            let concerned: Vec<ObjectKey> = concerned.chain(news.nad_keys).collect();
+            let beside = news.nad_keys.iter().flat_map(|key| self.neighbours_of(key));
+            let concerned: Vec<ObjectKey> = concerned.chain(beside).chain(news.nad_keys.iter().cloned()).collect();
             for key in concerned {
                 self.schedule_users_of(&key);
                 self.schedule(key, DEBOUNCE);
@@ -237,6 +239,12 @@ impl LeaderAudit<'_> {
                 () = self.changes.changed() => sleep(SCAN_INTERVAL).await,
             }
         }
+    }
+
+    /// The NADs whose findings may be about a changed one: about it as it was, or as it is now.
+    fn neighbours_of(&self, changed: &ObjectKey) -> Vec<ObjectKey> {
+        let now = self.auditor.cached.caches.neighbour_keys(changed);
+        self.neighbours.concerned(changed).cloned().chain(now).collect()
     }
 
     /// Schedules an audit of a key, unless an earlier one is scheduled.
@@ -298,6 +306,9 @@ impl LeaderAudit<'_> {
                 first.into_iter().for_each(|first| self.schedule(first, DEBOUNCE));
             }
         }
+        if nad.is_none() && networks.is_empty() {
+            self.neighbours.record(key, Vec::new());
+        }
         for uid in self.index.left(key) {
             self.reporter.forget(&uid);
             self.dry_run_denials.forget(&uid);
@@ -353,6 +364,9 @@ impl ScanSink for LeaderAudit<'_> {
         }
         self.auditor.incomplete.record(scanned.object, &scanned.verdict);
         let is_followed = !matches!(scanned.object, Object::NodePolicy(_));
+        if is_followed {
+            self.neighbours.record(&key, self.auditor.cached.caches.neighbour_keys(&key));
+        }
         if let Some(rest) = scanned.object_meta.recheck_in(self.now, self.policy.audit.grace())
             && is_followed
         {
@@ -366,32 +380,6 @@ impl ScanSink for LeaderAudit<'_> {
         if self.seen.is_multiple_of(PUBLISH_EVERY) {
             self.show();
         }
-    }
-}
-
-impl AuditLookup for Caches {
-    fn network(&self, id: &NetworkId) -> Lookup<NetworkFact> {
-        Self::network(self, id)
-    }
-
-    fn namespace(&self, name: &str) -> Lookup<NamespaceState> {
-        Self::namespace(self, name)
-    }
-
-    fn nad(&self, key: &ObjectKey) -> Lookup<()> {
-        match Self::nad(self, key) {
-            Lookup::Found(_) => Lookup::Found(()),
-            Lookup::Absent => Lookup::Absent,
-            Lookup::Unknown => Lookup::Unknown,
-        }
-    }
-
-    fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> Option<ClaimFacts> {
-        Some(FactLookup::claims(self, nad, resource_name))
-    }
-
-    fn served_by_classes(&self) -> Option<Arc<[String]>> {
-        Some(FactLookup::served_by_classes(self))
     }
 }
 

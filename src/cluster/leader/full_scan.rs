@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use crate::audit::context::AuditContext;
 use crate::audit::stored_object::StoredObject;
+use crate::cluster::cache::Caches;
 use crate::cluster::cache::audit_context::UnreadFacts;
 use crate::cluster::client::collection::{ApiObject, ListPage};
 use crate::cluster::client::pager::ListPager;
@@ -20,8 +21,11 @@ use crate::cluster::leader::object_audit::{
     AuditLookup, NadSlot, ObjectAudit, ScanSink, Waiting, describe_object, network_fact, renderers, renderers_at,
 };
 use crate::cluster::leader::pods::{ListedNads, PodAudit};
+use crate::cluster::leader::scan_neighbours::ScanNeighbours;
 use crate::cluster::leader::scan_scope::{JudgedObjects, ReadableKinds, ScanScope};
-use crate::policy::{Lookup, NameVisibility, NamespaceState, NetworkCoverage, NetworkFact, Policy};
+use crate::policy::{
+    Lookup, NameVisibility, NamespaceState, NeighbourFact, NetworkCoverage, NetworkFact, NetworkUse, Policy,
+};
 use crate::resources::{NetworkId, NetworkKind, Object, ObjectKey};
 use crate::supervise::contained;
 
@@ -35,6 +39,8 @@ pub struct FullScan<'a> {
     pub names: NameVisibility,
     /// What is judged.
     pub scope: ScanScope,
+    /// The caches, if there are any.
+    pub caches: Option<Arc<Caches>>,
 }
 
 /// The result of a scan besides findings.
@@ -65,6 +71,8 @@ struct ScanIndex {
     judged: JudgedObjects,
     /// What pods need to know of the NADs, if pods are judged.
     for_pods: Option<ListedNads>,
+    /// What the NADs mean to each other.
+    neighbours: ScanNeighbours,
 }
 
 impl AuditLookup for ScanIndex {
@@ -94,6 +102,10 @@ impl AuditLookup for ScanIndex {
             false if self.knows_nads_in(key.namespace()) => Lookup::Absent,
             false => Lookup::Unknown,
         }
+    }
+
+    fn neighbours(&self, nad: &ObjectKey, own: &NetworkUse) -> Vec<Arc<NeighbourFact>> {
+        self.neighbours.find(nad, own)
     }
 
     fn knows_nads_in(&self, namespace: &str) -> bool {
@@ -126,7 +138,11 @@ impl FullScan<'_> {
             unread.0.push(format!("namespace `{namespace}` does not exist"));
         }
         let for_pods = self.policy.pods.is_on().then(ListedNads::default);
-        let mut index = ScanIndex { namespaces, readable, judged, for_pods, ..ScanIndex::default() };
+        let neighbours = match &self.caches {
+            Some(caches) => ScanNeighbours::Cached(Arc::clone(caches)),
+            None => self.cluster.list_neighbours(&readable).await?,
+        };
+        let mut index = ScanIndex { namespaces, readable, judged, for_pods, neighbours, ..ScanIndex::default() };
         self.networks(&mut index, sink).await?;
         let mut scan_result = FullScanResult { unread: unread.0, context, listing: began.elapsed() };
         let deferred = self.nads(&mut index, &mut scan_result, sink).await?;

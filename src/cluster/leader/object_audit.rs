@@ -8,8 +8,8 @@ use crate::audit::context::{AuditContext, NetworkContext};
 use crate::audit::stored_object::{ObjectMeta, StoredObject};
 use crate::cluster::client::collection::ApiObject;
 use crate::policy::{
-    ClaimFacts, FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkCoverage, NetworkFact,
-    NodePolicyIndex, Policy, Rewrites, Verdict,
+    ClaimFacts, FactLookup, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NeighbourFact, NetworkCoverage,
+    NetworkFact, NetworkUse, NodePolicyIndex, Policy, Rewrites, Verdict,
 };
 use crate::resources::{Network, NetworkId, Object, ObjectKey};
 use crate::supervise::{Panicked, contained, contained_async};
@@ -68,6 +68,9 @@ pub(in crate::cluster) trait AuditLookup: Sync {
     fn claims(&self, _nad: &ObjectKey, _resource_name: Option<&str>) -> Option<ClaimFacts> {
         None
     }
+
+    /// The NADs that matter to one with this key and summary.
+    fn neighbours(&self, nad: &ObjectKey, own: &NetworkUse) -> Vec<Arc<NeighbourFact>>;
 
     /// The extended resources that DeviceClasses serve; `None` if only the context of the audit has them.
     fn served_by_classes(&self) -> Option<Arc<[String]>> {
@@ -137,6 +140,10 @@ impl<L: AuditLookup> FactLookup for SlotLookup<'_, L> {
 
     fn served_by_classes(&self) -> Arc<[String]> {
         self.lookup.served_by_classes().unwrap_or_else(|| self.context.device_claims.served())
+    }
+
+    fn neighbours(&self, nad: &ObjectKey, own: &NetworkUse) -> Vec<Arc<NeighbourFact>> {
+        self.lookup.neighbours(nad, own)
     }
 
     fn claims(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {

@@ -6,8 +6,9 @@ use super::{
     ClaimFacts, Facts, Lookup, MAX_RENDERERS, NadFact, NamespaceState, NetworkFact, NodePolicyFact, NodePolicyIndex,
     Prefix,
 };
-use crate::policy::{NameVisibility, Policy};
-use crate::resources::{Network, NetworkId, Object, ObjectKey, RESOURCE_NAME};
+use crate::policy::rules::rendering::rendered;
+use crate::policy::{NameVisibility, NeighbourFact, NetworkUse, Policy};
+use crate::resources::{Nad, Network, NetworkId, Object, ObjectKey, RESOURCE_NAME};
 
 /// How much is known about the networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +81,11 @@ pub trait FactLookup {
         None
     }
 
+    /// The NADs that matter to one with this key and summary, a few of each kind.
+    fn neighbours(&self, _nad: &ObjectKey, _own: &NetworkUse) -> Vec<Arc<NeighbourFact>> {
+        Vec::new()
+    }
+
     /// What could not be read, as text such as `the cache of Namespace objects is not synced`.
     fn unreachable(&self) -> Vec<String> {
         Vec::new()
@@ -96,6 +102,7 @@ impl Facts {
             Object::Nad(nad) => {
                 self.claims = lookup.claims(&nad.meta.key(), nad.meta.annotation(RESOURCE_NAME).as_deref());
                 self.served_by_classes = lookup.served_by_classes();
+                self.neighbours = self.neighbours_of(nad, lookup, policy);
                 if let Some(owner) = nad.meta.owner() {
                     self.named_owner = lookup.network(owner);
                 }
@@ -149,10 +156,42 @@ impl Facts {
             return;
         }
         self.nad_here = lookup.nad(&nad);
+        self.neighbours = self.neighbours_of_rendered(network, lookup, policy);
         self.networks_here = self.renderers_at(&nad, lookup, policy);
         if let Some(previous) = network.previous_nad_key() {
             self.last_nad = lookup.last_nad(&previous);
         }
+    }
+
+    /// The NADs that matter to the one that a network renders.
+    fn neighbours_of_rendered(
+        &self,
+        network: &Network<'_>,
+        lookup: &dyn FactLookup,
+        policy: &Policy,
+    ) -> Vec<Arc<NeighbourFact>> {
+        if network.text("ipam").is_empty() {
+            return Vec::new();
+        }
+        let rendered = rendered(network, &policy.scope(&network.meta.namespace), self);
+        rendered.nad().map_or_else(Vec::new, |nad| self.neighbours_of(&nad, lookup, policy))
+    }
+
+    /// The NADs that matter to one. A network that the operator does not render has none.
+    fn neighbours_of(&self, nad: &Nad<'_>, lookup: &dyn FactLookup, policy: &Policy) -> Vec<Arc<NeighbourFact>> {
+        let mut found = lookup.neighbours(&nad.meta.key(), &NetworkUse::of(nad));
+        found.retain(|other| {
+            let namespace = other.key.namespace();
+            other.network.as_ref().is_none_or(|id| {
+                let of = NetworkFact {
+                    id: id.clone(),
+                    target_namespace: namespace.to_owned(),
+                    resource_name: String::new(),
+                };
+                policy.may_render(&of, namespace, self)
+            })
+        });
+        found
     }
 
     /// The networks that the operator renders to a key.

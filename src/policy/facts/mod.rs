@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::{DraMode, NameVisibility, Operators, Policy, Reference, StoredState};
+use super::{DraMode, NameVisibility, NeighbourFact, Operators, Policy, Reference, StoredState};
 use crate::resources::{Network, NetworkId, NetworkKind, ObjectKey, name_of};
 
 pub use claim_index::{ClaimIndex, one_mode, served_resource};
@@ -185,6 +185,9 @@ pub struct Facts {
     pub selected: BTreeMap<ObjectKey, SelectedNad>,
     /// For a NAD that is deleted now: the pods that use it. Nothing else is judged then.
     pub users_at_deletion: Option<NadUsers>,
+    /// The NADs that hand out the same addresses, share node slices or define the same network of OVN-Kubernetes as this one, or as the
+    /// one that the judged network renders.
+    pub neighbours: Vec<Arc<NeighbourFact>>,
     /// The operator's resource prefix.
     pub prefix: Option<Prefix>,
     /// The operator's namespace as given on the command line; the policy takes precedence.

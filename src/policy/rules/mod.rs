@@ -18,10 +18,12 @@ mod multus;
 pub(crate) mod nad_config;
 pub(crate) mod nad_device;
 pub(crate) mod nad_keys;
+mod neighbours;
 pub(crate) mod network;
 pub(crate) mod node_policy;
 pub(crate) mod node_policy_pairs;
 pub(crate) mod ovn;
+pub(crate) mod ovn_names;
 pub(crate) mod ovs;
 pub(crate) mod plugin;
 pub(crate) mod plugin_type;
@@ -88,6 +90,9 @@ pub static RULES: &[&Rule] = &[
     &ovs::VLAN_IGNORED,
     &ovn::NAD_NAME,
     &ovn::CONFIG,
+    &ovn_names::NAME_CONFLICT,
+    &ovn_names::NAME_TAKEN,
+    &ovn_names::SECOND_PRIMARY,
     &plugin::MACVLAN_MODE,
     &plugin::IPVLAN_MODE,
     &plugin::MAC,
@@ -113,6 +118,9 @@ pub static RULES: &[&Rule] = &[
     &ipam::WRONG_DIALECT,
     &ipam::IGNORED,
     &ipam::NO_ADDRESS,
+    &ipam::PER_NODE,
+    &ipam::OVERLAP,
+    &ipam::NODE_SLICE,
     &in_use::IN_USE,
     &pod::SELECTION,
     &pod::INTERFACE,
@@ -194,7 +202,7 @@ pub(crate) fn run(
             } else {
                 network::check(network, subject, facts, scope, &mut out);
                 link_type::check(network, facts, scope, &mut out);
-                rendering::check(network, scope, facts, &mut out);
+                rendering::check(network, subject.writer.is_some(), scope, facts, &mut out);
                 audit::check_network(network, facts, scope, &mut out);
                 cluster::check(facts, &mut out);
             }
@@ -244,6 +252,8 @@ fn run_nad(
             None => nad_config::not_an_object(&document.root, &mut out),
             Some(config) => {
                 check_config(nad, &config, &mut out);
+                let reader = (nad.meta.namespace.as_ref(), subject.writer.is_some());
+                neighbours::check(nad, &config, reader, facts, &mut out);
                 plugin::check_host_devices(nad, &config, scope, &mut out);
                 resource_name::check(&ResourceNameCheck { nad, config: &config, facts, scope, operator }, &mut out);
             }
@@ -267,6 +277,8 @@ fn check_config(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
     }
     multus::check(config, out);
     ovn::check(nad, config, out);
+    ipam::per_node::check(nad, config, out);
+    ipam::node_slice::check_name(config, out);
 }
 
 fn check_chain(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {

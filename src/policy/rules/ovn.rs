@@ -4,8 +4,11 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use super::super::Action;
 use super::super::finding::{Findings, Repair};
+use super::super::ratchet::{JudgedObject, Ratchet};
 use super::super::rule::rule;
+use crate::cni::releases::Versions;
 use crate::cni::{Config, Plugin, edit};
 use crate::json::{Span, Value};
 use crate::resources::Nad;
@@ -59,6 +62,14 @@ pub(crate) fn check(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) 
     role(plugin, topology, out);
     keys(plugin, topology, out);
     subnets(plugin, topology, out);
+}
+
+/// Whether OVN-Kubernetes creates no network from a config, whatever others there are.
+pub(in crate::policy) fn is_rejected(nad: &Nad<'_>, config: &Config<'_>) -> bool {
+    let versions = Versions::default();
+    let mut out = Findings::new(JudgedObject::Status, Some(config.document), Ratchet::Off, &versions);
+    check(nad, config, &mut out);
+    out.into_parts().0.iter().any(|found| found.rule == &CONFIG && found.ceiling == Action::Deny)
 }
 
 /// A text that is not empty, and where it is written.
@@ -198,7 +209,7 @@ fn number(text: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::policy::rules::testing::found_without_device;
-    use crate::policy::{Action, Facts, Policy, Subject, judge};
+    use crate::policy::{Facts, Policy, Subject, judge};
     use crate::resources::Object;
 
     fn of(members: &str) -> Vec<String> {

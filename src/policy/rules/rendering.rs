@@ -9,6 +9,7 @@ use super::super::{Action, Facts, Finding};
 use super::check_config;
 use super::nad_config::dotted;
 use super::nad_device::{MALFORMED, MISSING};
+use super::neighbours;
 use super::network::SCHEMA;
 use crate::cni::{CniObject, Config, same_key};
 use crate::json::{Document, Error, Kind, Member, Value, line_column};
@@ -54,22 +55,38 @@ const TEXTS: &[(&str, bool)] = &[
     ("interfaceType", true),
 ];
 
-/// Renders the network and judges the result.
-pub(crate) fn check(network: &Network<'_>, scope: &NamespaceScope<'_>, facts: &Facts, out: &mut Findings<'_>) {
+/// The NAD that the operator renders from a network, with the prefix that is known or assumed.
+pub(in crate::policy) fn rendered(network: &Network<'_>, scope: &NamespaceScope<'_>, facts: &Facts) -> Rendered {
     let prefix = scope.prefix(facts);
-    let prefix = prefix.as_ref().map_or(DEFAULT_PREFIX, |prefix| prefix.value);
-    let rendered = render(network, prefix);
+    render(network, prefix.as_ref().map_or(DEFAULT_PREFIX, |prefix| prefix.value))
+}
+
+/// Renders the network and judges the result; `is_write`: whether it is being written.
+pub(crate) fn check(
+    network: &Network<'_>,
+    is_write: bool,
+    scope: &NamespaceScope<'_>,
+    facts: &Facts,
+    out: &mut Findings<'_>,
+) {
+    let rendered = rendered(network, scope, facts);
     let broken = check_fragments(network, &rendered, out);
     match &rendered.fault {
         None => {}
         // The text that breaks it was already reported.
         Some(RenderFault::NotJson(_)) if broken => {}
-        Some(fault) => faulty(network, prefix, fault, out),
+        Some(fault) => {
+            let prefix = scope.prefix(facts);
+            faulty(network, prefix.as_ref().map_or(DEFAULT_PREFIX, |prefix| prefix.value), fault, out);
+        }
     }
     let Some(nad) = rendered.nad() else { return };
     // A denial by the schema is enough for a field; one that only warns, or is switched off, hides no other denial.
     let schema_denies = scope.action(&SCHEMA).unwrap_or(SCHEMA.default) == Action::Deny;
-    for finding in judge_nad(&nad, scope, out) {
+    let about = |nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>| {
+        neighbours::check(nad, config, (&network.meta.namespace, is_write), facts, out);
+    };
+    for finding in judge_nad(&nad, scope, &about, out) {
         let (pointer, place) = origin(network, &rendered, &finding);
         if !(schema_denies && out.covers(&SCHEMA, &pointer)) {
             out.add_relocated(finding, pointer, place);
@@ -80,15 +97,20 @@ pub(crate) fn check(network: &Network<'_>, scope: &NamespaceScope<'_>, facts: &F
 /// The same for a network with a foreign target namespace: only template injection is checked.
 pub(crate) fn check_foreign(network: &Network<'_>, scope: &NamespaceScope<'_>, facts: &Facts, out: &mut Findings<'_>) {
     let mut all = Findings::new(JudgedObject::Network(network), None, Ratchet::Off, &scope.policy.versions);
-    check(network, scope, facts, &mut all);
+    check(network, false, scope, &Facts { neighbours: Vec::new(), ..facts.clone() }, &mut all);
     for finding in all.into_parts().0.into_iter().filter(|finding| finding.rule == &RENDER_UNSAFE) {
         let (pointer, place) = (finding.pointer.clone(), finding.config.clone());
         out.add_relocated(finding, pointer, place);
     }
 }
 
-/// The findings in the rendered NAD itself.
-fn judge_nad(nad: &Nad<'_>, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) -> Vec<Finding> {
+/// The findings in the rendered NAD itself, with those beside other NADs.
+fn judge_nad(
+    nad: &Nad<'_>,
+    scope: &NamespaceScope<'_>,
+    check_neighbours: &dyn Fn(&Nad<'_>, &Config<'_>, &mut Findings<'_>),
+    out: &mut Findings<'_>,
+) -> Vec<Finding> {
     let text = nad.config.as_deref().unwrap_or_default();
     let parsed = Document::parse(text);
     let mut found = out.of_rendered(nad, parsed.as_ref().ok(), |out| {
@@ -99,6 +121,7 @@ fn judge_nad(nad: &Nad<'_>, scope: &NamespaceScope<'_>, out: &mut Findings<'_>) 
             Ok(document) => {
                 let Some(config) = Config::of(document) else { return };
                 check_config(nad, &config, out);
+                check_neighbours(nad, &config, out);
                 let facts = Facts::default();
                 resource_name::check(
                     &ResourceNameCheck { nad, config: &config, facts: &facts, scope, operator: true },

@@ -1,7 +1,7 @@
 //! The networks that a pod selects, as Multus reads them from its annotation.
 //!
 //! Multus takes the text for JSON as soon as it has one of `[`, `{` and `"`, and otherwise for names between commas. It decodes the
-//! whole text before it looks for any NAD, so that one mistake fails the pod. `tests/readers` compares this reader with that of Multus.
+//! whole text before it looks for any NAD, so that one mistake fails the pod.
 
 mod addresses;
 mod json_form;

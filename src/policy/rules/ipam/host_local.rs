@@ -20,29 +20,36 @@ rule! { HOST_LOCAL_RANGE = "ipam/host-local-range", Deny;
 
 /// A range that host-local accepts, as it fills it in.
 #[derive(Clone, Copy, Debug)]
-struct Range {
+pub(super) struct Range {
     span: Span,
-    start: IpAddr,
-    end: IpAddr,
-    gateway: IpAddr,
+    pub(super) start: IpAddr,
+    pub(super) end: IpAddr,
+    /// Never handed out.
+    pub(super) gateway: IpAddr,
 }
 
 /// The rules on a host-local section.
 pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
     let object = ipam.object;
     routes::check(ipam, out);
-    let ranges = object.value_of("ranges");
-    let has_subnet = object.get("subnet").is_some();
-    let top = if has_subnet { range(ipam, object, out) } else { bounds_without_subnet(ipam, out) };
-    let top = top.map(|range| vec![range]);
-    let sets = ranges.and_then(Value::elements).unwrap_or_default();
-    // The range at the top becomes the first set.
-    let sets: Vec<Vec<Range>> = top.into_iter().chain(sets.iter().filter_map(|value| set(ipam, value, out))).collect();
+    let sets = sets(ipam, out);
     sets.iter().for_each(|set| only_gateway(ipam, set, out));
     one_address_per_family(ipam, &sets, out);
     overlaps(ipam, sets.concat(), out);
+    let ranges = object.value_of("ranges");
     let has_ranges = ranges.is_some_and(|value| value.elements().is_none_or(|sets| !sets.is_empty()));
-    if has_subnet || has_ranges { AddressSource::Given } else { AddressSource::Missing }
+    if object.get("subnet").is_some() || has_ranges { AddressSource::Given } else { AddressSource::Missing }
+}
+
+/// The sets of ranges that host-local accepts.
+pub(super) fn sets(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> Vec<Vec<Range>> {
+    let object = ipam.object;
+    let has_subnet = object.get("subnet").is_some();
+    let top = if has_subnet { range(ipam, object, out) } else { bounds_without_subnet(ipam, out) };
+    let top = top.map(|range| vec![range]);
+    let sets = object.list_of("ranges");
+    // The range at the top becomes the first set.
+    top.into_iter().chain(sets.iter().filter_map(|value| set(ipam, value, out))).collect()
 }
 
 /// The keys of a range at the top, without the `subnet` that would make it one.

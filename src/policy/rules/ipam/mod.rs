@@ -8,6 +8,10 @@ mod dhcp;
 mod dialect;
 mod gateways;
 mod host_local;
+pub(super) mod node_slice;
+pub(super) mod overlap;
+pub(super) mod per_node;
+pub(in crate::policy) mod pools;
 mod repeated;
 mod routes;
 mod static_address;
@@ -22,9 +26,13 @@ use crate::visible::truncated;
 pub(crate) use dhcp::DHCP_OPTION;
 pub(crate) use dialect::{IGNORED, NO_ADDRESS, WRONG_DIALECT};
 pub(crate) use host_local::HOST_LOCAL_RANGE;
+pub(crate) use node_slice::NODE_SLICE;
+pub(crate) use overlap::OVERLAP;
+pub(crate) use per_node::PER_NODE;
 pub(crate) use routes::ROUTE;
 pub(crate) use static_address::STATIC_ADDRESS;
 pub(crate) use whereabouts::WHEREABOUTS_RANGE;
+pub(in crate::policy) use whereabouts::first_range;
 
 /// The plugins known to always run their IPAM plugin. (ovs-cni skips it for a device with a userspace driver, which the config
 /// does not show.)

@@ -44,20 +44,7 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
     routes::check(ipam, out);
     let addresses = static_address::addresses(ipam, &WHEREABOUTS_RANGE, AddressParser::Tolerant, out);
     gateway(ipam, out);
-    let top = object.value_of("range").filter(|value| value.as_str() != Some(""));
-    let is_plain = object.value_of("node_slice_size").is_none() && object.value_of("enable_l3").is_none();
-    let mut nets: Vec<(Span, IpNet)> = Vec::new();
-    match top {
-        Some(value) => {
-            nets.extend(range(ipam, object, value, RangeOptions { bounds: AddressParser::Tolerant, is_plain }, out));
-        }
-        None => without_range(ipam, out),
-    }
-    slices(ipam, nets.first().map(|(_, net)| *net), out);
-    let more = object.value_of("ipRanges");
-    for element in more.and_then(Value::elements).unwrap_or_default() {
-        nets.extend(element_of_ip_ranges(ipam, element, is_plain, out));
-    }
+    let nets: Vec<_> = ranges(ipam, out).into_iter().map(|range| (range.span, range.net)).collect();
     // Older releases give a second address from the same range.
     if nets.len() > 1 && out.versions.reach(SAME_ADDRESS) != Some(false) {
         let mut repeated = Repeated::new("range");
@@ -66,8 +53,42 @@ pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
         }
     }
     lost_addresses(ipam, &nets, addresses.firsts, out);
-    let more = more.is_some_and(|value| value.elements().is_none_or(|elements| !elements.is_empty()));
-    if top.is_some() || more { AddressSource::Given } else { addresses.source }
+    let has_more =
+        object.value_of("ipRanges").is_some_and(|value| value.elements().is_none_or(|elements| !elements.is_empty()));
+    if top(ipam).is_some() || has_more { AddressSource::Given } else { addresses.source }
+}
+
+/// The range beside the type.
+fn top<'d>(ipam: &Ipam<'d>) -> Option<&'d Value<'d>> {
+    ipam.object.value_of("range").filter(|value| value.as_str() != Some(""))
+}
+
+/// A range that whereabouts accepts.
+pub(super) struct WhereaboutsRange {
+    pub(super) span: Span,
+    pub(super) net: IpNet,
+    /// The first and the last address that it hands out; `None` if most releases reject it.
+    pub(super) bounds: Option<(u128, u128)>,
+    /// The first and the last address of each part that is excluded.
+    pub(super) excluded: Vec<(u128, u128)>,
+}
+
+/// All ranges, in the order in which they are used.
+pub(super) fn ranges(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> Vec<WhereaboutsRange> {
+    let object = ipam.object;
+    let is_plain = object.value_of("node_slice_size").is_none() && object.value_of("enable_l3").is_none();
+    let mut found = Vec::new();
+    match top(ipam) {
+        Some(value) => {
+            found.extend(range(ipam, object, value, RangeOptions { bounds: AddressParser::Tolerant, is_plain }, out));
+        }
+        None => without_range(ipam, out),
+    }
+    slices(ipam, found.first().map(|range| range.net), out);
+    for element in object.list_of("ipRanges") {
+        found.extend(element_of_ip_ranges(ipam, element, is_plain, out));
+    }
+    found
 }
 
 /// The gateway of all ranges. Spelled `Gateway` it is another field, which accepts anything.
@@ -80,6 +101,12 @@ pub(super) fn gateway_of<'d>(ipam: &Ipam<'d>) -> Option<&'d Value<'d>> {
 pub(super) fn network_of(object: CniObject<'_>) -> Option<IpNet> {
     let text = object.str_of("range")?;
     AddressParser::Tolerant.cidr(text.split_once('-').map_or(text, |(_, rest)| rest))?.network()
+}
+
+/// The network of the first range that whereabouts uses, if it can be read.
+pub(in crate::policy) fn first_range(section: CniObject<'_>) -> Option<IpNet> {
+    let has_own = section.value_of("range").is_some_and(|value| value.as_str() != Some(""));
+    network_of(if has_own { section } else { CniObject::of(section.list_of("ipRanges").first()?)? })
 }
 
 fn gateway(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
@@ -109,7 +136,7 @@ fn element_of_ip_ranges(
     element: &Value<'_>,
     is_plain: bool,
     out: &mut Findings<'_>,
-) -> Option<(Span, IpNet)> {
+) -> Option<WhereaboutsRange> {
     let object = CniObject::of(element);
     if object.is_none() && !element.is_null() {
         return None;
@@ -136,7 +163,7 @@ fn range(
     value: &Value<'_>,
     how: RangeOptions,
     out: &mut Findings<'_>,
-) -> Option<(Span, IpNet)> {
+) -> Option<WhereaboutsRange> {
     let text = value.as_str()?;
     let report = |out: &mut Findings<'_>, why: &str, help: &str| {
         let headline = format!("`range` is {}, {why}", quoted(text));
@@ -171,9 +198,9 @@ fn range(
         }
         None => (bounds.read("range_start", out), bounds.read("range_end", out)),
     };
-    let handed_out = (!is_tiny).then(|| bounds.apply(start, end, out)).filter(|_| how.is_plain);
-    excludes(ipam, object, net, handed_out, out);
-    Some((value.span, net))
+    let bounds = (!is_tiny).then(|| bounds.apply(start, end, out));
+    let excluded = excludes(ipam, object, net, bounds.filter(|_| how.is_plain), out);
+    Some(WhereaboutsRange { span: value.span, net, bounds, excluded })
 }
 
 /// The limits within a range.
@@ -243,15 +270,15 @@ impl RangeBounds<'_, '_> {
     }
 }
 
-/// The excluded parts of a range; `handed_out` are its first and last address where known.
+/// The excluded parts of a range; `handed_out` are its first and last address where these are certain.
 fn excludes(
     ipam: &Ipam<'_>,
     object: CniObject<'_>,
     net: IpNet,
     handed_out: Option<(u128, u128)>,
     out: &mut Findings<'_>,
-) {
-    let Some(list) = object.value_of("exclude") else { return };
+) -> Vec<(u128, u128)> {
+    let Some(list) = object.value_of("exclude") else { return Vec::new() };
     let mut taken: Vec<(u128, u128)> = Vec::new();
     for value in list.elements().unwrap_or_default() {
         // A null is decoded as an empty text, and rejected.
@@ -273,11 +300,12 @@ fn excludes(
             out.config(&IGNORED, value.span, headline, "it excludes no address", format!("exclude a part of {net}"));
         }
     }
-    if handed_out.is_some_and(|(from, to)| covers(taken, from, to)) {
+    if handed_out.is_some_and(|(from, to)| covers(taken.clone(), from, to)) {
         let headline = format!("`exclude` leaves no address of {net}");
         let note = "there is no address to hand out; every pod that uses this network fails to start";
         ipam.report(out, &WHEREABOUTS_RANGE, list.span, headline, note, "exclude less, or widen the range");
     }
+    taken
 }
 
 /// Whether these ranges together cover every number from the first to the last.
