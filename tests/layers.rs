@@ -26,7 +26,7 @@ const LAYERS: &[&[&str]] = &[
     &["json"],
 ];
 /// The layers inside `cluster`.
-const CLUSTER: &[&[&str]] = &[&["leader", "doctor"], &["identity"], &["cache"], &["client"]];
+const CLUSTER: &[&[&str]] = &[&["map"], &["leader", "doctor"], &["identity"], &["cache"], &["client"]];
 
 fn rank(layers: &[&[&str]], module: &str) -> Option<usize> {
     layers.iter().position(|layer| layer.contains(&module))

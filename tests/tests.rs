@@ -23,6 +23,8 @@ mod fix;
 mod generated;
 mod hostile;
 mod layers;
+mod map;
+mod map_page;
 mod neighbours;
 mod not_run;
 mod page;

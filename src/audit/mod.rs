@@ -8,6 +8,7 @@
 pub mod chain;
 pub mod context;
 pub mod finding_index;
+pub mod map;
 pub mod nad_writers;
 pub mod pod;
 pub mod rewrites;

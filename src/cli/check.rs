@@ -15,15 +15,16 @@ use super::output_args::{OutputArgs, judged};
 use super::outputs::Outputs;
 use super::policy_args::PolicyArgs;
 use super::progress::Progress;
+use super::repository_args::{AssumptionArgs, from_here};
 use super::{EXIT_CLEAN, EXIT_UNUSABLE, print_error};
 use crate::json::LineIndex;
-use crate::manifests::{Assumptions, ConfigFile, Index, Input, InputDocument, Manifest, inputs};
+use crate::manifests::{Assumptions, Index, Input, InputDocument, Manifest, inputs};
 use crate::output::Summary;
-use crate::policy::{Facts, Policy, Prefix, Subject, judge};
+use crate::policy::{Policy, Subject, judge};
 use crate::resources::Object;
 use crate::supervise::contained;
 use account::{closing_line, notices};
-use input_args::{InputArgs, from_here};
+use input_args::InputArgs;
 
 /// How many files are processed at once: enough to keep every core busy, few enough to use little memory.
 pub(super) const BATCH: usize = 256;
@@ -52,12 +53,8 @@ pub(super) struct Check {
     fix: FixArgs,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// The namespace the SR-IOV operator runs in
-    #[arg(long, env = "NADMIT_OPERATOR_NAMESPACE", value_name = "NAME")]
-    operator_namespace: Option<String>,
-    /// The domain the operator prepends to resource names [default: openshift.io]
-    #[arg(long, env = "NADMIT_RESOURCE_PREFIX", value_name = "DOMAIN")]
-    resource_prefix: Option<String>,
+    #[command(flatten)]
+    assumptions: AssumptionArgs,
 }
 
 impl Check {
@@ -65,14 +62,14 @@ impl Check {
         self.output_args.check()?;
         self.input_args.check(&self.paths)?;
         self.fix.check(&self.paths)?;
-        let mut config = self.input_args.config()?;
+        let mut config = self.input_args.repository.config()?;
         let configured = config.as_ref().and_then(|config| config.policy.as_deref()).map(from_here);
         let policy_args = self.policy.or(configured.as_deref());
         let policy = policy_args.read()?;
-        let mut exclude = vec![self.input_args.exclude()?];
+        let mut exclude = vec![self.input_args.repository.exclude()?];
         exclude.extend(config.as_mut().and_then(|config| config.exclude.take()));
         let mut found = inputs(&self.paths, &exclude);
-        let assume = self.assumptions(config.as_ref());
+        let assume = self.assumptions.assumptions(config.as_ref());
         let with_diff = self.output_args.with_diff();
         let judge = FixJudge { policy: &policy, assume: &assume };
         let fixed = self.fix.run(&self.paths, &mut found.inputs, &judge, with_diff)?;
@@ -110,17 +107,6 @@ impl Check {
             self.input_args.pass_through(&found.inputs)?;
         }
         Ok(code)
-    }
-
-    /// What is assumed about the cluster: by the arguments, or else by the configuration.
-    fn assumptions(&self, config: Option<&ConfigFile>) -> Assumptions {
-        let prefix = self.resource_prefix.as_ref().or(config.and_then(|config| config.resource_prefix.as_ref()));
-        let namespace =
-            self.operator_namespace.as_ref().or(config.and_then(|config| config.operator_namespace.as_ref()));
-        let prefix =
-            Prefix { value: prefix.cloned().unwrap_or_else(|| "openshift.io".to_owned()), assumed: prefix.is_none() };
-        let today = Facts::date(jiff::Timestamp::now());
-        Assumptions { prefix, operator_namespace: namespace.cloned(), today }
     }
 }
 
@@ -302,6 +288,7 @@ mod tests {
     use super::*;
     use crate::cli::outputs::Destination;
     use crate::output::Format;
+    use crate::policy::Prefix;
 
     /// Panics on one name.
     struct Poisoned;

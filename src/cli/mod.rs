@@ -10,12 +10,14 @@ mod fix;
 mod in_cluster;
 mod install;
 mod man;
+mod map;
 mod output_args;
 mod outputs;
 mod plugin;
 mod policy;
 mod policy_args;
 mod progress;
+mod repository_args;
 mod rules;
 mod secret;
 mod serve;
@@ -60,6 +62,7 @@ enum Command {
     Check(check::Check),
     Audit(audit::Audit),
     Doctor(doctor::Doctor),
+    Map(Box<map::MapCommand>),
     AuditLog(audit_log::AuditLog),
     Policy(policy::PolicyCommand),
     Install(install::Install),
@@ -101,6 +104,7 @@ impl Cli {
             Command::Check(check) => check.run(),
             Command::Audit(audit) => audit.run(),
             Command::Doctor(doctor) => doctor.run(),
+            Command::Map(map) => map.run(),
             Command::AuditLog(audit_log) => audit_log.run(),
             Command::Policy(policy) => policy.run(),
             Command::Install(install) => install.run(),

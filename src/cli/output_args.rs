@@ -1,7 +1,6 @@
 //! Outputs and exit code of verdicts, shared by `check` and `audit`.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -22,8 +21,8 @@ use crate::resources::Meta;
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
     /// The output format, and the file that it is written to instead of standard output; may be repeated with other files
-    #[arg(long, short, value_parser = OutputParser, default_value = "human", value_name = "FORMAT[=FILE]")]
-    output: Vec<OutputTarget>,
+    #[arg(long, short, value_parser = OutputParser::<OutputFormat>::new(), default_value = "human", value_name = "FORMAT[=FILE]")]
+    output: Vec<OutputTarget<OutputFormat>>,
     /// Show what admission would change, as a diff
     #[arg(long)]
     diff: bool,
@@ -36,9 +35,9 @@ pub(super) struct OutputArgs {
 
 /// A format, and the file that it is written to; without one, it goes to standard output.
 #[derive(Clone, Debug)]
-struct OutputTarget {
-    format: OutputFormat,
-    file: Option<PathBuf>,
+pub(super) struct OutputTarget<F> {
+    pub(super) format: F,
+    pub(super) file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,19 +69,7 @@ impl OutputArgs {
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let is_human = self.output.iter().any(|target| target.format == OutputFormat::Human);
         anyhow::ensure!(!self.diff || is_human, "--diff requires --output human");
-        for (at, target) in self.output.iter().enumerate() {
-            let mut earlier = self.output.iter().take(at);
-            if let Some(other) = earlier.find(|other| other.file == target.file) {
-                let (other, format) = (other.format, target.format);
-                match &target.file {
-                    Some(file) => anyhow::bail!("--output {other} and {format} both go to \"{}\"", file.display()),
-                    None => anyhow::bail!(
-                        "--output {other} and {format} both go to standard output; name a file for one of them: --output {format}=FILE"
-                    ),
-                }
-            }
-        }
-        Ok(())
+        no_repeated_target(&self.output)
     }
 
     /// Whether differences are shown.
@@ -113,7 +100,7 @@ impl OutputArgs {
         Ok(outputs)
     }
 
-    fn format(&self, target: &OutputTarget, title: &'static str) -> Box<dyn Format + Send> {
+    fn format(&self, target: &OutputTarget<OutputFormat>, title: &'static str) -> Box<dyn Format + Send> {
         let is_coloured = match target.file {
             Some(_) => self.colours.is_on_in_files(),
             None => self.colours.is_on(),
@@ -129,26 +116,46 @@ impl OutputArgs {
     }
 }
 
-impl fmt::Display for OutputFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.to_possible_value().as_ref().map_or("", PossibleValue::get_name))
+/// Rejects two outputs in one place.
+pub(super) fn no_repeated_target<F: ValueEnum>(targets: &[OutputTarget<F>]) -> anyhow::Result<()> {
+    let name = |format: &F| format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
+    for (at, target) in targets.iter().enumerate() {
+        let mut earlier = targets.iter().take(at);
+        if let Some(other) = earlier.find(|other| other.file == target.file) {
+            let (other, format) = (name(&other.format), name(&target.format));
+            match &target.file {
+                Some(file) => anyhow::bail!("--output {other} and {format} both go to \"{}\"", file.display()),
+                None => anyhow::bail!(
+                    "--output {other} and {format} both go to standard output; name a file for one of them: --output {format}=FILE"
+                ),
+            }
+        }
     }
+    Ok(())
 }
 
 /// Reads `FORMAT[=FILE]`.
 #[derive(Clone, Debug)]
-struct OutputParser;
+pub(super) struct OutputParser<F>(EnumValueParser<F>)
+where
+    F: ValueEnum + Clone + Send + Sync + 'static;
 
-impl TypedValueParser for OutputParser {
-    type Value = OutputTarget;
+impl<F: ValueEnum + Clone + Send + Sync + 'static> OutputParser<F> {
+    pub(super) fn new() -> Self {
+        Self(EnumValueParser::new())
+    }
+}
 
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<OutputTarget, clap::Error> {
+impl<F: ValueEnum + Clone + Send + Sync + 'static> TypedValueParser for OutputParser<F> {
+    type Value = OutputTarget<F>;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<OutputTarget<F>, clap::Error> {
         let mut parts = value.as_bytes().splitn(2, |byte| *byte == b'=').map(OsStr::from_bytes);
-        let format = parts.next().unwrap_or_default();
-        let format = EnumValueParser::<OutputFormat>::new().parse_ref(command, arg, format)?;
+        let written = parts.next().unwrap_or_default();
+        let format = self.0.parse_ref(command, arg, written)?;
         let file = parts.next();
         if file.is_some_and(OsStr::is_empty) {
-            let problem = format!("a file must follow --output {format}=\n");
+            let problem = format!("a file must follow --output {}=\n", written.display());
             return Err(clap::Error::raw(ErrorKind::InvalidValue, problem).with_cmd(command));
         }
         // As in paths to read, a hyphen is the standard stream.
@@ -156,7 +163,7 @@ impl TypedValueParser for OutputParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(OutputFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value)))
+        Some(Box::new(F::value_variants().iter().filter_map(ValueEnum::to_possible_value)))
     }
 }
 

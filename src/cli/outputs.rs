@@ -120,6 +120,17 @@ impl Outputs {
     }
 }
 
+/// Writes an output that is one text: to a file, in one step, or to standard output.
+pub(super) fn write_whole(file: Option<&Path>, text: &str) -> anyhow::Result<()> {
+    let mut sink = match file {
+        Some(path) => Sink::open(path).with_context(|| format!("cannot write \"{}\"", path.display()))?,
+        None => Sink::Stream(BufWriter::new(Box::new(io::stdout()))),
+    };
+    sink.write(text)?;
+    sink.flush()?;
+    sink.put_in_place()
+}
+
 impl Sink {
     fn open(path: &Path) -> anyhow::Result<Self> {
         match fs::metadata(path) {

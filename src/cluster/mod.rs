@@ -7,6 +7,7 @@
 //! | [`identity`] | certificates, registration, the Lease | `client`, `cache` |
 //! | [`leader`] | completion, audit, reports, Events | all of the above |
 //! | [`doctor`] | one network's chain, the canary | `client`, `cache` |
+//! | [`map`] | everything on a map of the secondary networks | `client`, `leader` |
 //!
 //! A value that comes from the owning network is stored for good, so the network is read at the moment it is needed: a cache may
 //! lag behind the very write that is being judged. What only a warning needs is known at once, from [`Caches`].
@@ -16,6 +17,7 @@ pub mod client;
 pub mod doctor;
 pub mod identity;
 pub mod leader;
+pub mod map;
 
 pub use cache::observer::WatchObserver;
 pub use cache::{CachedCluster, Caches};

@@ -26,7 +26,7 @@ use std::ops::Range;
 pub(crate) use diff::of_files as diff_of_files;
 pub use github::Github;
 pub use html::Html;
-pub(crate) use html::{Entry, EntryPart, Facet, Figure, HtmlList, HtmlPage, HtmlRow, ShownFinding};
+pub(crate) use html::{Entry, EntryPart, Facet, Figure, HtmlList, HtmlPage, HtmlRow, MapPage, ShownFinding};
 pub use human::Human;
 pub use json::Json;
 pub use junit::Junit;

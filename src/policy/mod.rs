@@ -50,6 +50,7 @@ pub use operators::{OperatorFact, Operators};
 pub use pods::{MultusPolicy, PodPolicy, ResourceInjector};
 pub use related::{RelatedObject, SourcePlace};
 pub use rule::{Action, Rule};
+pub use rules::ipam::{WrittenRange, written_ranges};
 pub(crate) use similar::{closest, similar_name};
 pub(crate) use status::is_fixed_by_retry;
 pub use status::{

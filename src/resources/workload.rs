@@ -111,8 +111,19 @@ impl<'a> Workload<'a> {
         Self::read(WorkloadKind::Pod, JsonReader::whole(json, RawObject::read).ok()?)
     }
 
+    /// Reads an object of that kind, whether or not its pods select a network; `None` if it is not JSON.
+    pub fn of_kind(kind: WorkloadKind, json: &'a str) -> Option<Self> {
+        Some(Self::read_any(kind, JsonReader::whole(json, RawObject::read).ok()?))
+    }
+
     /// Reads an object; `None` if its pods select no network.
     pub(super) fn read(kind: WorkloadKind, head: RawObject<'a>) -> Option<Self> {
+        Some(Self::read_any(kind, head)).filter(|read| {
+            read.networks.is_some() || read.default_network.is_some() || !read.machine_networks.is_empty()
+        })
+    }
+
+    fn read_any(kind: WorkloadKind, head: RawObject<'a>) -> Self {
         let mut misshapen = Vec::new();
         let meta = Meta::of(head.metadata, &mut misshapen);
         let spec = head.spec.or_record("/spec", "an object", &mut misshapen).unwrap_or_default();
@@ -132,10 +143,7 @@ impl<'a> Workload<'a> {
             if kind == WorkloadKind::VirtualMachine { machine_networks(&pod, namespace) } else { Vec::new() };
         // KubeVirt writes the annotation of a machine's pod from its networks, over one that is there.
         let networks = networks.filter(|_| machine_networks.is_empty());
-        if networks.is_none() && default_network.is_none() && machine_networks.is_empty() {
-            return None;
-        }
-        Some(Self {
+        Self {
             kind,
             selection: Selection::read(networks.as_deref().unwrap_or_default(), namespace),
             networks,
@@ -147,7 +155,7 @@ impl<'a> Workload<'a> {
             meta,
             misshapen,
             spec,
-        })
+        }
     }
 
     /// The JSON pointer of an annotation of its pods.

@@ -78,6 +78,7 @@ mod leaks;
 mod lease;
 mod lookalikes;
 mod manifests;
+mod map;
 mod monitoring;
 mod namespaces;
 mod networks_against_each_other;

@@ -1,22 +1,20 @@
-//! What `check` reads: the configuration of the repository, and what it leaves out of directories.
+//! What `check` does with its inputs.
 
-use std::env;
-use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::ensure;
 use clap::Args;
 
 use crate::cli::outputs::Destination;
-use crate::manifests::{ConfigFile, IgnoreList, Input};
+use crate::cli::repository_args::RepositoryArgs;
+use crate::manifests::Input;
 
 /// Input arguments.
 #[derive(Debug, Args)]
 pub(super) struct InputArgs {
-    /// Leave out of directories what matches this pattern, as in a .gitignore of the working directory; may be repeated
-    #[arg(long, value_name = "GLOB")]
-    exclude: Vec<String>,
+    #[command(flatten)]
+    pub(super) repository: RepositoryArgs,
     /// Exit with 2 if nothing was judged
     #[arg(long)]
     fail_if_empty: bool,
@@ -24,12 +22,6 @@ pub(super) struct InputArgs {
     /// Helm, and before kubectl apply
     #[arg(long)]
     pass_through: bool,
-    /// The configuration [default: .nadmit.yaml in the working directory or above it, up to the root of the git repository]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Use no configuration
-    #[arg(long, conflicts_with = "config")]
-    no_config: bool,
 }
 
 impl InputArgs {
@@ -48,24 +40,6 @@ impl InputArgs {
         if self.pass_through { Destination::Stderr } else { Destination::Stdout }
     }
 
-    /// The configuration that holds here.
-    pub(super) fn config(&self) -> anyhow::Result<Option<ConfigFile>> {
-        Ok(match &self.config {
-            Some(path) => Some(ConfigFile::open(path)?),
-            None if self.no_config => None,
-            None => ConfigFile::find(Path::new("."))?,
-        })
-    }
-
-    /// The patterns of the arguments.
-    pub(super) fn exclude(&self) -> anyhow::Result<IgnoreList> {
-        // Without symbolic links, like the paths that it is compared with.
-        let here = fs::canonicalize(".").context("cannot read the working directory")?;
-        IgnoreList::new(here, &self.exclude).map_err(|(number, problem)| {
-            anyhow!("--exclude {}: {problem}", self.exclude.get(number).map_or("", String::as_str))
-        })
-    }
-
     /// Whether it is an error that nothing was judged.
     pub(super) fn fails_if_empty(&self) -> bool {
         self.fail_if_empty
@@ -82,10 +56,4 @@ impl InputArgs {
         }
         Ok(())
     }
-}
-
-/// A path from the working directory, if it is below.
-pub(super) fn from_here(path: &Path) -> PathBuf {
-    let here = env::current_dir().ok();
-    here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf)).unwrap_or_else(|| path.to_path_buf())
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::audit::map::WHEREABOUTS_GROUP;
 use crate::cluster::client::ApiError;
 use crate::deploy::webhooks::Phase;
 use crate::deploy::{METRICS_PORT, NAME};
@@ -48,6 +49,8 @@ impl ApiResource {
     pub(in crate::cluster) const NADS: Self = Self::of(NAD_GROUP, NADS);
     pub(in crate::cluster) const NODE_POLICIES: Self = Self::of(NETWORK_GROUP, NODE_POLICIES);
     pub(in crate::cluster) const NODE_STATES: Self = Self::of(NETWORK_GROUP, "sriovnetworknodestates");
+    pub(in crate::cluster) const IP_POOLS: Self = Self::of_whereabouts("ippools");
+    pub(in crate::cluster) const IP_RESERVATIONS: Self = Self::of_whereabouts("overlappingrangeipreservations");
     pub(in crate::cluster) const OPERATOR_CONFIGS: Self = Self::of(NETWORK_GROUP, "sriovoperatorconfigs");
 
     const fn of(group: &'static str, plural: &'static str) -> Self {
@@ -57,6 +60,11 @@ impl ApiResource {
     /// A resource of the SR-IOV DRA driver.
     const fn of_driver(plural: &'static str) -> Self {
         Self { group: DRA_DRIVER, version: "v1alpha1", plural }
+    }
+
+    /// A resource of whereabouts.
+    const fn of_whereabouts(plural: &'static str) -> Self {
+        Self { group: WHEREABOUTS_GROUP, version: "v1alpha1", plural }
     }
 
     /// The networks of a kind.

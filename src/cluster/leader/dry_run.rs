@@ -35,9 +35,16 @@ pub struct DryRunDenials {
     /// The start of the window, and the dry runs in it.
     since: Option<Instant>,
     asked: usize,
+    /// Whether no dry run is made at all.
+    is_off: bool,
 }
 
 impl DryRunDenials {
+    /// Makes no dry runs: nothing but reads is sent.
+    pub fn off() -> Self {
+        Self { is_off: true, ..Self::default() }
+    }
+
     /// Makes dry runs for networks, within the limit: first those never or longest ago tried.
     pub(in crate::cluster) async fn ask(
         &mut self,
@@ -75,7 +82,8 @@ impl DryRunDenials {
             self.denial.retain(|_, (at, _)| now.duration_since(*at) < KEEP_ANSWER);
         }
         networks.sort_by_key(|(_, uid)| self.denial.get(uid).map(|(at, _)| *at));
-        networks.truncate(MAX_QUESTIONS.saturating_sub(self.asked));
+        let most = if self.is_off { 0 } else { MAX_QUESTIONS };
+        networks.truncate(most.saturating_sub(self.asked));
         networks
     }
 

@@ -10,6 +10,7 @@ mod entry;
 mod escape;
 mod facet;
 mod filters;
+mod map;
 mod overview;
 mod page;
 mod part;
@@ -19,6 +20,7 @@ mod table;
 
 pub(crate) use entry::Entry;
 pub(crate) use facet::Facet;
+pub(crate) use map::MapPage;
 pub(crate) use overview::Figure;
 pub(crate) use page::{HtmlList, HtmlPage};
 pub(crate) use part::{EntryPart, ShownFinding};

@@ -21,7 +21,7 @@ rule! { HOST_LOCAL_RANGE = "ipam/host-local-range", Deny;
 /// A range that host-local accepts, as it fills it in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
-    span: Span,
+    pub(super) span: Span,
     pub(super) start: IpAddr,
     pub(super) end: IpAddr,
     /// Never handed out.

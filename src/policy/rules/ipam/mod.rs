@@ -16,6 +16,7 @@ mod repeated;
 mod routes;
 mod static_address;
 mod whereabouts;
+mod written;
 
 use super::super::Rule;
 use super::super::finding::{Finding, Findings};
@@ -33,6 +34,7 @@ pub(crate) use routes::ROUTE;
 pub(crate) use static_address::STATIC_ADDRESS;
 pub(crate) use whereabouts::WHEREABOUTS_RANGE;
 pub(in crate::policy) use whereabouts::first_range;
+pub use written::{WrittenRange, written_ranges};
 
 /// The plugins known to always run their IPAM plugin. (ovs-cni skips it for a device with a userspace driver, which the config
 /// does not show.)
