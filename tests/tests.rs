@@ -19,6 +19,7 @@ mod check;
 mod commands;
 mod doctor;
 mod documentation;
+mod explain;
 mod fix;
 mod generated;
 mod hostile;

@@ -100,6 +100,19 @@ pub struct PodNad {
 }
 
 impl PodNad {
+    /// Judges a NAD as admission would.
+    pub(super) fn judged(
+        key: ObjectKey,
+        text: Read<Option<String>>,
+        context: &AuditContext,
+        lookup: &dyn FactLookup,
+        policy: &Policy,
+    ) -> Self {
+        let object = text.as_ref().ok().and_then(Option::as_deref).and_then(|text| Object::read(text).ok()?);
+        let verdict = object.map(|object| context.nad_at_admission(&object, lookup, policy));
+        Self { key, text, verdict }
+    }
+
     /// What admission would find now.
     pub fn findings(&self) -> &[Finding] {
         self.verdict.as_ref().map_or(&[], |verdict| &verdict.findings)
@@ -114,12 +127,8 @@ impl PodReport {
     pub fn of(snapshot: PodSnapshot, policy: &Policy, now: Timestamp) -> Self {
         let context = AuditContext { now, operators: snapshot.operators, ..AuditContext::default() };
         let lookup = OnlyClaims(&snapshot.device_claims);
-        let judged = |(key, text): (ObjectKey, Read<Option<String>>)| {
-            let object = text.as_ref().ok().and_then(Option::as_deref).and_then(|text| Object::read(text).ok()?);
-            let verdict = object.map(|object| context.nad_at_admission(&object, &lookup, policy));
-            PodNad { key, text, verdict }
-        };
-        let nads: Vec<PodNad> = snapshot.nads.into_iter().map(judged).collect();
+        let nads = snapshot.nads.into_iter().map(|(key, text)| PodNad::judged(key, text, &context, &lookup, policy));
+        let nads: Vec<PodNad> = nads.collect();
         let errors = snapshot.events.map(explained);
         let has = |reason: &str| errors.iter().flatten().any(|error: &ExplainedError| error.reason == reason);
         let (state, summary) = match (snapshot.is_deleting, snapshot.is_ready) {
@@ -169,7 +178,7 @@ fn explained(events: Vec<PodEvent>) -> Vec<ExplainedError> {
 }
 
 /// Of other objects, only the claims of devices are known.
-struct OnlyClaims<'s>(&'s ClaimIndex);
+pub(super) struct OnlyClaims<'s>(pub(super) &'s ClaimIndex);
 
 impl FactLookup for OnlyClaims<'_> {
     fn served_by_classes(&self) -> Arc<[String]> {

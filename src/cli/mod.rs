@@ -6,6 +6,7 @@ mod check;
 mod color;
 mod connection;
 mod doctor;
+mod explain;
 mod fix;
 mod in_cluster;
 mod install;
@@ -62,6 +63,7 @@ enum Command {
     Check(check::Check),
     Audit(audit::Audit),
     Doctor(doctor::Doctor),
+    Explain(Box<explain::Explain>),
     Map(Box<map::MapCommand>),
     AuditLog(audit_log::AuditLog),
     Policy(policy::PolicyCommand),
@@ -104,6 +106,7 @@ impl Cli {
             Command::Check(check) => check.run(),
             Command::Audit(audit) => audit.run(),
             Command::Doctor(doctor) => doctor.run(),
+            Command::Explain(explain) => explain.run(),
             Command::Map(map) => map.run(),
             Command::AuditLog(audit_log) => audit_log.run(),
             Command::Policy(policy) => policy.run(),

@@ -10,6 +10,7 @@ mod dra_driver;
 mod key;
 mod meta;
 mod network;
+mod node_constraints;
 mod node_interfaces;
 mod node_policy;
 pub mod raw;
@@ -26,6 +27,7 @@ pub use dra_driver::{DraMode, DriverObject};
 pub use key::ObjectKey;
 pub use meta::Meta;
 pub use network::{Network, NetworkKind};
+pub use node_constraints::NodeConstraints;
 pub use node_interfaces::{NODE_STATE_KIND, NodeInterfaces, PhysicalFunction};
 pub use node_policy::{
     DEFAULT_NODE_POLICY, NODE_POLICIES, NODE_POLICY_KIND, NamedVfs, NetworkNodePolicy, NicSelector, PfName,
@@ -33,7 +35,8 @@ pub use node_policy::{
 pub(crate) use render::offset_of_nonblank;
 pub use render::{RenderFault, Rendered, render};
 pub use selection::{
-    DEFAULT_NETWORK, LONGEST_INTERFACE, NETWORKS, SelectedNetwork, Selection, SelectionError, selected_nads,
+    DEFAULT_NETWORK, LONGEST_INTERFACE, NETWORKS, RequestedValues, SelectedNetwork, Selection, SelectionError,
+    selected_nads,
 };
 pub use workload::{Workload, WorkloadKind};
 

@@ -65,6 +65,7 @@ mod denials;
 mod device_claims;
 mod doctor;
 mod exempt;
+mod explain;
 mod facts;
 mod failover;
 mod flood;

@@ -60,6 +60,45 @@ fn text_of_a_tenant_is_never_interpreted() {
     assert_eq!(browser.requests().len(), 1, "the page requests nothing else");
 }
 
+/// The page of `nadmit explain`: pods, NADs, nodes and node policies.
+#[test]
+fn text_in_a_plan_is_never_interpreted() {
+    let config = json!({
+        "cniVersion": NASTY, "name": NASTY, "type": "macvlan", "master": NASTY, "mac": NASTY,
+        "ipam": { "type": "whereabouts", "range": NASTY, "gateway": NASTY, "exclude": [NASTY], "routes": [{ "dst": NASTY, "gw": NASTY }],
+            "addresses": [{ "address": NASTY, "gateway": NASTY }], "dns": { "nameservers": [NASTY], "search": [NASTY] } },
+    });
+    let selection = json!([{ "name": "net", "interface": NASTY }, { "name": NASTY, "namespace": NASTY }]);
+    let pod = |name: &str, networks: &str| {
+        json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "namespace": "apps",
+            "annotations": { "k8s.v1.cni.cncf.io/networks": networks, "v1.multus-cni.io/default-network": NASTY } },
+            "spec": { "nodeName": NASTY, "nodeSelector": { NASTY: NASTY }, "containers": [{ "resources": { "limits": { NASTY: "1" } } }] } })
+    };
+    let objects = [
+        pod("p", &selection.to_string()),
+        pod(&format!("n{NASTY}"), NASTY),
+        json!({ "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": { "name": "net", "namespace": "apps",
+            "annotations": { "k8s.v1.cni.cncf.io/resourceName": NASTY } }, "spec": { "config": config.to_string() } }),
+        json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": NASTY, "labels": { NASTY: NASTY } } }),
+        json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodePolicy", "metadata": { "name": NASTY },
+            "spec": { "resourceName": NASTY, "nodeSelector": { NASTY: NASTY } } }),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join(format!("f{}.yaml", NASTY.replace('/', "_")));
+    fs::write(&file, objects.map(|object| object.to_string()).join("\n---\n")).unwrap();
+    let page = page(&["explain", "--output", "html", file.to_str().unwrap()]);
+    assert_eq!((page.html.matches("<script>").count(), page.html.matches("</script>").count()), (1, 1));
+
+    let Some(mut browser) = Browser::start() else { return };
+    browser.open(&page.path, "#open=*");
+    let elements = "['script', 'style', 'img', 'title', '[onclick]', '[onerror]', '[onload]'].map((name) => document.querySelectorAll(name).length)";
+    assert_eq!(browser.value(elements), json!([1, 1, 0, 1, 0, 0, 0]));
+    assert_eq!(strings(browser.value(NAMES)).iter().filter(|name| **name == format!("n{NASTY}")).count(), 1);
+    assert!(!strings(browser.value(OPEN)).is_empty());
+    assert_eq!(browser.value("typeof window.forged"), "undefined");
+    assert_eq!(browser.requests().len(), 1, "the page requests nothing else");
+}
+
 /// Even text that was not escaped could not run, nor send anything.
 #[test]
 fn page_runs_only_its_own_script() {

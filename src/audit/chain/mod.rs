@@ -8,6 +8,7 @@
 //! by time (a NAD that is missing or stale) is judged by the audit's own rules, so that both say the same.
 
 mod links;
+mod nodes;
 mod releases;
 mod snapshot;
 #[cfg(test)]
@@ -21,9 +22,10 @@ use crate::policy::{Action, Finding, Lookup, NetworkFact, Policy, Verdict, serve
 use crate::resources::{Network, NetworkId, Object, Rendered, render};
 use jiff::Timestamp;
 
+pub use nodes::{ClusterNode, NodePolicy};
 pub use releases::InstalledProgram;
 use snapshot::OnlyNetwork;
-pub use snapshot::{ClusterNode, NetworkSnapshot, NodePolicy, NodeState, OperatorDeployment, Read};
+pub use snapshot::{NetworkSnapshot, NodeState, OperatorDeployment, Read};
 
 /// The health of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

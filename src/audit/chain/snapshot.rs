@@ -1,11 +1,10 @@
 //! What doctor reads for one network, and the facts it gives to the rules.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::InstalledProgram;
+use super::{ClusterNode, InstalledProgram, NodePolicy};
 use crate::audit::context::AuditContext;
 use crate::audit::stored_object::StoredObject;
 use crate::policy::{
@@ -59,15 +58,6 @@ pub struct OperatorDeployment {
     pub available: i64,
 }
 
-/// A SriovNetworkNodePolicy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodePolicy {
-    /// Its name.
-    pub name: String,
-    /// `spec.resourceName`
-    pub resource_name: String,
-}
-
 /// A SriovNetworkNodeState.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeState {
@@ -77,15 +67,6 @@ pub struct NodeState {
     pub sync: String,
     /// `status.lastSyncError`
     pub error: String,
-}
-
-/// A node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClusterNode {
-    /// Its name.
-    pub name: String,
-    /// The allocatable devices by extended resource.
-    pub allocatable: BTreeMap<String, u64>,
 }
 
 /// The network whose chain it is, as if its NAD had no other.

@@ -52,7 +52,11 @@ fn healthy() -> NetworkSnapshot {
             target_namespace: "apps".to_owned(),
             resource_name: "cx7".to_owned(),
         }]),
-        policies: Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "cx7".to_owned() }]),
+        policies: Ok(vec![NodePolicy {
+            name: "p".to_owned(),
+            resource_name: "cx7".to_owned(),
+            ..NodePolicy::default()
+        }]),
         states: Ok(vec![state("Succeeded")]),
         nodes: Ok(vec![node(&[("openshift.io/cx7", 4)]), node(&[])]),
         prefix: Some(Prefix { value: "openshift.io".to_owned(), assumed: false }),
@@ -63,7 +67,7 @@ fn healthy() -> NetworkSnapshot {
 
 fn node(devices: &[(&str, u64)]) -> ClusterNode {
     let allocatable = devices.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-    ClusterNode { name: "n".to_owned(), allocatable }
+    ClusterNode { name: "n".to_owned(), allocatable, ..ClusterNode::default() }
 }
 
 fn state(sync: &str) -> NodeState {
@@ -363,14 +367,16 @@ fn agrees_with_the_audit(snapshot: &NetworkSnapshot, chain: &NetworkChain, what:
 #[test]
 fn findings_are_attached_to_their_link() {
     let mut snapshot = healthy();
-    snapshot.policies = Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "cx8".to_owned() }]);
+    snapshot.policies =
+        Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "cx8".to_owned(), ..NodePolicy::default() }]);
     snapshot.namespace = Ok(None);
     snapshot.states = Ok(vec![state("Failed")]);
     let chain = follow(&snapshot);
     let rules = |link| chain.step(link).unwrap().findings.iter().map(|finding| finding.rule.id).collect::<Vec<_>>();
     assert_eq!(rules(Link::Namespace), ["network/namespace-absent"]);
     assert_eq!(rules(Link::NodePolicy), ["network/no-policy"]);
-    snapshot.policies = Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "cx7".to_owned() }]);
+    snapshot.policies =
+        Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "cx7".to_owned(), ..NodePolicy::default() }]);
     let chain = follow(&snapshot);
     let says = &chain.step(Link::NodePolicy).unwrap().says;
     assert_eq!(says, "p offers `cx7`; 1 of 1 nodes failed to apply policies (node n: no such device)");

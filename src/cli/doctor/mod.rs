@@ -2,7 +2,7 @@
 
 mod canary;
 mod pod;
-mod show;
+pub(super) mod show;
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -140,7 +140,7 @@ impl NetworkArg {
 }
 
 /// The namespace of an object, as written before its name or with --namespace.
-fn namespace_of<'a>(written: Option<&'a str>, option: Option<&'a str>) -> anyhow::Result<Option<&'a str>> {
+pub(super) fn namespace_of<'a>(written: Option<&'a str>, option: Option<&'a str>) -> anyhow::Result<Option<&'a str>> {
     match (written, option) {
         (Some(written), Some(option)) if written != option => {
             Err(anyhow!("`{written}/` and --namespace {option} name two namespaces; write one of them"))

@@ -37,7 +37,7 @@ pub(super) fn human(chain: &NetworkChain, has_colours: bool) -> String {
     text
 }
 
-fn below(line: &str) -> String {
+pub(in crate::cli) fn below(line: &str) -> String {
     format!("{:COLUMN$}{}\n", "", visible::line(line))
 }
 
@@ -53,7 +53,7 @@ pub(super) fn summary(chain: &NetworkChain) -> String {
     }
 }
 
-fn mark(state: LinkHealth) -> char {
+pub(in crate::cli) fn mark(state: LinkHealth) -> char {
     match state {
         LinkHealth::Good => '✓',
         LinkHealth::Unknown => '?',
@@ -62,7 +62,7 @@ fn mark(state: LinkHealth) -> char {
     }
 }
 
-fn colored(text: &str, state: LinkHealth, has_colours: bool) -> String {
+pub(in crate::cli) fn colored(text: &str, state: LinkHealth, has_colours: bool) -> String {
     if !has_colours {
         return text.to_owned();
     }
@@ -131,7 +131,7 @@ impl<'a> StepJson<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct FindingJson<'a> {
+pub(in crate::cli) struct FindingJson<'a> {
     rule: &'static str,
     action: &'static str,
     pointer: &'a str,
@@ -142,7 +142,7 @@ pub(super) struct FindingJson<'a> {
 }
 
 impl<'a> FindingJson<'a> {
-    pub(super) fn of(finding: &'a Finding) -> Self {
+    pub(in crate::cli) fn of(finding: &'a Finding) -> Self {
         Self {
             rule: finding.rule.id,
             action: finding.action.name(),

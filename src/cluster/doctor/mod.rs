@@ -1,11 +1,12 @@
-//! Reads a network and everything it depends on, live, for `nadmit doctor`. What the user may not read is unknown, with the
+//! Reads a network or a pod and everything it depends on, live, for `nadmit doctor` and `nadmit explain`. What the user may not read is unknown, with the
 //! missing permission named.
 
 pub mod canary;
+pub mod explain;
 pub mod pod;
 pub mod replica_policies;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::stream::{BoxStream, SelectAll, select_all};
@@ -64,7 +65,7 @@ impl Cluster {
             last_nad: self.last_nad(read.as_ref()).await?,
             claims: self.claims(id, &target, home).await?,
             states: states.map(|all| all.iter().map(node_state).collect()),
-            nodes: nodes.map(|all| all.iter().map(node).collect()),
+            nodes: nodes.map(|all| all.iter().map(ClusterNode::of).collect()),
             network,
             operators,
             operator,
@@ -147,13 +148,7 @@ impl Cluster {
     /// The node policies in the operator's namespace, the only ones it reads.
     pub async fn node_policies(&self, home: &str) -> Result<Read<Vec<NodePolicy>>, ApiError> {
         let all = self.all_in(ApiResource::NODE_POLICIES, home).await?;
-        Ok(all.map(|all| {
-            let policy = |one: &Value| NodePolicy {
-                name: text(one, "/metadata/name"),
-                resource_name: text(one, "/spec/resourceName"),
-            };
-            all.iter().map(policy).collect()
-        }))
+        Ok(all.map(|all| all.iter().map(NodePolicy::of).collect()))
     }
 
     /// A stream of changes around a network; changes may be merged or spurious.
@@ -275,15 +270,4 @@ fn node_state(state: &Value) -> NodeState {
         sync: text(state, "/status/syncStatus"),
         error: text(state, "/status/lastSyncError"),
     }
-}
-
-fn node(node: &Value) -> ClusterNode {
-    let allocatable = node.pointer("/status/allocatable").and_then(Value::as_object);
-    // Extended resources are integers and have a domain.
-    let counted = |(name, count): (&String, &Value)| {
-        let count = count.as_str()?.parse().ok()?;
-        name.contains('/').then(|| (name.clone(), count))
-    };
-    let allocatable: BTreeMap<_, _> = allocatable.into_iter().flatten().filter_map(counted).collect();
-    ClusterNode { name: text(node, "/metadata/name"), allocatable }
 }

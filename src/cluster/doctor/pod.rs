@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::text;
+use crate::audit::chain::Read;
 use crate::audit::pod::{NetworkSelection, PodEvent, PodSnapshot};
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, missing};
 use crate::policy::{Operators, Policy};
@@ -16,9 +17,7 @@ const MAX_EVENTS: usize = 500;
 impl Cluster {
     /// Takes the snapshot of a pod; `None` if it does not exist.
     pub async fn pod_snapshot(&self, key: &ObjectKey, policy: &Policy) -> Result<Option<PodSnapshot>, ApiError> {
-        let path = ApiPath::object(ApiResource::PODS, key)?;
-        let pod = self.one(&path, &format!("get pods in namespace {}", key.namespace())).await?;
-        let Some(pod) = pod.map_err(ApiError::Forbidden)? else { return Ok(None) };
+        let Some(pod) = self.pod_text(key).await? else { return Ok(None) };
         let pod: Value = serde_json::from_str(&pod).unwrap_or_default();
         let about = ApiPath::in_namespace(ApiResource::EVENTS, key.namespace())?.about(key.name())?;
         let uid = text(&pod, "/metadata/uid");
@@ -39,11 +38,7 @@ impl Cluster {
         };
         let annotation = pod.pointer("/metadata/annotations").and_then(|all| all.get(NETWORKS)).and_then(Value::as_str);
         let selected = selected_nads(annotation.unwrap_or_default(), key.namespace());
-        let mut nads = Vec::new();
-        for nad in selected.iter().flatten().take(MAX_NADS) {
-            let found = self.nad_text(nad).await?;
-            nads.push((nad.clone(), found));
-        }
+        let nads = self.nad_texts(selected.iter().flatten().take(MAX_NADS)).await?;
         Ok(Some(PodSnapshot {
             key: key.clone(),
             is_ready: is_ready(&pod),
@@ -57,6 +52,25 @@ impl Cluster {
             operators: self.operators_read(policy).await?.unwrap_or(Operators::Unknown),
             device_claims: self.claim_index(Some(key.namespace())).await?.into(),
         }))
+    }
+
+    /// A pod as JSON; `None` if it does not exist.
+    pub(super) async fn pod_text(&self, key: &ObjectKey) -> Result<Option<String>, ApiError> {
+        let path = ApiPath::object(ApiResource::PODS, key)?;
+        let pod = self.one(&path, &format!("get pods in namespace {}", key.namespace())).await?;
+        pod.map_err(ApiError::Forbidden)
+    }
+
+    /// Some NADs as JSON.
+    pub(super) async fn nad_texts<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k ObjectKey>,
+    ) -> Result<Vec<(ObjectKey, Read<Option<String>>)>, ApiError> {
+        let mut nads = Vec::new();
+        for key in keys {
+            nads.push((key.clone(), self.nad_text(key).await?));
+        }
+        Ok(nads)
     }
 }
 

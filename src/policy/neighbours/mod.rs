@@ -27,6 +27,10 @@ pub(super) use pool::PoolConflictKind;
 pub use slices::SliceUse;
 pub(super) use slices::has_name;
 
+/// The longest config that is compared with others, in bytes. Each NAD is read once more for that, and a hostile one must not cost the
+/// memory of two.
+const LONGEST_COMPARED: usize = 64 << 10;
+
 /// What matters of a NAD to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkUse {
@@ -44,7 +48,7 @@ impl NetworkUse {
     /// Summarizes a NAD. One that is being deleted, or whose config cannot be read, matters to none.
     pub fn of(nad: &Nad<'_>) -> Self {
         let text = nad.config.as_deref().unwrap_or_default();
-        if nad.meta.deleting || text.is_empty() {
+        if nad.meta.deleting || text.is_empty() || text.len() > LONGEST_COMPARED {
             return Self::default();
         }
         let Ok(document) = Document::parse(text) else { return Self::default() };

@@ -5,9 +5,12 @@
 
 mod addresses;
 mod json_form;
+mod requested;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+
+pub use requested::RequestedValues;
 
 use super::{LONGEST_NAME, ObjectKey};
 use crate::cni::arguments::Arguments;

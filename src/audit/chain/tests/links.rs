@@ -33,14 +33,22 @@ fn links_say_what_they_saw() {
     let hidden = |snapshot: &mut NetworkSnapshot| snapshot.states = Err("forbidden".to_owned());
     assert_eq!(says(&hidden, Link::NodePolicy), "p offers `cx7`; the state of the nodes is unknown: forbidden");
     let many = |snapshot: &mut NetworkSnapshot| {
-        let policy = |number| NodePolicy { name: format!("p{number}"), resource_name: "cx7".to_owned() };
+        let policy = |number| NodePolicy {
+            name: format!("p{number}"),
+            resource_name: "cx7".to_owned(),
+            ..NodePolicy::default()
+        };
         snapshot.policies = Ok((0..5).map(policy).collect());
         snapshot.nodes = Ok(vec![node(&[("openshift.io/cx7", 4)]), node(&[("openshift.io/cx7", 3)])]);
     };
     assert!(says(&many, Link::NodePolicy).contains(" and 2 more offers `cx7`"), "{}", says(&many, Link::NodePolicy));
     assert!(says(&many, Link::Pods).starts_with("2 of 2 nodes have 7 of `openshift.io/cx7` (n, n)"));
     let few = |snapshot: &mut NetworkSnapshot| {
-        let policy = |number| NodePolicy { name: format!("p{number}"), resource_name: "cx7".to_owned() };
+        let policy = |number| NodePolicy {
+            name: format!("p{number}"),
+            resource_name: "cx7".to_owned(),
+            ..NodePolicy::default()
+        };
         snapshot.policies = Ok((0..3).map(policy).collect());
     };
     assert!(says(&few, Link::NodePolicy).starts_with("p0, p1, p2 offers `cx7`"), "{}", says(&few, Link::NodePolicy));

@@ -87,7 +87,7 @@ struct Ipam<'d> {
 }
 
 /// Whether a plugin runs its IPAM section: for sure, perhaps, or (`None`) never.
-pub(super) fn is_run(plugin: &Plugin<'_>) -> Option<bool> {
+pub(crate) fn is_run(plugin: &Plugin<'_>) -> Option<bool> {
     let is_skipped = plugin.kind == "ib-sriov" && plugin.object.is_true("vfioPciMode");
     let never = is_skipped || NO_IPAM.contains(&plugin.kind);
     (!never).then(|| RUN_IPAM.contains(&plugin.kind))
