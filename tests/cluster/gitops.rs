@@ -42,7 +42,7 @@ fn applying_manifests_keeps_the_webhook_entries() {
     cluster.start_nadmit();
     cluster.deploy();
     let good = BOTH.map(|path| cluster.admin.get(path).unwrap());
-    assert_eq!(good.each_ref().map(|configuration| content(configuration).0.as_array().unwrap().len()), [4, 3]);
+    assert_eq!(good.each_ref().map(|configuration| content(configuration).0.as_array().unwrap().len()), [4, 4]);
     assert_eq!(content(&good[1]).1.len(), 6, "{:#}", good[1]["metadata"]);
     let manifests = manifests();
     assert_eq!(manifests.len(), 10);

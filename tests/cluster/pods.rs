@@ -149,7 +149,7 @@ fn writers_are_warned_and_nothing_else_reaches_nadmit() {
     });
     wait("the record", || cluster.nadmit().log_text().contains("pod/selection=audit").then_some(()));
     cluster.set_policy("{}");
-    wait("no entries", || (entries(&cluster).len() == 3).then_some(()));
+    wait("no entries", || (entries(&cluster).len() == 4).then_some(()));
 }
 
 #[test]

@@ -280,7 +280,7 @@ fn hostile_objects_do_not_stop_the_replicas() {
         assert_eq!(ready(&cluster, server), 200);
         let metrics = server.metrics_text();
         let tasks: Vec<_> = metrics.lines().filter(|line| line.starts_with("nadmit_task_up{")).collect();
-        assert_eq!(tasks.len(), 14, "{tasks:?}");
+        assert_eq!(tasks.len(), 15, "{tasks:?}");
         assert!(tasks.iter().all(|line| line.ends_with(" 1")), "{tasks:?}");
         let panics = metrics.lines().filter(|line| line.starts_with("nadmit_task_panics_total{"));
         assert!(panics.clone().count() == tasks.len() && panics.clone().all(|line| line.ends_with(" 0")));

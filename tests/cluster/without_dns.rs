@@ -75,6 +75,6 @@ fn registers_by_cluster_ip_and_shows_why_not() {
     let entries = |stored: Value| stored["webhooks"].as_array().map_or(0, Vec::len);
     assert_eq!(entries(cluster.admin.get(VALIDATING).unwrap()), 0);
     reached.add(cluster.nadmit().https);
-    cluster.admin.wait(VALIDATING, |now| entries(now.clone()) == 3);
+    cluster.admin.wait(VALIDATING, |now| entries(now.clone()) == 4);
     wait("the metric", || (cluster.nadmit().metric("nadmit_registered") == 1.0).then_some(()));
 }

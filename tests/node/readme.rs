@@ -17,7 +17,7 @@ use crate::markdown::blocks;
 const ELSEWHERE: [&str; 3] = ["cargo install ", "cargo run --release -- serve", "make test"];
 
 /// Commands that find something, so that they exit with 1: the example has mistakes, and its network has no operator.
-const FINDING: [&str; 7] = [
+const FINDING: [&str; 8] = [
     "nadmit check examples/telco.yaml",
     "nadmit check --diff .",
     "nadmit check --fix manifests/",
@@ -25,6 +25,7 @@ const FINDING: [&str; 7] = [
     "nadmit audit --output html=audit.html",
     "nadmit doctor telco-mgmt",
     "nadmit doctor pod web-0 --namespace apps",
+    "nadmit explain pod web-0 --namespace apps",
 ];
 
 /// The command lines in the console blocks of README.md.
