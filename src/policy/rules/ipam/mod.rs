@@ -99,13 +99,14 @@ impl<'d> Ipam<'d> {
         let (object, kind) = plugin.ipam()?;
         let is_sure = is_run(plugin)?;
         // In another spelling it overrides the version that libcni writes.
-        let is_respelled = || plugin.written.named("cniVersion").any(|member| member.key != "cniVersion");
-        let is_uncertain = !is_sure || plugin.kind_in_text.is_some();
+        let is_respelled =
+            old_version.is_some() && plugin.written.named("cniVersion").any(|member| member.key != "cniVersion");
+        let is_uncertain = !is_sure || plugin.kind_in_text.is_some() || is_respelled;
         Some(Self {
             text,
             object,
             kind,
-            old_version: old_version.filter(|_| !is_respelled()),
+            old_version: old_version.filter(|_| !is_respelled),
             may_be_supplied: may_be_supplied(plugin.object, object, kind),
             is_uncertain,
         })
