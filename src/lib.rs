@@ -6,6 +6,9 @@
 //!  manifests ── check ──┐
 //!  a cluster ── audit ──┼──► facts ──► judge ──► Verdict ──► report, answer
 //!  reviews   ── serve ──┘    (I/O)     (pure)                (pure)
+//!
+//!  an audit log ── audit-log ──► writes ──► findings ──► report
+//!                                (pure)
 //! ```
 //!
 //! The modules, from the outside in. Dependencies point downwards only; those marked pure use no clock, no files, no network, no
@@ -15,9 +18,8 @@
 //! |---|---|
 //! | [`cli`] | arguments and wiring |
 //! | [`server`] | HTTPS: connections, limits, routes, reloading, shutdown |
-//! | [`cluster`] | everything that talks to an API server: [`client`](cluster::client), [`cache`](cluster::cache),
-//! [`identity`](cluster::identity), [`leader`](cluster::leader), [`doctor`](cluster::doctor) |
-//! | [`audit`] | a cluster as it is stored: the context of an object, where a network's chain breaks, write loops (pure) |
+//! | [`cluster`] | everything that talks to an API server: [`client`](cluster::client), [`cache`](cluster::cache), [`identity`](cluster::identity), [`leader`](cluster::leader), [`doctor`](cluster::doctor), [`map`](cluster::map) |
+//! | [`audit`] | a cluster as it is stored: the context of an object, where a network's chain breaks, what a pod's interfaces will be, the map of the networks, write loops (pure) |
 //! | [`audit_log`] | the API server's audit log: who wrote blindly, stale, without a change or in a loop (pure) |
 //! | [`deploy`] | the manifests of nadmit, including its webhooks (pure) |
 //! | [`supervise`] | supervision of background tasks |

@@ -10,6 +10,8 @@
 //!
 //! An object must not be able to stop a task in every replica: whoever judges or parses objects in a task does so inside
 //! [`contained`] or [`contained_async`], and skips the object that panics.
+//!
+//! tokio's `JoinSet` reports how a task ended; what that means for readiness, metrics and the process is decided here.
 
 use std::any::Any;
 use std::future::Future;

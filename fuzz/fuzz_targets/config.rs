@@ -1,4 +1,4 @@
-//! Any text as `spec.config`: nothing panics, and a repair settles.
+//! Any text as `spec.config`: nothing panics, and a repair converges.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

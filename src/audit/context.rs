@@ -310,13 +310,13 @@ mod tests {
         let stored = StoredObject::of(text).unwrap();
         let object = Object::read(&stored.text).unwrap().unwrap();
         let Object::Network(network) = &object else { panic!("{text}") };
-        for (names, is_told) in [(NameVisibility::All, true), (NameVisibility::Own(Vec::new()), false)] {
+        for (names, is_reported) in [(NameVisibility::All, true), (NameVisibility::Own(Vec::new()), false)] {
             let context =
                 AuditContext { now: "2026-11-02T00:00:00Z".parse().unwrap(), names, ..AuditContext::default() };
             let of = NetworkContext { nad: Lookup::Absent, ..NetworkContext::default() };
             let verdict = context.network((&object, network, &stored.object_meta), of, &AbsentNad, &Policy::default());
             let is_absent = verdict.findings.iter().any(|finding| finding.rule.id == "audit/nad-absent");
-            assert_eq!(is_absent, is_told, "{:?}", verdict.findings);
+            assert_eq!(is_absent, is_reported, "{:?}", verdict.findings);
         }
     }
 

@@ -150,26 +150,26 @@ mod tests {
     fn counts_follow_the_indexed_findings() {
         let (bad, good) = (verdict("{"), verdict(r#"{"cniVersion":"1.0.0","type":"macvlan"}"#));
         assert!(!bad.findings.is_empty() && good.findings.is_empty());
-        let mut standing = FindingIndex::default();
-        standing.set_findings("a", &key("n"), &bad);
-        standing.set_findings("a", &key("n"), &bad);
-        standing.set_findings("b", &key("other"), &bad);
-        assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 2)]);
-        assert_eq!((standing.objects(), standing.objects_with("nad/config-not-json")), (2, 2));
-        standing.set_findings("a", &key("n"), &good);
-        assert_eq!(standing.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 1)]);
+        let mut index = FindingIndex::default();
+        index.set_findings("a", &key("n"), &bad);
+        index.set_findings("a", &key("n"), &bad);
+        index.set_findings("b", &key("other"), &bad);
+        assert_eq!(index.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 2)]);
+        assert_eq!((index.objects(), index.objects_with("nad/config-not-json")), (2, 2));
+        index.set_findings("a", &key("n"), &good);
+        assert_eq!(index.counts().collect::<Vec<_>>(), [(("nad/config-not-json", "deny"), 1)]);
         // One key is audited, and its object was deleted.
-        standing.leave(&key("other"));
-        assert_eq!(standing.left(&key("other")), ["b".into()]);
-        assert_eq!(standing.counts().count(), 0);
+        index.leave(&key("other"));
+        assert_eq!(index.left(&key("other")), ["b".into()]);
+        assert_eq!(index.counts().count(), 0);
         // A full scan does not find one of the objects.
-        standing.set_findings("c", &key("c"), &bad);
-        standing.set_findings("d", &key("d"), &bad);
-        standing.begin();
-        standing.set_findings("c", &key("c"), &bad);
-        standing.finish();
-        assert_eq!(standing.objects(), 1);
-        assert_eq!(standing.keys_with("nad/config-not-json").collect::<Vec<_>>(), [&key("c")]);
-        assert_eq!((standing.objects_with("nad/config-not-json"), standing.by_key.len()), (1, 1));
+        index.set_findings("c", &key("c"), &bad);
+        index.set_findings("d", &key("d"), &bad);
+        index.begin();
+        index.set_findings("c", &key("c"), &bad);
+        index.finish();
+        assert_eq!(index.objects(), 1);
+        assert_eq!(index.keys_with("nad/config-not-json").collect::<Vec<_>>(), [&key("c")]);
+        assert_eq!((index.objects_with("nad/config-not-json"), index.by_key.len()), (1, 1));
     }
 }

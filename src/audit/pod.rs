@@ -119,7 +119,7 @@ impl PodNad {
     }
 }
 
-/// What is said of a pod that stays in Terminating.
+/// The explanation of a pod that stays in Terminating.
 pub const STUCK: &str = "is stuck in Terminating";
 
 impl PodReport {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_a_nad_that_was_fixed_since_is_said_to_be() {
+    fn an_error_of_a_nad_that_was_fixed_since_is_marked() {
         let report = report(snapshot(GOOD, &[MESSAGE]));
         let left: Vec<_> = report.unexplained().map(|error| error.rules[0].id).collect();
         assert_eq!(left, ["ipam/host-local-range"]);

@@ -56,17 +56,17 @@ impl ObjectMeta {
     }
 
     fn of(meta: &RawFields<'_>) -> Self {
-        let moment = |fields: &RawFields<'_>, key: &str| fields.text(key).value().and_then(|text| text.parse().ok());
+        let timestamp = |fields: &RawFields<'_>, key: &str| fields.text(key).value().and_then(|text| text.parse().ok());
         let mut object_meta = Self {
             uid: meta.text("uid").value().unwrap_or_default().as_ref().into(),
-            written: moment(meta, "creationTimestamp"),
+            written: timestamp(meta, "creationTimestamp"),
             writers: Vec::new(),
-            deleted: moment(meta, "deletionTimestamp"),
+            deleted: timestamp(meta, "deletionTimestamp"),
             finalizers: meta.raw("finalizers").and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default(),
             condition: None,
         };
         for entry in meta.objects("managedFields").value().unwrap_or_default() {
-            let time: Option<Timestamp> = moment(&entry, "time");
+            let time: Option<Timestamp> = timestamp(&entry, "time");
             if entry.text("subresource").value().is_some_and(|part| !part.is_empty()) {
                 continue;
             }

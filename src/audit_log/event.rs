@@ -24,7 +24,7 @@ pub struct AuditEvent<'a> {
     /// The response code.
     pub code: u16,
     /// Who rejected it, derived from the response message.
-    pub refusal: DeniedBy,
+    pub denied_by: DeniedBy,
     /// What the client sent.
     pub body: RequestBody<'a>,
     /// The resourceVersion of the object in the response; only at level RequestResponse.
@@ -139,7 +139,7 @@ impl<'a> AuditEvent<'a> {
                     has_object = true;
                     return Ok(scope.covers(&event.object));
                 }
-                "responseStatus" => (event.code, event.refusal) = answer(reader)?,
+                "responseStatus" => (event.code, event.denied_by) = answer(reader)?,
                 "requestObject" => event.body = RequestBody::next(reader)?,
                 "responseObject" => event.stored = ObjectHead::next(reader)?.version,
                 "annotations" => event.is_guarded = is_guarded(reader)?,
@@ -161,7 +161,7 @@ impl<'a> AuditEvent<'a> {
             agent: owned(self.agent),
             object: self.object.into_owned(),
             code: self.code,
-            refusal: self.refusal,
+            denied_by: self.denied_by,
             body: self.body.into_owned(),
             stored: self.stored.map(owned),
             is_guarded: self.is_guarded,
@@ -358,12 +358,12 @@ fn is_guarded(reader: &mut JsonReader<'_>) -> Result<bool, Error> {
 
 /// The response code, and who rejected.
 fn answer(reader: &mut JsonReader<'_>) -> Result<(u16, DeniedBy), Error> {
-    let (mut code, mut refusal) = (0, DeniedBy::Other);
+    let (mut code, mut denied_by) = (0, DeniedBy::Other);
     if_object(reader, |reader, key| {
         match key {
             "code" => code = reader.skip()?.parse().unwrap_or_default(),
             "message" => {
-                refusal = match reader.text()? {
+                denied_by = match reader.text()? {
                     Some(text) if text.starts_with("admission webhook ") => DeniedBy::Webhook,
                     Some(text) if text.starts_with("Apply failed with ") => DeniedBy::Ownership,
                     _ => DeniedBy::Other,
@@ -373,7 +373,7 @@ fn answer(reader: &mut JsonReader<'_>) -> Result<(u16, DeniedBy), Error> {
         }
         Ok(())
     })?;
-    Ok((code, refusal))
+    Ok((code, denied_by))
 }
 
 /// A timestamp in microseconds; zero if invalid.

@@ -75,7 +75,7 @@ impl<'r> LogLines<'r> {
         Ok(match self.find()? {
             NextLine::Here(length) => {
                 self.given = length + 1;
-                // This is what was just looked at; nothing more is read for it.
+                // The line is in the buffer already, so this reads nothing more.
                 self.input.fill_buf()?.get(..length).map(Line::Whole)
             }
             NextLine::Together { has_end: true } => Some(Line::Whole(&self.begun)),

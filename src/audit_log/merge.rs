@@ -1,7 +1,7 @@
 //! Merges the logs of several API servers by time, which order-dependent checks need.
 //!
 //! One server writes its log nearly in the order of its responses. One event per server is held, and the earliest is processed;
-//! memory does not depend on the length of the logs.
+//! memory does not depend on the length of the logs. An event borrows from the buffer of its log, which itertools' `kmerge` cannot express.
 
 use crate::audit_log::LogScan;
 use crate::audit_log::event::AuditEvent;
@@ -21,9 +21,9 @@ pub fn merge(logs: &mut [impl LogSource], scan: &mut LogScan) {
         return;
     }
     let mut heads: Vec<_> =
-        logs.iter_mut().map(|log| NextEvent { event: next(log, scan), log, moment: i64::MIN }).collect();
+        logs.iter_mut().map(|log| NextEvent { event: next(log, scan), log, time: i64::MIN }).collect();
     heads.iter_mut().for_each(NextEvent::advance);
-    while let Some(head) = heads.iter_mut().filter(|head| head.event.is_some()).min_by_key(|head| head.moment) {
+    while let Some(head) = heads.iter_mut().filter(|head| head.event.is_some()).min_by_key(|head| head.time) {
         if let Some(event) = head.event.take() {
             scan.event(&event);
         }
@@ -37,13 +37,13 @@ struct NextEvent<'l, L> {
     log: &'l mut L,
     event: Option<AuditEvent<'static>>,
     /// The completion time, never before that of the previous event: a log is not re-sorted.
-    moment: i64,
+    time: i64,
 }
 
 impl<L> NextEvent<'_, L> {
     fn advance(&mut self) {
         if let Some(event) = &self.event {
-            self.moment = self.moment.max(event.completed);
+            self.time = self.time.max(event.completed);
         }
     }
 }

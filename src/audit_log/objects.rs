@@ -102,7 +102,7 @@ impl Objects {
         push_name(&mut self.scratch, &event.object);
         if !self.known.contains_key(self.scratch.as_str()) {
             if self.known.len() >= self.limit {
-                self.make_room();
+                self.evict();
             }
             if self.known.len() < self.limit {
                 self.known.insert(self.scratch.as_str().into(), ObjectWrites::default());
@@ -114,15 +114,15 @@ impl Objects {
         }
     }
 
-    /// The newest version that is known of an object, unless it is newer than that moment.
-    pub fn version(&mut self, object: &ObjectRef<'_>, moment: i64) -> Option<&str> {
+    /// The newest version that is known of an object, unless it is newer than that.
+    pub fn version(&mut self, object: &ObjectRef<'_>, time: i64) -> Option<&str> {
         self.scratch.clear();
         push_name(&mut self.scratch, object);
         let object = self.known.get(self.scratch.as_str())?;
-        object.version.as_deref().filter(|_| object.completed <= moment)
+        object.version.as_deref().filter(|_| object.completed <= time)
     }
 
-    fn make_room(&mut self) {
+    fn evict(&mut self) {
         // Objects not written since the last reset are dropped first.
         let before = self.known.len();
         self.known.retain(|_, object| object.weight > 0);
@@ -152,7 +152,7 @@ impl ObjectWrites {
 
     fn count(&mut self, event: &AuditEvent<'_>, write: &ClassifiedWrite, writer: Agent) -> WriteEffect {
         let change = self.change(event, write);
-        self.remember(event);
+        self.record_version(event);
         if self.writes == 0 {
             self.time = (event.received, event.received);
         }
@@ -165,10 +165,10 @@ impl ObjectWrites {
         self.turns += u64::from(self.last_writer.is_some_and(|last| last != writer));
         self.last_writer = Some(writer);
         self.window.add(event.received.div_euclid(STEP));
-        let has_room = self.writers.len() < MAX_WRITERS;
+        let has_capacity = self.writers.len() < MAX_WRITERS;
         match self.writers.iter_mut().find(|(known, _)| *known == writer) {
             Some((_, writes)) => *writes += 1,
-            None if has_room => self.writers.push((writer, 1)),
+            None if has_capacity => self.writers.push((writer, 1)),
             None => {}
         }
         change
@@ -181,10 +181,10 @@ impl ObjectWrites {
         recent
     }
 
-    fn note(&mut self, moment: i64, writer: Agent) {
+    fn note(&mut self, time: i64, writer: Agent) {
         match self.recent.get_mut((self.writes % MAX_RECENT as u64) as usize) {
-            Some(oldest) => *oldest = (moment, writer),
-            None => self.recent.push((moment, writer)),
+            Some(oldest) => *oldest = (time, writer),
+            None => self.recent.push((time, writer)),
         }
     }
 
@@ -212,7 +212,7 @@ impl ObjectWrites {
     }
 
     /// Keeps the newest version: answers may be logged in another order than they were made.
-    fn remember(&mut self, event: &AuditEvent<'_>) {
+    fn record_version(&mut self, event: &AuditEvent<'_>) {
         let Some(stored) = event.stored.as_deref() else { return };
         let is_older = self.version.as_deref().is_some_and(|known| number(known) > number(stored));
         if !is_older {

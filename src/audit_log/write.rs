@@ -168,8 +168,8 @@ fn proof(event: &AuditEvent<'_>) -> Proof {
 fn outcome(event: &AuditEvent<'_>, proof: Proof) -> WriteOutcome {
     match event.code {
         200..=299 => WriteOutcome::Taken,
-        _ if event.refusal == DeniedBy::Webhook => WriteOutcome::Denied,
-        409 if proof == Proof::Version && event.refusal != DeniedBy::Ownership => WriteOutcome::Stale,
+        _ if event.denied_by == DeniedBy::Webhook => WriteOutcome::Denied,
+        409 if proof == Proof::Version && event.denied_by != DeniedBy::Ownership => WriteOutcome::Stale,
         409 => WriteOutcome::Conflict,
         _ => WriteOutcome::Refused,
     }

@@ -65,7 +65,7 @@ impl FixArgs {
     /// Where the report of the remaining findings goes, if not where it usually does: standard output has the edits, or the fixed text.
     pub(super) fn report_to(&self, paths: &[PathBuf], with_diff: bool) -> Option<Destination> {
         match (self.fix, with_diff) {
-            (true, true) => Some(Destination::Nowhere),
+            (true, true) => Some(Destination::Discard),
             (true, false) if paths.iter().any(|path| path.as_os_str() == "-") => Some(Destination::Stderr),
             _ => None,
         }

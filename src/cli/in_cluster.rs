@@ -141,7 +141,7 @@ impl InCluster {
         registered: watch::Sender<Option<String>>,
         server: &Server,
     ) -> anyhow::Result<Option<LeaderHandle>> {
-        let Some(keeper) = tokens else { return Ok(None) };
+        let Some(token_keeper) = tokens else { return Ok(None) };
         let (readiness, supervisor) = (server.readiness(), server.supervisor());
         let cached = cached.context(NO_CLUSTER)?;
         let cluster = &cached.cluster;
@@ -157,11 +157,11 @@ impl InCluster {
         let address = Address { home: self.home(), at: self.service_address, token: None };
         let (is_registered, policy) = (registered.subscribe(), server.policy());
         let metric = server.registered();
-        let tokens = keeper.paths();
+        let tokens = token_keeper.paths();
         let caches = Arc::clone(&cached.caches);
         let registration =
             Registration { cluster: cluster.clone(), address, bundle, registered, tokens, metric, caches };
-        supervisor.serving("token", keeper.run());
+        supervisor.serving("token", token_keeper.run());
         let in_force = Arc::clone(&policy);
         supervisor
             .serving("registration", registration.run(move || readiness.is_ready(), move || in_force.load_full()));
@@ -207,8 +207,8 @@ impl InCluster {
         let (reports, in_force, led) = (server.audit().reports, server.policy(), claims.clone());
         supervisor.restarted("reports", move || {
             let (cluster, denials) = (cluster.clone(), Arc::clone(&denials));
-            let keeper = DenialReporter::new(cluster, home.clone(), &identity(), denials, reports.clone());
-            keeper.run(Arc::clone(&in_force), led.clone())
+            let reporter = DenialReporter::new(cluster, home.clone(), &identity(), denials, reports.clone());
+            reporter.run(Arc::clone(&in_force), led.clone())
         });
         let source = Arc::clone(&cached) as Arc<dyn FactSource>;
         let (completions, supervised) = (server.completions(), supervisor.clone());

@@ -143,7 +143,7 @@ fn print_error(line: impl Display) {
     let _ = writeln!(io::stderr(), "{}", visible::line(&line.to_string()));
 }
 
-/// Asks a question on the terminal; only a yes counts.
+/// Asks a question on the terminal; only a yes counts. It is the only question, so no crate for prompts is used.
 fn confirm(question: &str) -> io::Result<bool> {
     eprint!("{} [y/N] ", visible::line(question));
     let mut answer = String::new();

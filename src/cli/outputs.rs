@@ -15,8 +15,7 @@ use crate::output::{Format, JudgedDocument, RewrittenObject, Summary};
 pub(super) enum Destination {
     Stdout,
     Stderr,
-    /// It is not shown.
-    Nowhere,
+    Discard,
     File(PathBuf),
 }
 
@@ -44,7 +43,7 @@ impl Outputs {
         let sink = match destination {
             Destination::Stdout => Sink::Stream(BufWriter::new(Box::new(io::stdout()))),
             Destination::Stderr => Sink::Stream(BufWriter::new(Box::new(io::stderr()))),
-            Destination::Nowhere => Sink::Closed,
+            Destination::Discard => Sink::Closed,
             Destination::File(path) => {
                 let opened = Sink::open(path).with_context(|| format!("cannot write \"{}\"", path.display()))?;
                 ensure!(

@@ -6,7 +6,7 @@
 //! | [`cache`] | list and watch, what is kept of each kind, building `Facts` | `client` |
 //! | [`identity`] | certificates, registration, the Lease | `client`, `cache` |
 //! | [`leader`] | completion, audit, reports, Events | all of the above |
-//! | [`doctor`] | one network's chain, the canary | `client`, `cache` |
+//! | [`doctor`] | one network's chain, one pod, the canary, the policy of each replica | `client`, `cache` |
 //! | [`map`] | everything on a map of the secondary networks | `client`, `leader` |
 //!
 //! A value that comes from the owning network is stored for good, so the network is read at the moment it is needed: a cache may

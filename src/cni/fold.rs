@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Whereabouts forgets what another spelling of its section said; routes are never merged. Each key is the documented one.
+    /// Whereabouts drops the values of another spelling of its section; routes are never merged. Each key is the documented one.
     #[test]
     fn some_objects_are_decoded_afresh() {
         let section = |text: &str, kind: &str| {

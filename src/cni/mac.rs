@@ -1,6 +1,6 @@
-//! Hardware addresses as Go's `net.ParseMAC` reads them, which is what every plugin calls.
+//! Hardware addresses as Go's `net.ParseMAC` reads them, which is what every plugin calls; crates for MAC addresses accept other forms.
 
-/// What can be said of an address that parses.
+/// The kind of an address that parses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac {
     /// How many bytes it has: 6 for Ethernet, 8 for a GUID, 20 for IP over InfiniBand.

@@ -57,7 +57,7 @@ fn plain_run(bytes: &[u8]) -> usize {
             return length;
         }
     }
-    // What is left is looked at together with plain bytes before it, eight at once again.
+    // The last bytes are compared together with plain bytes before them, again eight at once.
     match bytes.last_chunk() {
         Some(chunk) => bytes.len() - chunk.len() + plain_in_string(*chunk),
         None => bytes.iter().position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\')).unwrap_or(bytes.len()),

@@ -133,8 +133,8 @@ fn read(path: &Path) -> Result<String, InputError> {
     text_of(&mut file, &path.to_string_lossy(), length as usize + 1)
 }
 
-fn text_of(reader: &mut dyn Read, name: &str, room: usize) -> Result<String, InputError> {
-    let mut bytes = Vec::with_capacity(room);
+fn text_of(reader: &mut dyn Read, name: &str, capacity: usize) -> Result<String, InputError> {
+    let mut bytes = Vec::with_capacity(capacity);
     let limited = reader.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     limited.map_err(|problem| InputError::Io { name: name.to_owned(), problem })?;
     if bytes.len() as u64 > MAX_BYTES {

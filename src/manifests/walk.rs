@@ -1,4 +1,7 @@
 //! Finding input files: those that are named, and those in directories.
+//!
+//! Not by the `ignore` crate, which does not report what it leaves out: here it is counted with its reason. And nothing outside of the
+//! repository is read, also not through a symbolic link.
 
 use std::collections::HashSet;
 use std::fs::{self, DirEntry, File};

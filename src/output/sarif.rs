@@ -1,4 +1,6 @@
 //! SARIF 2.1.0, which code-scanning services read: the rules first, then one result per line.
+//!
+//! The types are our own: a dozen members of the format are used, and serde-sarif generates all of it while nadmit is built.
 
 use std::hash::Hasher;
 

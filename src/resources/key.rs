@@ -1,4 +1,4 @@
-//! Which object.
+//! The namespace and name by which an object is known.
 
 use std::fmt;
 

@@ -116,11 +116,11 @@ pub struct NetworkId {
     pub name: String,
 }
 
-/// The longest text of an object that is remembered as a name, in bytes. No name of an object, of a namespace or of a resource is that
+/// The longest text of an object that is kept as a name, in bytes. No name of an object, of a namespace or of a resource is that
 /// long, but the API server accepts a text of 1 MiB in its place, and what caches hold must not be chosen by whoever writes objects.
 pub const LONGEST_NAME: usize = 512;
 
-/// As much of a text as is remembered of it as a name.
+/// The start of a text, as much of it as is kept as a name.
 pub fn name_of(text: &str) -> &str {
     crate::visible::at_most(text, LONGEST_NAME)
 }

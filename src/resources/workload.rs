@@ -10,7 +10,7 @@ use super::raw::{FieldValue, RawFields, RawObject};
 use super::{DEFAULT_NETWORK, Meta, Misshapen, NETWORKS, SelectedNetwork, Selection, name_of};
 use crate::json::{JsonReader, escape};
 
-/// How many resources of a pod are remembered.
+/// How many resources of a pod are recorded.
 const MAX_RESOURCES: usize = 64;
 
 /// A kind of object that is a pod or makes pods.

@@ -205,8 +205,8 @@ mod tests {
             let (allowed, decision) = answer(Some(allow_reason));
             assert_eq!((&allowed["allowed"], decision), (&json!(true), Decision::Allow));
             assert_eq!((allowed["warnings"].as_array().unwrap().len(), &allowed["status"]), (1, &Value::Null));
-            let is_said = allowed["warnings"][0].as_str().unwrap().ends_with(want);
-            assert!(is_said, "{allowed}");
+            let is_reported = allowed["warnings"][0].as_str().unwrap().ends_with(want);
+            assert!(is_reported, "{allowed}");
             let would = allowed["auditAnnotations"]["would"].as_str().unwrap();
             assert_eq!(would.ends_with("=deny"), allow_reason == AllowReason::AuditMode, "{allowed}");
         }

@@ -1,6 +1,7 @@
 //! The AdmissionReview wire format: requests and responses.
 //!
 //! The types are our own and borrow from the body: the object is judged in place, and unneeded parts are skipped, not built.
+//! kube's `AdmissionReview`, which owns all that it reads, took twice the time for a create, and four times for a large update.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod answer;

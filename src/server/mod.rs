@@ -293,7 +293,7 @@ impl Server {
         if timeout(self.state.limits.drain, tasks.wait()).await.is_err() {
             warn!("drain timeout, closing remaining connections");
         }
-        info!("ended");
+        info!("server stopped");
     }
 }
 

@@ -1,7 +1,8 @@
 //! Unfinished work, counted per client address.
 //!
 //! A client that never finishes must not block others. So nobody is rejected while there is unfinished work: the oldest of the
-//! busiest address is displaced instead. Proven work is displaced only if nothing else is left, and only while it is idle.
+//! busiest address is displaced instead. A connection on which a valid request was read is proven. Proven connections are displaced only
+//! if nothing else is left, and only while they are idle.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,13 +14,13 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 /// The limits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingLimits {
-    /// In total, including proven work.
+    /// In total, including proven connections.
     pub(super) total: usize,
     /// Unfinished work of one address.
     pub(super) per_address: usize,
 }
 
-/// All of it.
+/// The unfinished work of all addresses.
 #[derive(Debug)]
 pub(super) struct Pending {
     bounds: PendingLimits,

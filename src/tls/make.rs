@@ -1,4 +1,4 @@
-//! Making certificates: ECDSA P-256, good from a moment to a moment.
+//! Making certificates: ECDSA P-256, with a validity period.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use rcgen::{

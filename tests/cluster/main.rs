@@ -15,7 +15,7 @@
 #[path = "../browser.rs"]
 #[allow(dead_code, reason = "shared with the tests of the program alone")]
 mod browser;
-#[path = "../case.rs"]
+#[path = "../case/mod.rs"]
 #[allow(dead_code, reason = "shared with the test of each case")]
 mod case;
 #[path = "../serve/certificates.rs"]

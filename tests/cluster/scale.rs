@@ -93,7 +93,7 @@ fn memory_with_many_objects() {
         cluster.nadmit().wait_for_line("list or watch failed, retrying");
     });
     cluster.nadmit().wait_for_log("a new list", |line| {
-        line["message"] == "listed" && line["kind"] == "NetworkAttachmentDefinition" && line["objects"] == EACH
+        line["message"] == "cache synced" && line["kind"] == "NetworkAttachmentDefinition" && line["objects"] == EACH
     });
     println!(
         "listed again: {:.1} MiB, at most {:.1}",

@@ -41,6 +41,6 @@ fn shutdown_is_clean() {
         assert_eq!(server.get("/readyz").status, 200);
         server.signal(signal);
         assert_eq!(server.ended().code(), Some(0), "{signal}: {}", server.log_text());
-        server.wait_for_log("about the end", |line| line["message"] == "ended");
+        server.wait_for_log("about the end", |line| line["message"] == "server stopped");
     }
 }

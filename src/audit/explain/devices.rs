@@ -59,9 +59,9 @@ impl DevicePlan {
 pub(super) struct PodDevices<'p> {
     /// How many of each resource it requests.
     pub(super) requests: &'p BTreeMap<String, u64>,
-    /// Whether it claims devices besides, of which nobody knows how many.
+    /// Whether it also has resource claims; how many devices those bring is unknown.
     pub(super) has_claims: bool,
-    /// Whether whoever makes the pod requests what its networks need.
+    /// Whether the requests for its networks are added later, so that missing ones mean nothing.
     pub(super) are_requested: bool,
     taken: BTreeMap<String, u64>,
 }

@@ -72,7 +72,7 @@ pub struct InterfacePlan {
     pub device: DevicePlan,
     /// What the pod asks for.
     pub requested: RequestedValues,
-    /// What of it no plugin reads.
+    /// The requested values that no plugin reads.
     pub unread: Arguments,
     /// The findings about its selection; those about the NAD are in the plan.
     pub findings: Vec<Finding>,

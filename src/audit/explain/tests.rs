@@ -340,7 +340,7 @@ fn the_default_network_is_one_nad() {
 }
 
 #[test]
-fn what_no_plugin_reads_is_said() {
+fn what_no_plugin_reads_is_reported() {
     let networks = r#"[{"name":"net","ips":["10.0.0.5/24"],"mac":"02:00:00:00:00:01"}]"#;
     let case = Case::new(pod(networks, &json!({})), &[("net", nad(MACVLAN, ""))]);
     let lines = case.plan().interfaces[0].lines();

@@ -17,7 +17,7 @@ const MAX_NAMES: usize = 3;
 pub type PlanLine = (&'static str, String);
 
 impl PodPlan {
-    /// What is said of the pod as a whole.
+    /// The remarks on the pod as a whole.
     pub fn summary(&self) -> String {
         let bad = |state: LinkHealth| {
             let names = self.interfaces.iter().filter(|one| one.state == state).map(|one| one.name.text());

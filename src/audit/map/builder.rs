@@ -93,39 +93,40 @@ impl MapBuilder {
             MapKind::Judged => self.add_judged(json, place),
             MapKind::NodePolicy => {
                 if let Some(row) =
-                    policies::read(json, place).filter(|_| self.has_room("policies", self.policies.len()))
+                    policies::read(json, place).filter(|_| self.has_capacity("policies", self.policies.len()))
                 {
                     self.policies.push(row);
                 }
             }
             MapKind::NodeState => {
-                if self.has_room("pfs", self.pfs.len()) {
+                if self.has_capacity("pfs", self.pfs.len()) {
                     self.pfs.extend(devices::pfs_of_state(json));
                 }
             }
             MapKind::Node => {
                 let known = self.nodes.as_ref().map_or(0, BTreeMap::len);
-                if let Some((name, has)) = resources::of_node(json).filter(|_| self.has_room("nodes", known)) {
+                if let Some((name, has)) = resources::of_node(json).filter(|_| self.has_capacity("nodes", known)) {
                     self.nodes.get_or_insert_default().insert(name, has);
                 }
             }
             MapKind::IpPool => {
-                let room = MAX_LEASES.saturating_sub(self.kept_leases);
-                let pool = LeasePool::read(json, room);
-                if let Some(pool) = pool.filter(|_| self.has_room("ip_pools", self.leases.pools.len())) {
+                let remaining = MAX_LEASES.saturating_sub(self.kept_leases);
+                let pool = LeasePool::read(json, remaining);
+                if let Some(pool) = pool.filter(|_| self.has_capacity("ip_pools", self.leases.pools.len())) {
                     self.kept_leases += pool.kept();
                     self.leases.pools.push(pool);
                 }
             }
             MapKind::Reservation => {
                 if let Some(name) =
-                    name_of_object(json).filter(|_| self.has_room("reservations", self.leases.reservations.len()))
+                    name_of_object(json).filter(|_| self.has_capacity("reservations", self.leases.reservations.len()))
                 {
                     self.leases.reservations.push(name);
                 }
             }
             MapKind::User(kind) => {
-                if let Some(user) = users::read(kind, json, place).filter(|_| self.has_room("users", self.users.len()))
+                if let Some(user) =
+                    users::read(kind, json, place).filter(|_| self.has_capacity("users", self.users.len()))
                 {
                     self.users.push(user);
                 }
@@ -135,10 +136,10 @@ impl MapBuilder {
 
     fn add_judged(&mut self, json: &str, place: &str) {
         match Object::read(json) {
-            Ok(Some(Object::Nad(nad))) if self.has_room("nads", self.nads.len()) => {
+            Ok(Some(Object::Nad(nad))) if self.has_capacity("nads", self.nads.len()) => {
                 self.nads.push(ReadNad::of(&nad, true, place));
             }
-            Ok(Some(Object::Network(network))) if self.has_room("networks", self.networks.len()) => {
+            Ok(Some(Object::Network(network))) if self.has_capacity("networks", self.networks.len()) => {
                 let network = self.read_network(&network, place);
                 self.networks.push(network);
             }
@@ -169,7 +170,7 @@ impl MapBuilder {
 
     /// Adds a finding.
     pub fn add_finding(&mut self, finding: MapFinding) {
-        if self.has_room("findings", self.findings.len()) {
+        if self.has_capacity("findings", self.findings.len()) {
             self.findings.push(finding);
         }
     }
@@ -233,7 +234,7 @@ impl MapBuilder {
         cut("reservations", &mut self.leases.reservations, &mut self.left_out);
     }
 
-    fn has_room(&mut self, list: &'static str, rows: usize) -> bool {
+    fn has_capacity(&mut self, list: &'static str, rows: usize) -> bool {
         if rows >= MAX_ROWS {
             *self.left_out.entry(list).or_default() += 1;
         }

@@ -20,7 +20,7 @@ pub const MAX_OBJECTS: usize = 4096;
 pub const MAX_TRACKED: usize = 256;
 /// From this many writes within the window, an object's versions are kept.
 const TRACK_AFTER: u32 = 3;
-/// How many writes of an object are remembered one by one.
+/// How many writes of an object are recorded one by one.
 const MAX_WRITES: usize = 32;
 /// How many fields, of one write or of all, are named.
 const MAX_FIELDS: usize = 16;
@@ -72,7 +72,7 @@ impl RewriteTracker {
     pub fn record(&mut self, kind: &'static str, key: &ObjectKey, version: &str, object: &str, at: Duration) {
         let id = (kind, key.clone());
         if !self.seen.contains_key(&id) {
-            self.make_room(at);
+            self.evict(at);
             self.seen.insert(id.clone(), TrackedObject::default());
         }
         let Some(seen) = self.seen.get_mut(&id) else { return };
@@ -117,7 +117,7 @@ impl RewriteTracker {
     }
 
     /// Evicts the least recently written object if the limit is reached.
-    fn make_room(&mut self, now: Duration) {
+    fn evict(&mut self, now: Duration) {
         if self.seen.len() < MAX_OBJECTS {
             return;
         }
@@ -177,10 +177,12 @@ impl TrackedObject {
         let mut compared = 0;
         let writes = self.followed.iter().flat_map(|followed| &followed.writes);
         for write in writes.filter(|write| write.at + window >= now) {
-            let (writer, has_room) = (&write.writer, managers.len() < MAX_MANAGERS);
+            let (writer, has_capacity) = (&write.writer, managers.len() < MAX_MANAGERS);
             match managers.iter_mut().find(|(known, _)| *known == writer.manager) {
                 Some((_, is_presumed)) => *is_presumed &= writer.is_presumed,
-                None if has_room && !writer.manager.is_empty() => managers.push((&writer.manager, writer.is_presumed)),
+                None if has_capacity && !writer.manager.is_empty() => {
+                    managers.push((&writer.manager, writer.is_presumed));
+                }
                 None => {}
             }
             // Writes without a known change are skipped.

@@ -56,7 +56,7 @@ fn an_object_that_does_not_fit_is_not_counted() {
 }
 
 #[test]
-fn a_reset_keeps_versions_while_there_is_room() {
+fn a_reset_keeps_versions_below_the_limit() {
     for (limit, want) in [(4, vec![("a", 0), ("b", 0)]), (3, vec![("b", 0)])] {
         let mut scan = limited(limit);
         write(&mut scan, "a", "w", 0, "1");
@@ -73,7 +73,7 @@ fn a_reset_keeps_versions_while_there_is_room() {
 
 /// Objects that were not written since the reset go first, and nothing is missed.
 #[test]
-fn idle_objects_make_room() {
+fn idle_objects_are_evicted() {
     let mut scan = limited(4);
     for name in ["a", "b"] {
         write(&mut scan, name, "w", 0, "1");

@@ -114,7 +114,7 @@ fn hot(found: &Loop) -> Entry {
         name: found.object.clone(),
         about: found.resource.clone(),
         facts: numbers.map(|(number, what)| format!("{number} {what}")).into(),
-        moments: marks(&found.recent),
+        writes: marks(&found.recent),
         labels: vec![(Facet::Resource, plain(&found.resource).to_owned())],
         parts,
         ..Entry::default()

@@ -156,8 +156,8 @@ impl LogSummary {
             too_long: scan.too_long,
             torn: scan.torn,
             dry_runs: scan.dry_runs,
-            from: scan.time.and_then(|(from, _)| moment(from)),
-            to: scan.time.and_then(|(_, to)| moment(to)),
+            from: scan.time.and_then(|(from, _)| timestamp(from)),
+            to: scan.time.and_then(|(_, to)| timestamp(to)),
             has_others: scan.tally.has_others(),
             objects_missed: scan.objects.missed,
         }
@@ -183,8 +183,8 @@ fn loops(scan: &LogScan, loop_rate: u32, max_loops: usize) -> Vec<Loop> {
             refused: object.refused,
             turns: object.turns,
             writers,
-            from: moment(object.time.0),
-            to: moment(object.time.1),
+            from: timestamp(object.time.0),
+            to: timestamp(object.time.1),
             recent: recent(scan, object),
         });
     }
@@ -194,11 +194,11 @@ fn loops(scan: &LogScan, loop_rate: u32, max_loops: usize) -> Vec<Loop> {
 fn recent(scan: &LogScan, object: &ObjectWrites) -> Vec<TimedWrite> {
     let name = |agent| scan.tally.agent_name(agent).to_owned();
     let writes = object.recent().into_iter();
-    writes.filter_map(|(at, agent)| Some(TimedWrite { at: moment(at)?, agent: name(agent) })).collect()
+    writes.filter_map(|(at, agent)| Some(TimedWrite { at: timestamp(at)?, agent: name(agent) })).collect()
 }
 
-fn moment(microseconds: i64) -> Option<Timestamp> {
-    Timestamp::from_microsecond(microseconds).ok().filter(|moment| moment.as_microsecond() != 0)
+fn timestamp(microseconds: i64) -> Option<Timestamp> {
+    Timestamp::from_microsecond(microseconds).ok().filter(|timestamp| timestamp.as_microsecond() != 0)
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ struct Part {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Age {
     /// Rotated at that time.
-    Moment(String),
+    RotatedAt(String),
     /// Rotated; the highest number is the oldest.
     Number(Reverse<u32>),
     /// Still being written.
@@ -71,11 +71,11 @@ impl Part {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let plain = name.strip_suffix(".gz").unwrap_or(&name);
         let (stem, end) = plain.rsplit_once('.').unwrap_or((plain, ""));
-        let at = stem.len().saturating_sub(MOMENT.len());
+        let at = stem.len().saturating_sub(TIMESTAMP_PATTERN.len());
         let (set, age) = match (stem.split_at_checked(at), end.parse()) {
             (_, Ok(number)) => (stem.to_owned(), Age::Number(Reverse(number))),
-            (Some((before, moment)), _) if is_moment(moment) && before.ends_with('-') => {
-                (format!("{}.{end}", before.trim_end_matches('-')), Age::Moment(moment.to_owned()))
+            (Some((before, timestamp)), _) if is_timestamp(timestamp) && before.ends_with('-') => {
+                (format!("{}.{end}", before.trim_end_matches('-')), Age::RotatedAt(timestamp.to_owned()))
             }
             _ => (plain.to_owned(), Age::Current),
         };
@@ -84,11 +84,11 @@ impl Part {
 }
 
 /// The timestamp format of rotated files; non-digits are literal.
-const MOMENT: &str = "0000-00-00T00-00-00.000";
+const TIMESTAMP_PATTERN: &str = "0000-00-00T00-00-00.000";
 
-fn is_moment(text: &str) -> bool {
+fn is_timestamp(text: &str) -> bool {
     let fits = |(found, wanted): (char, char)| if wanted == '0' { found.is_ascii_digit() } else { found == wanted };
-    text.chars().count() == MOMENT.len() && text.chars().zip(MOMENT.chars()).all(fits)
+    text.chars().count() == TIMESTAMP_PATTERN.len() && text.chars().zip(TIMESTAMP_PATTERN.chars()).all(fits)
 }
 
 #[cfg(test)]

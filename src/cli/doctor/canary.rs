@@ -77,9 +77,9 @@ impl Doctor {
         let id = &canary.id;
         let named = NetworkArg { kind: Some(id.kind), namespace: Some(id.namespace.clone()), name: id.name.clone() };
         loop {
-            match watch.look(&named).await {
+            match watch.take_snapshot(&named).await {
                 Ok(()) => {}
-                Err(error) => watch.tell(&format!("{error:#}")),
+                Err(error) => watch.print_progress(&format!("{error:#}")),
             }
             let is_good = |link| {
                 let step = watch.chain.as_ref().and_then(|chain| chain.step(link));

@@ -173,15 +173,15 @@ impl Doctor {
     async fn examine(&self, cluster: &Cluster, named: &NetworkArg, policy: &Policy) -> anyhow::Result<u8> {
         let mut watch = NetworkWatch::new(cluster, policy);
         let began = Instant::now();
-        watch.look(named).await?;
+        watch.take_snapshot(named).await?;
         while let Some(wait) = self.wait
             && watch.state() != LinkHealth::Good
             && began.elapsed() < wait
         {
             watch.rest(wait.saturating_sub(began.elapsed())).await;
             // It existed a moment ago and may exist again before the timeout.
-            if let Err(error) = watch.look(named).await {
-                watch.tell(&format!("{error:#}"));
+            if let Err(error) = watch.take_snapshot(named).await {
+                watch.print_progress(&format!("{error:#}"));
             }
         }
         watch.clear();
@@ -222,7 +222,7 @@ impl<'c> NetworkWatch<'c> {
     }
 
     /// Takes a snapshot.
-    async fn look(&mut self, named: &NetworkArg) -> anyhow::Result<()> {
+    async fn take_snapshot(&mut self, named: &NetworkArg) -> anyhow::Result<()> {
         let chain = match find(self.cluster, named).await? {
             Some(id) => {
                 let snapshot = self.cluster.network_snapshot(&id, self.policy).await?;
@@ -240,7 +240,7 @@ impl<'c> NetworkWatch<'c> {
         let before = self.chain.replace(chain);
         if let (true, Some(now)) = (self.is_watched && before.is_some(), &self.chain) {
             for line in show::changes(before.as_ref(), now) {
-                self.tell(&line);
+                self.print_progress(&line);
             }
         }
         Ok(())
@@ -255,7 +255,7 @@ impl<'c> NetworkWatch<'c> {
         sleep(MIN_INTERVAL.min(most)).await;
         let most = most.saturating_sub(MIN_INTERVAL).min(POLL_INTERVAL);
         let Some(place) = &self.place else { return sleep(most).await };
-        if self.network_changes.as_ref().is_none_or(|(around, _)| around != place) {
+        if self.network_changes.as_ref().is_none_or(|(watched, _)| watched != place) {
             self.network_changes = Some((place.clone(), self.cluster.network_changes(&place.0, &place.1).await));
         }
         if let Some((_, network_changes)) = &mut self.network_changes {
@@ -264,7 +264,7 @@ impl<'c> NetworkWatch<'c> {
     }
 
     /// Prints a progress line.
-    fn tell(&self, line: &str) {
+    fn print_progress(&self, line: &str) {
         if self.is_watched {
             let line = visible::line(line);
             let _ = writeln!(io::stderr(), "\r\x1b[K{:6.1} s  {line}", self.began.elapsed().as_secs_f64());

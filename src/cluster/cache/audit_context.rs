@@ -29,12 +29,14 @@ impl UnreadFacts {
 }
 
 impl Cluster {
-    /// Reads the audit context, and the namespaces. What may not be read is unknown. `namespace` is the only one that is audited.
+    /// Reads the audit context, and the namespaces. What may not be read is unknown. `namespace` is the only one that is audited;
+    /// `each_policy` gets every node policy, so that a scan that judges them needs no second list.
     pub(in crate::cluster) async fn audit_context(
         &self,
         policy: &Policy,
         now: Timestamp,
         namespace: Option<&str>,
+        mut each_policy: impl FnMut(&str) + Send,
         unread: &mut UnreadFacts,
     ) -> (AuditContext, Option<HashMap<Box<str>, NamespaceState>>) {
         let mut context = AuditContext { now, ..AuditContext::default() };
@@ -53,6 +55,7 @@ impl Cluster {
         let mut policies = NodePolicyStore::default();
         let path = ApiPath::all(ApiResource::NODE_POLICIES);
         let each = self.for_each_object(&path, |text| {
+            each_policy(text);
             if let Some(object) = ApiObject::read(text)
                 && let Some(policy) = NodePolicyStore::read(&object)
             {
@@ -68,7 +71,7 @@ impl Cluster {
             context.node_policies = Some(policies.indexed(states).into());
         }
 
-        // What of it may not be read is unknown, and no error.
+        // A scan goes on without the claims that may not be read.
         let claims = self.claim_index(namespace).await;
         if claims.as_ref().is_ok_and(|index| !index.knows_classes) {
             unread.0.push(format!(

@@ -67,7 +67,7 @@ pub trait FactSource: Send + Sync {
         false
     }
 
-    /// Checks whether a user is an operator, and remembers it; `info` is the user info of the request.
+    /// Checks whether a user is an operator, and caches the answer; `info` is the user info of the request.
     fn identify<'a>(&'a self, _: &'a str, _: &'a str) -> ApiFuture<'a, ()> {
         Box::pin(std::future::ready(Ok(())))
     }

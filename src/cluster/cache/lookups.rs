@@ -13,11 +13,11 @@ use crate::resources::{NetworkId, NetworkKind, ObjectKey};
 impl Caches {
     /// The networks that target the key of a NAD, as far as the caches are synced.
     pub(in crate::cluster) fn networks_to(&self, nad: &ObjectKey) -> Vec<NetworkId> {
-        self.accepted_at(nad, &|_| true).into_iter().map(|network| network.id).collect()
+        self.rendering_to(nad, &|_| true).into_iter().map(|network| network.id).collect()
     }
 
-    /// Those of them that `renders` accepts.
-    fn accepted_at(&self, nad: &ObjectKey, renders: &dyn Fn(&NetworkFact) -> bool) -> Vec<NetworkFact> {
+    /// The networks that target the key of a NAD and for which `renders` is true.
+    fn rendering_to(&self, nad: &ObjectKey, renders: &dyn Fn(&NetworkFact) -> bool) -> Vec<NetworkFact> {
         let mut found = Vec::new();
         for (kind, cache) in NetworkKind::ALL.into_iter().zip(&self.networks) {
             if let CacheState::Known(networks) = &*cache.state() {
@@ -99,7 +99,7 @@ impl FactLookup for Caches {
     }
 
     fn networks_at(&self, nad: &ObjectKey, renders: &dyn Fn(&NetworkFact) -> bool) -> Vec<NetworkFact> {
-        self.accepted_at(nad, renders)
+        self.rendering_to(nad, renders)
     }
 
     fn nad(&self, key: &ObjectKey) -> Lookup<NadFact> {

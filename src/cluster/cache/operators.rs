@@ -290,7 +290,7 @@ impl Discovery {
         !is_known && is_candidate(namespace)
     }
 
-    /// Checks whether a writer has the operator's permission, and remembers it.
+    /// Checks whether a writer has the operator's permission, and caches the answer.
     pub(in crate::cluster) async fn learn_operator(
         &self,
         cluster: &Cluster,

@@ -18,7 +18,7 @@ use crate::resources::{NETWORKS, ObjectKey, SelectedNetwork, Workload};
 
 /// How soon a changed policy is noticed.
 const POLICY_INTERVAL: Duration = Duration::from_secs(2);
-/// How many NADs of one pod are remembered: its annotation is written by whoever creates it.
+/// How many NADs of one pod are cached: its annotation is written by whoever creates it.
 const MAX_NADS: usize = 64;
 /// How many pods are named to whoever deletes a NAD.
 const MAX_NAMED: usize = 3;

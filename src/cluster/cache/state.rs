@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::cluster::client::collection::ApiObject;
 use crate::resources::ObjectKey;
 
-/// How many unreadable objects are remembered as logged.
+/// How many unreadable objects are recorded as logged.
 const MAX_LOGGED: usize = 1000;
 
 /// A store of summaries of the objects in a collection.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! This is not kube-runtime's `watcher`, for four reasons. It lists pages of a fixed number of objects, whatever their size; here a
-//! page over 4 MiB is refused and asked for again with an eighth of the objects. It deserializes each object into a type, and one
+//! page over 4 MiB is given up and requested again with an eighth of the objects. It deserializes each object into a type, and one
 //! that does not fit fails the page or the event; here it is skipped, and the audit gets the text as it is stored. A kind that is
 //! not installed is an error to it, which it retries; here that is knowledge: there are no such objects. And it swallows bookmarks,
 //! so nobody knows whether a quiet watch is alive; here [`Cache::fresh_state`] does.
@@ -155,7 +155,7 @@ impl<K: Summarize> Cache<K> {
             return Ok(MAX_BACKOFF);
         };
         if attempts.failures > 0 || !matches!(*self.state(), CacheState::Known(_)) {
-            info!(kind = self.kind, objects = store.count(), "listed");
+            info!(kind = self.kind, objects = store.count(), "cache synced");
         }
         self.replace(CacheState::Known(store));
         loop {

@@ -197,14 +197,14 @@ impl Cluster {
         if code == StatusCode::INTERNAL_SERVER_ERROR && status.message.contains("failed calling webhook") {
             return Some(status.message);
         }
-        let is_refusal = code.is_client_error()
+        let is_denial = code.is_client_error()
             && !may_not
             && !status.message.contains("does not support dry run")
             && !matches!(
                 code,
                 StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS
             );
-        is_refusal.then_some(status.message)
+        is_denial.then_some(status.message)
     }
 
     /// Deletes an object if its resourceVersion is unchanged; returns whether it is deleted.

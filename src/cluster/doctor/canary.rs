@@ -49,10 +49,10 @@ impl Canary {
         });
         let networks = ApiPath::in_namespace(ApiResource::network(self.id.kind), &self.id.namespace)?;
         let created = self.cluster.create(&ApiPath::all(ApiResource::NAMESPACES), &namespace).await;
-        self.has_namespace = !is_refused(&created);
+        self.has_namespace = !is_rejected(&created);
         stored(created)?;
         let created = self.cluster.create(&networks, &network).await;
-        self.has_network = !is_refused(&created);
+        self.has_network = !is_rejected(&created);
         stored(created)
     }
 
@@ -110,7 +110,7 @@ impl Canary {
 }
 
 /// Whether the API server rejected the request. Without a response the object may exist.
-fn is_refused(created: &Result<WriteResult, ApiError>) -> bool {
+fn is_rejected(created: &Result<WriteResult, ApiError>) -> bool {
     matches!(created, Err(ApiError::Request(error)) if matches!(**error, kube::Error::Api(_)))
 }
 

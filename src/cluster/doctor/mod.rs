@@ -151,7 +151,7 @@ impl Cluster {
         Ok(all.map(|all| all.iter().map(NodePolicy::of).collect()))
     }
 
-    /// A stream of changes around a network; changes may be merged or spurious.
+    /// A stream of changes to a network and its NAD; changes may be merged or spurious.
     pub async fn network_changes(&self, id: &NetworkId, target: &str) -> NetworkChanges {
         let collections = [
             ApiPath::in_namespace(ApiResource::network(id.kind), &id.namespace).and_then(|path| path.named(&id.name)),
@@ -243,7 +243,7 @@ impl Cluster {
     }
 }
 
-/// Changes around a network.
+/// Changes to a network and its NAD.
 pub struct NetworkChanges(SelectAll<BoxStream<'static, ()>>);
 
 impl NetworkChanges {

@@ -3,6 +3,9 @@
 //! Wall clocks do not decide. A holder has lost the Lease if its record did not change for the lease duration on our own
 //! monotonic clock, and a leader stops earlier: its claim ends [`Timing::renew_within`] after the last renewal was *sent*, before
 //! anyone else can take over. Every write carries the resourceVersion that was read.
+//!
+//! The published crates were not taken: kube-lease-manager compares the holder's clock with its own and renews without a
+//! resourceVersion, and kube-leader-election is for an older kube.
 
 use std::time::Duration;
 

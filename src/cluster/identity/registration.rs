@@ -89,7 +89,7 @@ pub struct Registration {
 impl Registration {
     /// Registers nadmit once it is ready and reachable, and keeps it registered.
     pub async fn run(mut self, is_ready: impl Fn() -> bool, policy: impl Fn() -> Arc<Policy>) {
-        let mut keeper = RegistrationState::default();
+        let mut state = RegistrationState::default();
         let mut trouble = String::new();
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -111,7 +111,7 @@ impl Registration {
                 continue;
             }
             let policy = policy();
-            let reconciled = timeout(REQUEST_TIMEOUT, keeper.reconcile(&self, &own, &policy));
+            let reconciled = timeout(REQUEST_TIMEOUT, state.reconcile(&self, &own, &policy));
             let error = match reconciled.await.unwrap_or(Err(RegistrationError::Late)) {
                 Ok(status) => {
                     publish(&self.registered, Some(status.bundle));
@@ -280,7 +280,7 @@ impl RegistrationState {
 async fn write(cluster: &Cluster, phase: Phase, configuration: &Value) -> Result<bool, RegistrationError> {
     let is_stored = matches!(cluster.replace(&ApiPath::webhook(phase), configuration).await?, WriteResult::Stored(_));
     if is_stored {
-        info!(kind = phase.kind(), "registered");
+        info!(kind = phase.kind(), "webhook configuration registered");
     }
     Ok(is_stored)
 }

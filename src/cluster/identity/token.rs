@@ -127,8 +127,8 @@ impl TokenKeeper {
             }
             let now_registered = registered.borrow_and_update().clone();
             let secrets = TokenSecret { cluster: &self.cluster, namespace: &self.namespace, schedule: self.schedule };
-            let look = secrets.reconcile(&mut self.observation, now_registered);
-            match timeout(RECONCILE_TIMEOUT, look).await.unwrap_or(Err(SecretError::Late)) {
+            let reconciled = secrets.reconcile(&mut self.observation, now_registered);
+            match timeout(RECONCILE_TIMEOUT, reconciled).await.unwrap_or(Err(SecretError::Late)) {
                 Ok(tokens) => {
                     if std::mem::take(&mut is_failing) {
                         info!(secret = TOKEN, "token Secret is available again");

@@ -173,7 +173,7 @@ impl LeaderAudit<'_> {
         self.dry_run_denials = dry_run_denials;
         let scan_result = scan_result?;
         for unread in &scan_result.unread {
-            warn!("{unread}");
+            warn!(problem = unread.as_str(), "a part of the cluster is not audited");
         }
         self.context = Arc::new(scan_result.context);
         self.index.finish();

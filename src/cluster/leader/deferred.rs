@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use crate::audit::stored_object::StoredObject;
 use crate::cluster::client::collection::ApiObject;
-use crate::cluster::client::{ApiError, ApiPath, Cluster};
-use crate::resources::NetworkId;
+use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
+use crate::resources::{NetworkId, ObjectKey};
 
 /// The limit of all texts in memory, in bytes.
 const MAX_TOTAL_LENGTH: usize = 16 << 20;
@@ -35,7 +35,7 @@ impl TextBudget {
 pub(in crate::cluster) struct DeferredObject {
     /// Its path in the API, to read it again.
     pub(in crate::cluster) path: Option<ApiPath>,
-    /// The id of a network; `None` for a NAD.
+    /// The id of a network; `None` for other kinds.
     pub(in crate::cluster) id: Option<NetworkId>,
     /// The object, unless it exceeded the budget.
     in_memory: Option<StoredObject>,
@@ -55,6 +55,13 @@ impl DeferredObject {
         let path = ApiPath::nad(&key).ok();
         let in_memory = budget.reserve(object.text.len()).then(|| object.clone());
         Some(Self { path, id: None, in_memory })
+    }
+
+    /// A node policy.
+    pub(in crate::cluster) fn node_policy(key: &ObjectKey, object: StoredObject, budget: &mut TextBudget) -> Self {
+        let path = ApiPath::object(ApiResource::NODE_POLICIES, key).ok();
+        let in_memory = budget.reserve(object.text.len()).then_some(object);
+        Self { path, id: None, in_memory }
     }
 
     /// An object that stays in memory whatever its size.

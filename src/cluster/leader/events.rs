@@ -3,7 +3,8 @@
 //! No Event is recorded twice. Its name is derived from the object, the rule and the message, and Events are only created: if it
 //! exists already, the API server says so and nothing is written, also after a restart or a change of leader. The API server
 //! deletes Events after an hour by default, so each is offered again after an hour while the finding lasts. Only the permission
-//! to create Events is needed.
+//! to create Events is needed. This is not kube-runtime's `Recorder`, which counts repetitions in the Event, so that it must patch, and
+//! what it stores depends on the clock.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -17,6 +17,7 @@ use crate::cluster::client::pager::ListPager;
 use crate::cluster::client::{ApiError, ApiResource, Cluster};
 use crate::cluster::leader::deferred::{DeferredObject, TextBudget};
 use crate::cluster::leader::dry_run::DryRunDenials;
+use crate::cluster::leader::node_policy_audit::DeferredPolicies;
 use crate::cluster::leader::object_audit::{
     AuditLookup, NadSlot, ObjectAudit, ScanSink, Waiting, describe_object, network_fact, renderers, renderers_at,
 };
@@ -58,7 +59,7 @@ pub struct FullScanResult {
 #[derive(Default)]
 struct ScanIndex {
     /// The networks by the key of the NAD they render.
-    at: HashMap<ObjectKey, Vec<DeferredObject>>,
+    networks_by_nad: HashMap<ObjectKey, Vec<DeferredObject>>,
     /// The networks by id.
     networks: HashMap<NetworkId, NetworkFact>,
     /// The namespaces; `None` if they could not be listed.
@@ -126,7 +127,10 @@ impl FullScan<'_> {
         let readable = self.cluster.readable_kinds(&self.scope, &mut unread).await?;
         let judged = self.cluster.judged_objects(&self.scope, &readable).await?;
         let namespace = self.scope.namespace.as_deref();
-        let (context, namespaces) = self.cluster.audit_context(self.policy, now, namespace, &mut unread).await;
+        let mut policies = DeferredPolicies::default();
+        let each_policy = |text: &str| policies.add(text, &judged);
+        let (context, namespaces) =
+            self.cluster.audit_context(self.policy, now, namespace, each_policy, &mut unread).await;
         let mut context = AuditContext { names: self.names.clone(), ..context };
         if !readable.covers_everything() {
             // That a running operator stopped reconciling shows only in all networks and NADs.
@@ -147,7 +151,7 @@ impl FullScan<'_> {
         let mut scan_result = FullScanResult { unread: unread.0, context, listing: began.elapsed() };
         let deferred = self.nads(&mut index, &mut scan_result, sink).await?;
         self.deferred(deferred, &mut index, &scan_result.context, denials, sink).await?;
-        self.node_policies(&index.judged, &scan_result.context, sink).await?;
+        self.node_policies(policies, &scan_result.context, sink).await?;
         self.pods(index, &mut scan_result, sink).await?;
         Ok(scan_result)
     }
@@ -216,7 +220,7 @@ impl FullScan<'_> {
                     None
                 });
                 let Some((nad, key)) = read else { continue };
-                let at = self.load_all(index.at.remove(&key).unwrap_or_default()).await?;
+                let at = self.load_all(index.networks_by_nad.remove(&key).unwrap_or_default()).await?;
                 let renderers: Arc<[NetworkFact]> = renderers_at(&at, &scan_result.context, self.policy).into();
                 if !renderers.is_empty() {
                     scan_result.context.writers.record_nad(&nad.object_meta);
@@ -255,7 +259,7 @@ impl FullScan<'_> {
         denials: &mut DryRunDenials,
         sink: &mut impl ScanSink,
     ) -> Result<(), ApiError> {
-        for (_, at) in std::mem::take(&mut index.at) {
+        for (_, at) in std::mem::take(&mut index.networks_by_nad) {
             let facts = at.iter().filter_map(|network| index.networks.get(network.id.as_ref()?).cloned()).collect();
             let renderers: Arc<[NetworkFact]> = renderers(facts, context, self.policy).into();
             let without_nad = |network| DeferredNetwork { network, renderers: Arc::clone(&renderers), nad: None };
@@ -338,7 +342,7 @@ impl ScanIndex {
     fn add(&mut self, text: &str, budget: &mut TextBudget) {
         let (Some(stored), Some(fact)) = (StoredObject::of(text), network_fact(text)) else { return };
         let network = DeferredObject::network(fact.id.clone(), stored, budget);
-        self.at.entry(ObjectKey::new(&fact.target_namespace, &fact.id.name)).or_default().push(network);
+        self.networks_by_nad.entry(ObjectKey::new(&fact.target_namespace, &fact.id.name)).or_default().push(network);
         self.networks.insert(fact.id.clone(), fact);
     }
 }

@@ -1,52 +1,69 @@
-//! The node policies in a full scan. What they have in common was read before; here they are listed once more and judged one by one,
-//! so that none of them stays in memory.
+//! The node policies in a full scan. They are listed with the audit context, which compares them with each other, and judged one by one
+//! when everything else is known.
 
 use crate::audit::context::AuditContext;
 use crate::audit::stored_object::StoredObject;
-use crate::cluster::client::collection::{ApiObject, ListPage};
-use crate::cluster::client::pager::ListPager;
+use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource};
+use crate::cluster::leader::deferred::{DeferredObject, TextBudget};
 use crate::cluster::leader::full_scan::FullScan;
 use crate::cluster::leader::object_audit::{ScanSink, Scanned, describe_object};
 use crate::cluster::leader::pods::pod_place;
 use crate::cluster::leader::scan_scope::JudgedObjects;
 use crate::resources::{NODE_POLICIES, Object, ObjectKey};
-use crate::supervise::{contained, contained_async};
+use crate::supervise::{Panicked, contained, contained_async};
+
+/// The listed node policies that are judged.
+#[derive(Default)]
+pub(super) struct DeferredPolicies {
+    policies: Vec<DeferredObject>,
+    budget: TextBudget,
+    /// Those that made reading panic, with the message.
+    skipped: Vec<(String, Panicked)>,
+}
+
+impl DeferredPolicies {
+    /// Adds a policy as it was listed, if it is judged.
+    pub(super) fn add(&mut self, text: &str, judged: &JudgedObjects) {
+        if !judged.has_text(ApiResource::NODE_POLICIES, text) {
+            return;
+        }
+        match contained(|| StoredObject::of(text).zip(ApiObject::read(text).map(|object| object.key))) {
+            Ok(Some((stored, key))) => {
+                self.policies.push(DeferredObject::node_policy(&key, stored, &mut self.budget));
+            }
+            Ok(None) => {}
+            Err(panicked) => self.skipped.push((describe_object(text), panicked)),
+        }
+    }
+}
 
 impl FullScan<'_> {
     /// Audits the node policies. Where they cannot be listed, the context has noted it.
     pub(super) async fn node_policies(
         &self,
-        judged: &JudgedObjects,
+        deferred: DeferredPolicies,
         context: &AuditContext,
         sink: &mut impl ScanSink,
     ) -> Result<(), ApiError> {
         if context.node_policies.is_none() {
             return Ok(());
         }
-        let path = match &self.scope.namespace {
-            Some(namespace) => ApiPath::in_namespace(ApiResource::NODE_POLICIES, namespace)?,
-            None => ApiPath::all(ApiResource::NODE_POLICIES),
-        };
-        let mut pages = ListPager::of(&path);
-        while let Some(text) = pages.next(self.cluster).await? {
-            let page = ListPage::read(&text)?;
-            pages.after(&page);
-            let is_judged = |text: &&&str| judged.has_text(ApiResource::NODE_POLICIES, text);
-            sink.expect(page.objects.iter().filter(is_judged).count());
-            for text in page.objects.iter().filter(is_judged) {
-                self.node_policy(text, context, sink).await;
+        sink.expect(deferred.policies.len());
+        deferred.skipped.iter().for_each(|(object, panicked)| sink.skipped(object, panicked));
+        for policy in deferred.policies {
+            if let Some(stored) = policy.into_loaded(self.cluster).await? {
+                self.node_policy(&stored, context, sink).await;
             }
         }
         Ok(())
     }
 
-    async fn node_policy(&self, text: &str, context: &AuditContext, sink: &mut impl ScanSink) {
+    async fn node_policy(&self, stored: &StoredObject, context: &AuditContext, sink: &mut impl ScanSink) {
+        let StoredObject { text, object_meta } = stored;
         let judged = async {
-            let Some(stored) = contained(|| StoredObject::of(text)).ok().flatten() else { return };
-            let Ok(Some(object)) = Object::read(&stored.text) else { return };
-            let verdict = context.node_policy((&object, &stored.object_meta), self.policy);
-            let (text, object_meta) = (&stored.text, &stored.object_meta);
+            let Ok(Some(object)) = Object::read(text) else { return };
+            let verdict = context.node_policy((&object, object_meta), self.policy);
             sink.scanned(Scanned { text, object: &object, object_meta, is_rendered: false, verdict }).await;
         };
         if let Err(panicked) = contained_async(judged).await {

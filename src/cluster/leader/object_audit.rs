@@ -1,4 +1,4 @@
-//! The audit of one stored object, with the facts around it. The full scan and the continuous audit differ only in where the facts
+//! The audit of one stored object, with what is known of the objects that belong to it. The full scan and the continuous audit differ only in where the facts
 //! come from.
 
 use std::future::Future;

@@ -78,7 +78,7 @@ pub(in crate::cluster) struct PodAudit<'a> {
 }
 
 impl PodAudit<'_> {
-    /// Audits all pods of a scope that select networks, page by page. Where they may not be listed, that is said, and no error.
+    /// Audits all pods of a scope that select networks, page by page. Where they may not be listed, the scan reports that and goes on.
     pub(in crate::cluster) async fn all(
         &self,
         cluster: &Cluster,

@@ -115,7 +115,7 @@ impl Reporter {
             return Ok(());
         };
         if self.kind.is_none() {
-            debug!(kind = kind.plural, reports = found.len(), "writing reports");
+            debug!(kind = kind.plural, reports = found.len(), "found reports of the audit");
         }
         (self.kind, self.known) = (Some(kind), found);
         Ok(())
@@ -180,15 +180,15 @@ impl Reporter {
             None => Ok(ReportWrite::Contended),
             Some((result, stored)) => {
                 if result != ReportWrite::Contended {
-                    self.remember_stored(about, &digest, &stored);
+                    self.record_stored(about, &digest, &stored);
                 }
                 Ok(result)
             }
         }
     }
 
-    /// Remembers the stored report under the intended digest.
-    fn remember_stored(&mut self, about: &ObjectReference<'_>, digest: &str, stored: &Value) {
+    /// Records the stored report under the intended digest.
+    fn record_stored(&mut self, about: &ObjectReference<'_>, digest: &str, stored: &Value) {
         let known = KnownReport {
             namespace: about.namespace.into(),
             digest: digest.into(),

@@ -1,4 +1,6 @@
-//! The NADs of a full scan that matter to each other. They must be known before the first one is judged.
+//! The NADs of a full scan that matter to each other. They must be known before the first one is judged: the leader has them in its
+//! caches, and `nadmit audit` lists the NADs once more, because keeping all their texts until then takes memory that the cluster's
+//! users decide about.
 
 use std::sync::Arc;
 

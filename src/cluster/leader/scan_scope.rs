@@ -33,7 +33,7 @@ enum Extent {
     Everywhere,
     /// Only in the namespace of the scope.
     Namespace,
-    Nowhere,
+    None,
 }
 
 /// How much of each judged kind may be listed; by default everything.
@@ -54,7 +54,7 @@ impl ReadableKinds {
         match self.extent(resource) {
             Extent::Everywhere => Ok(Some(ApiPath::all(resource))),
             Extent::Namespace => ApiPath::in_namespace(resource, &self.namespace).map(Some),
-            Extent::Nowhere => Ok(None),
+            Extent::None => Ok(None),
         }
     }
 
@@ -63,7 +63,7 @@ impl ReadableKinds {
         match self.extent(resource) {
             Extent::Everywhere => true,
             Extent::Namespace => self.namespace == namespace,
-            Extent::Nowhere => false,
+            Extent::None => false,
         }
     }
 
@@ -86,7 +86,7 @@ impl ReadableKinds {
                 "{kind}s of other namespaces could not be read; rules that depend on them were not checked: {}",
                 missing(&format!("list {plural} in all namespaces"))
             ),
-            Extent::Nowhere => {
+            Extent::None => {
                 format!("{kind}s were not judged: {}", missing(&format!("list {plural} in namespace {namespace}")))
             }
         });
@@ -135,11 +135,11 @@ impl Cluster {
             } else if self.may_list(&ApiPath::in_namespace(resource, &readable.namespace)?).await? {
                 Extent::Namespace
             } else {
-                Extent::Nowhere
+                Extent::None
             };
             readable.record((kind, resource), extent, &mut lines);
         }
-        if kinds().all(|(_, resource)| readable.extent(resource) == Extent::Nowhere) {
+        if kinds().all(|(_, resource)| readable.extent(resource) == Extent::None) {
             let plurals: Vec<_> = kinds().map(|(_, resource)| resource.plural()).collect();
             let right = format!(
                 "list {} or one of {}",
@@ -163,7 +163,7 @@ impl Cluster {
         let mut selected = HashSet::new();
         for (_, resource) in kinds() {
             let path = match &scope.namespace {
-                Some(_) if readable.extent(resource) == Extent::Nowhere => continue,
+                Some(_) if readable.extent(resource) == Extent::None => continue,
                 Some(namespace) => ApiPath::in_namespace(resource, namespace)?,
                 None => ApiPath::all(resource),
             };
@@ -202,7 +202,7 @@ mod tests {
         readable.record(("NetworkAttachmentDefinition", ApiResource::NADS), Extent::Everywhere, &mut unread);
         assert!(unread.0.is_empty() && readable.covers_everything() && readable.covers(ApiResource::NADS, "other"));
         readable.record(("NetworkAttachmentDefinition", ApiResource::NADS), Extent::Namespace, &mut unread);
-        readable.record(("SriovNetwork", networks), Extent::Nowhere, &mut unread);
+        readable.record(("SriovNetwork", networks), Extent::None, &mut unread);
         insta::assert_snapshot!(unread.0.join("\n"), @"
         NetworkAttachmentDefinitions of other namespaces could not be read; rules that depend on them were not checked: missing permission: list network-attachment-definitions in all namespaces
         SriovNetworks were not judged: missing permission: list sriovnetworks in namespace apps

@@ -25,8 +25,8 @@ impl ScanSink for FindingSink {
 
     async fn scanned(&mut self, scanned: Scanned<'_>) {
         // One more than a map has, so that it says that some were left out.
-        let room = (MAX_ROWS + 1).saturating_sub(self.0.len());
-        self.0.extend(findings_of(scanned.object, &scanned.verdict).into_iter().take(room));
+        let remaining = (MAX_ROWS + 1).saturating_sub(self.0.len());
+        self.0.extend(findings_of(scanned.object, &scanned.verdict).into_iter().take(remaining));
     }
 
     /// The object is on the map all the same.

@@ -38,7 +38,7 @@ pub const CAPABILITIES: Type = Type::Map(&Type::Bool);
 /// The part of an IPAM section that every reader decodes.
 pub const SOME_IPAM: Type = Type::Object(&table(&[field("type", Type::Str).quiet()]));
 
-/// What they decode besides at the top of a list.
+/// The keys at the top of a list that they decode, too.
 pub const LIST: &FieldTable = &table(&[
     field("cniVersions", STRINGS),
     field("disableCheck", Type::Bool),

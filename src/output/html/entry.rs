@@ -22,8 +22,8 @@ pub(crate) struct Entry {
     pub(crate) about: String,
     /// Figures about it.
     pub(crate) facts: Vec<String>,
-    /// Moments, each between 0 and 1, with a label.
-    pub(crate) moments: Vec<(f64, String)>,
+    /// When it was written, between 0 and 1, each with a label.
+    pub(crate) writes: Vec<(f64, String)>,
     /// What it can be filtered by.
     pub(crate) labels: Vec<(Facet, String)>,
     /// Its findings.
@@ -92,8 +92,8 @@ impl Entry {
                 let _ = write!(out, "<span class=\"tag sign {}\">{rule}{times}</span>", severity.name());
             }
         }
-        if !self.moments.is_empty() {
-            strip::render(&self.moments, out);
+        if !self.writes.is_empty() {
+            strip::render(&self.writes, out);
         }
         for fact in &self.facts {
             let _ = write!(out, "<span class=\"fact\">{}</span>", escape::line(fact));

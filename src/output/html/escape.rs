@@ -1,4 +1,4 @@
-//! Text escaped for HTML. Everything that comes from outside passes through here.
+//! Text escaped for HTML. Everything that comes from outside passes through here. Five characters need no crate.
 
 use crate::visible;
 

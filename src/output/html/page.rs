@@ -268,7 +268,7 @@ mod tests {
             kind: text(),
             about: text(),
             facts: vec![text()],
-            moments: vec![(0.5, text())],
+            writes: vec![(0.5, text())],
             labels: labels(),
             findings: vec![(Action::Deny, rules::find("nad/schema").unwrap())],
             parts,

@@ -237,7 +237,7 @@ fn rewrites(one: RewrittenObject) -> Entry {
         facts: vec![counted(one.writes.len(), "write")],
         labels: vec![(Facet::Namespace, namespace), (Facet::Kind, one.kind.to_owned())],
         parts: vec![EntryPart::Text { title: "What changes", text: one.fields.join("\n") }],
-        moments: one.writes,
+        writes: one.writes,
         ..Entry::default()
     }
 }

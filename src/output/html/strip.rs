@@ -1,19 +1,19 @@
-//! A line of time with a mark for each moment.
+//! A timeline with a mark for each write.
 
 use std::fmt::Write as _;
 
 use super::escape;
 
 /// Marks between 0 and 1, each with a label.
-pub(super) fn render(moments: &[(f64, String)], out: &mut String) {
+pub(super) fn render(writes: &[(f64, String)], out: &mut String) {
     const WIDTH: f64 = 200.0;
     let _ = write!(
         out,
-        "<svg class=\"strip\" viewBox=\"-2 0 {} 16\" role=\"img\" aria-label=\"{} moments\"><path d=\"M0 8h{WIDTH}\"/>",
+        "<svg class=\"strip\" viewBox=\"-2 0 {} 16\" role=\"img\" aria-label=\"{} writes\"><path d=\"M0 8h{WIDTH}\"/>",
         WIDTH + 4.0,
-        moments.len()
+        writes.len()
     );
-    for (at, label) in moments {
+    for (at, label) in writes {
         // An invalid mark is placed at the start.
         let at = if at.is_nan() { 0.0 } else { at.clamp(0.0, 1.0) } * WIDTH;
         let _ = write!(out, "<path class=\"mark\" d=\"M{at:.1} 2v12\"><title>{}</title></path>", escape::line(label));
@@ -28,8 +28,8 @@ mod tests {
     #[test]
     fn timeline_marks_stay_in_range() {
         let mut out = String::new();
-        let moments = [0.25, -1.0, 7.0, f64::NAN].map(|at| (at, "<m>".to_owned()));
-        render(&moments, &mut out);
+        let writes = [0.25, -1.0, 7.0, f64::NAN].map(|at| (at, "<m>".to_owned()));
+        render(&writes, &mut out);
         for at in ["M50.0 2", "M0.0 2", "M200.0 2"] {
             assert!(out.contains(at), "{at}: {out}");
         }

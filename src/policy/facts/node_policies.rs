@@ -141,7 +141,7 @@ impl NodePolicyFact {
     }
 
     /// Whether every node that one of both selects is certainly selected by the other one, too: the labels of nodes are not known,
-    /// so of selectors that merely may meet nothing is said.
+    /// so two selectors that only may match the same node do not count.
     pub fn shares_nodes(&self, other: &Self) -> bool {
         self.has_nodes_within(other) || other.has_nodes_within(self)
     }

@@ -52,7 +52,7 @@ enum PolicyProperty {
 #[derive(Clone, Debug, Default)]
 pub struct NodeStates {
     nodes: BTreeMap<(Box<str>, Vec<Box<str>>), StateEntry>,
-    /// Whether there are more nodes than are kept. Then it cannot be said that something holds on each of them.
+    /// Whether there are more nodes than are kept. Then nothing is claimed about all of them.
     is_cut: bool,
 }
 

@@ -1,7 +1,8 @@
 //! Finds the ranges that have an address in common with one, without comparing all of them.
 //!
 //! The ranges are in the order of their first addresses, and read as a balanced tree: the middle of a part is its root. Of each part
-//! the highest last address is known, so that parts which end too early are skipped.
+//! the highest last address is known, so that parts which end too early are skipped. It is one sorted list: crates for interval trees
+//! allocate a node for each range.
 
 use std::sync::OnceLock;
 

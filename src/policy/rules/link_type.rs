@@ -9,7 +9,7 @@ use crate::visible::truncated;
 
 rule! { LINK_TYPE = "network/link-type", Deny in check;
     wrong: "The devices of a network have another link type than its plugin needs.";
-    why: "The NAD of a SriovNetwork always has a `vlan`, and the sriov plugin sets it on the PF: an InfiniBand PF refuses. The NAD of a \
+    why: "The NAD of a SriovNetwork always has a `vlan`, and the sriov plugin sets it on the PF: an InfiniBand PF rejects it. The NAD of a \
         SriovIBNetwork calls the ib-sriov plugin, which needs the GUID of an InfiniBand device. Either way pods hang in \
         ContainerCreating. If only some of the node policies that offer the resource have the wrong link type, or other devices may \
         be offered elsewhere, it is a warning.";

@@ -243,7 +243,7 @@ impl VisibleNads {
         Self(foreign)
     }
 
-    /// What is known about a selected NAD, as far as it may be said.
+    /// What is known about a selected NAD, as far as it may be shown.
     pub(super) fn get<'f>(&self, network: &SelectedNetwork, own: &str, facts: &'f Facts) -> Option<&'f SelectedNad> {
         let key = network.nad()?;
         let is_visible = key.namespace() == own || self.0.contains(&key);

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_key_is_told_what_to_write() {
+    fn a_wrong_key_gets_a_suggestion() {
         for (key, want) in [
             ("example.com/plans", None),
             ("plans", Some("for example example.com/plans")),

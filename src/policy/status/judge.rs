@@ -155,7 +155,7 @@ pub fn judge_status(write: &StatusWrite<'_>, facts: &Facts, policy: &Policy) -> 
     let scope = policy.scope(write.namespace);
     let written_by_operator = policy.is_operator(write.user, facts);
     for finding in &mut findings {
-        let is_denied = is_refused_where_strict(finding.rule)
+        let is_denied = is_denied_where_strict(finding.rule)
             && guarded.strict
             && !(class == Class::Takeover && guarded.is_owner(write.user, written_by_operator, &evidence.manager));
         let default = if is_denied { Action::Deny } else { finding.rule.default };
@@ -186,7 +186,7 @@ pub(crate) fn is_fixed_by_retry(rule: &Rule) -> bool {
     [&rules::STALE, &rules::CONTRADICTED, &rules::REGRESSED].contains(&rule)
 }
 
-fn is_refused_where_strict(rule: &Rule) -> bool {
+fn is_denied_where_strict(rule: &Rule) -> bool {
     [&rules::TAKEOVER, &rules::UNPROVEN].contains(&rule)
 }
 

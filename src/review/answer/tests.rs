@@ -87,7 +87,7 @@ fn denial_lists_each_cause() {
     let (body, answer) = answer_to(&bad(), Endpoint::Validate, "");
     assert_eq!(answer.decision, Decision::Deny);
     insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap());
-    // At /mutate nothing is denied, and what is wrong is not said twice.
+    // At /mutate nothing is denied, and no problem is reported twice.
     let (body, answer) = answer_to(&bad(), Endpoint::Mutate, "");
     assert_eq!((answer.decision, answer.rules.as_str()), (Decision::Allow, ""));
     assert_eq!(body.pointer("/response/warnings"), None);

@@ -1,7 +1,7 @@
 //! Changes one value of a YAML or JSON text and leaves every other byte as it is.
 //!
 //! These functions only propose edits: whoever makes them reads the new text again and compares. So a form that is not known here
-//! is at worst an edit that is not made.
+//! is at worst an edit that is not made. The YAML crates in the tree only read and write whole documents.
 
 mod mapping;
 mod scalar;

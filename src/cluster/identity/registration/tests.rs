@@ -78,7 +78,7 @@ fn larger_bundle_is_kept_during_a_grace_period() {
     let make = || rcgen::generate_simple_self_signed(vec!["a.example".to_owned()]).unwrap().cert.pem();
     let (own, new) = (make(), make());
     let both = format!("{own}{new}");
-    let mut keeper = RegistrationState::default();
+    let mut state = RegistrationState::default();
     let start = Instant::now();
     for (stored, after, want) in [
         (None, 0, &own),
@@ -91,7 +91,7 @@ fn larger_bundle_is_kept_during_a_grace_period() {
         (Some(&both), 25, &both),
         (Some(&"junk".to_owned()), 26, &own),
     ] {
-        let chosen = keeper.choose(stored.cloned(), &own, start + Duration::from_secs(after));
+        let chosen = state.choose(stored.cloned(), &own, start + Duration::from_secs(after));
         assert_eq!(&chosen, want, "after {after} seconds");
     }
 }

@@ -20,7 +20,7 @@ impl LeaderAudit<'_> {
         self.schedule_pods(self.auditor.cached.caches.pods_using(nad, MAX_DUE));
     }
 
-    /// Schedules the audit of pods, as far as there is room: the others wait for the next full scan.
+    /// Schedules the audit of pods, as far as the queue has capacity: the others wait for the next full scan.
     pub(super) fn schedule_pods(&mut self, pods: impl IntoIterator<Item = ObjectKey>) {
         if self.policy.pods.is_on() {
             for pod in pods {

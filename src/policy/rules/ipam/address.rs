@@ -1,7 +1,7 @@
 //! Addresses and networks as Go reads them.
 //!
 //! Two parsers differ: `net.ParseIP` and `net.ParseCIDR` reject leading zeros, and the one that whereabouts uses for most of its
-//! keys accepts them. Both treat `::ffff:10.0.0.1` as an IPv4 address.
+//! keys accepts them. Both treat `::ffff:10.0.0.1` as an IPv4 address. The standard library's parser agrees with neither.
 
 use std::net::IpAddr;
 

@@ -24,7 +24,7 @@ pub(in crate::policy::rules) fn check(about: &NeighbourCheck<'_>, out: &mut Find
     let mut here = about.neighbours().filter_map(|other| Some((other, conflict(other)?)));
     let (Some((other, conflict)), Some(found)) = (here.next(), handed_out(about.config)) else { return };
     let (who, related) = about.named(other, "hands out the same addresses", out);
-    // Of a NAD that may not be named, only that it has some of these addresses is said.
+    // Of a NAD that may not be named, the finding says only that it has some of these addresses.
     let addresses = match related.is_some() {
         true => conflict.shared.to_string(),
         false if conflict.range.is_single() => conflict.range.to_string(),

@@ -98,7 +98,7 @@ fn a_similar_resource_is_suggested_to_those_who_may_see_it() {
     }
 }
 
-/// Whether the NAD in another namespace exists is told only to those who may see everything.
+/// Whether the NAD in another namespace exists is reported only to those who may see everything.
 #[test]
 fn a_wedged_annotation_is_reported_to_those_who_may_see_everything() {
     let annotations = json!({ LAST_NAMESPACE: "old" });
