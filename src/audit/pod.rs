@@ -109,7 +109,7 @@ impl PodNad {
         policy: &Policy,
     ) -> Self {
         let object = text.as_ref().ok().and_then(Option::as_deref).and_then(|text| Object::read(text).ok()?);
-        let verdict = object.map(|object| context.nad_at_admission(&object, lookup, policy));
+        let verdict = object.map(|object| context.at_admission(&object, lookup, policy));
         Self { key, text, verdict }
     }
 
@@ -160,7 +160,8 @@ impl PodReport {
     }
 }
 
-/// Each error once, those that a rule explains first, then the most frequent ones: the kubelet records it again and again, with another sandbox each time.
+/// Each error once, those that a rule explains first, then the most frequent ones: the kubelet records it again and again, with
+/// another sandbox each time.
 fn explained(events: Vec<PodEvent>) -> Vec<ExplainedError> {
     let mut errors: Vec<ExplainedError> = Vec::new();
     for event in events {
