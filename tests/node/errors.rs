@@ -34,7 +34,7 @@ const NOT_SHOWN: [&str; 2] = ["VF pci addr is required", "no valid IP addresses"
 const NETWORK: &str = "network";
 
 /// What became of a pod.
-enum Outcome {
+enum PodOutcome {
     Started,
     Failed(String),
 }
@@ -56,12 +56,12 @@ impl Node {
     }
 
     /// Waits until a pod has started, or says why it has not.
-    fn outcome(&self, pod: &str) -> Outcome {
+    fn outcome(&self, pod: &str) -> PodOutcome {
         wait(pod, || {
             if self.cluster.admin.get(&format!("{PODS}/{pod}")).is_some_and(|pod| is_ready(&pod)) {
-                return Some(Outcome::Started);
+                return Some(PodOutcome::Started);
             }
-            self.event(pod, "FailedCreatePodSandBox").map(Outcome::Failed)
+            self.event(pod, "FailedCreatePodSandBox").map(PodOutcome::Failed)
         })
     }
 }
@@ -171,7 +171,7 @@ fn pods_show_what_the_rules_say() {
             node.cluster.admin.delete(&nad_at("default", NETWORK));
             node.cluster.admin.delete(&format!("{PODS}/{pod}"));
             // There is no DHCP server here, and what only sriov-cni rejects starts with another device.
-            let Outcome::Failed(message) = outcome else { continue };
+            let PodOutcome::Failed(message) = outcome else { continue };
             if message.contains("error dialing DHCP daemon") {
                 continue;
             }
