@@ -28,7 +28,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use client::Trust;
-use load::{Load, Outcome, Target};
+use load::{Load, LoadResult, LoadTarget};
 use nadmit::tls::Development;
 use stalled::Stalled;
 
@@ -48,16 +48,16 @@ const HONEST: f64 = 500.0;
 const WORST: usize = 64;
 
 /// A server as a process of its own.
-struct Server {
+struct BenchServer {
     process: Child,
-    target: Target,
+    target: LoadTarget,
     address: SocketAddr,
     ca: String,
     /// From its start to its first answer.
     ready: Duration,
 }
 
-impl Server {
+impl BenchServer {
     fn nadmit(runtime: &tokio::runtime::Runtime) -> Self {
         let certs = tempfile::tempdir().expect("a directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_nadmit"));
@@ -88,7 +88,7 @@ impl Server {
         let address =
             line.split("https://").nth(1).and_then(|rest| rest.split(['/', '\n']).next()).expect("an address");
         let (address, ca) = (address.parse().expect("an address"), ca());
-        let target = Target::new(address, &ca);
+        let target = LoadTarget::new(address, &ca);
         runtime.block_on(target.connect()).expect("a connection");
         Self { process, target, address, ca, ready: started.elapsed() }
     }
@@ -117,7 +117,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -136,12 +136,12 @@ fn main() {
         return;
     }
     let servers = [
-        ("bare", Server::bare(&runtime, false)),
-        ("decodes", Server::bare(&runtime, true)),
-        ("nadmit", Server::nadmit(&runtime)),
+        ("bare", BenchServer::bare(&runtime, false)),
+        ("decodes", BenchServer::bare(&runtime, true)),
+        ("nadmit", BenchServer::nadmit(&runtime)),
     ];
     let seconds = Duration::from_secs(if quick { 2 } else { 5 });
-    let run = |server: &Server, rate: Option<f64>| {
+    let run = |server: &BenchServer, rate: Option<f64>| {
         let before = server.cpu();
         let mut outcome =
             runtime.block_on(Load { connections: CONNECTIONS, rate, length: seconds }.run(&server.target));
@@ -165,21 +165,21 @@ fn main() {
             let of = |quantile: f64| median(outcomes.iter().map(|outcome| outcome.quantile(quantile) * 1e3).collect());
             println!(
                 "| {label} | {:.0} | {:.3} ms | {:.3} ms | {:.3} ms | {:.1} µs | {:.1} MiB |",
-                median(outcomes.iter().map(Outcome::rate).collect()),
+                median(outcomes.iter().map(LoadResult::rate).collect()),
                 of(0.5),
                 of(0.99),
                 of(0.999),
-                median(outcomes.iter().map(Outcome::cpu_each).collect()) * 1e6,
+                median(outcomes.iter().map(LoadResult::cpu_each).collect()) * 1e6,
                 server.rss()
             );
         }
         let [wire, others @ ..] = &outcomes;
         for ((label, _), own) in servers.iter().skip(1).zip(others) {
             let ratio =
-                |of: &dyn Fn(&Outcome) -> f64| median(own.iter().zip(wire).map(|(o, w)| of(o) / of(w)).collect());
+                |of: &dyn Fn(&LoadResult) -> f64| median(own.iter().zip(wire).map(|(o, w)| of(o) / of(w)).collect());
             println!(
                 "\n{label} : bare, median of the pairs: throughput {:.2}, p50 {:.2}, p99 {:.2}, p99.9 {:.2}",
-                ratio(&Outcome::rate),
+                ratio(&LoadResult::rate),
                 ratio(&|outcome| outcome.quantile(0.5)),
                 ratio(&|outcome| outcome.quantile(0.99)),
                 ratio(&|outcome| outcome.quantile(0.999))
@@ -197,7 +197,7 @@ fn main() {
 
 /// Honest reviews beside 256 stalled ones on 16 connections, and beside none, in turn.
 fn attacked(runtime: &tokio::runtime::Runtime, seconds: Duration) {
-    let server = Server::nadmit(runtime);
+    let server = BenchServer::nadmit(runtime);
     let load = || Load { connections: CONNECTIONS, rate: Some(HONEST), length: seconds };
     runtime.block_on(load().run(&server.target));
     let mut pairs = Vec::new();
@@ -215,7 +215,7 @@ fn attacked(runtime: &tokio::runtime::Runtime, seconds: Duration) {
         });
         pairs.push((undisturbed, beside));
     }
-    let of = |which: &dyn Fn(&(Outcome, Outcome)) -> f64| median(pairs.iter().map(which).collect());
+    let of = |which: &dyn Fn(&(LoadResult, LoadResult)) -> f64| median(pairs.iter().map(which).collect());
     println!("\n{HONEST} reviews a second beside 256 stalled requests on 16 connections, median of {RUNS} pairs\n");
     println!("| | p50 | p99 |\n|---|---|---|");
     println!(
@@ -237,9 +237,9 @@ fn attacked(runtime: &tokio::runtime::Runtime, seconds: Duration) {
 /// The reviews that take the most memory, many at once, and what a fresh server holds at most.
 fn worst(runtime: &tokio::runtime::Runtime) {
     println!("\n| the worst reviews, {WORST} at once | answered | peak |\n|---|---|---|");
-    let all = Server::nadmit(runtime);
+    let all = BenchServer::nadmit(runtime);
     for (name, body) in corpus::worst() {
-        let server = Server::nadmit(runtime);
+        let server = BenchServer::nadmit(runtime);
         let answered = runtime.block_on(load::flood(&server.target, WORST, WORST * 4, &body));
         runtime.block_on(load::flood(&all.target, WORST, WORST * 2, &body));
         println!("| {name}, {} KiB | {answered} of {} | {:.1} MiB |", body.len() >> 10, WORST * 4, server.peak());
@@ -249,7 +249,7 @@ fn worst(runtime: &tokio::runtime::Runtime) {
 
 /// A fresh server, and what it holds on the way to a million reviews.
 fn memory(runtime: &tokio::runtime::Runtime) {
-    let server = Server::nadmit(runtime);
+    let server = BenchServer::nadmit(runtime);
     println!("\n| reviews | RSS |\n|---|---|\n| 0 | {:.1} MiB |", server.rss());
     let mut sent = 0;
     for goal in [MILLION / 10, MILLION / 2, MILLION] {

@@ -7,6 +7,8 @@
 //!  a cluster ── audit ──┼──► facts ──► judge ──► Verdict ──► report, answer
 //!  reviews   ── serve ──┘    (I/O)     (pure)                (pure)
 //!
+//!  either    ── doctor, explain, map ──► facts, verdicts ──► one network or pod, its interfaces, all networks
+//!
 //!  an audit log ── audit-log ──► writes ──► findings ──► report
 //!                                (pure)
 //! ```
@@ -18,7 +20,7 @@
 //! |---|---|
 //! | [`cli`] | arguments and wiring |
 //! | [`server`] | HTTPS: connections, limits, routes, reloading, shutdown |
-//! | [`cluster`] | everything that talks to an API server: [`client`](cluster::client), [`cache`](cluster::cache), [`identity`](cluster::identity), [`leader`](cluster::leader), [`doctor`](cluster::doctor), [`map`](cluster::map) |
+//! | [`cluster`] | everything that talks to an API server: [`map`](cluster::map), [`leader`](cluster::leader), [`doctor`](cluster::doctor), [`identity`](cluster::identity), [`cache`](cluster::cache), [`client`](cluster::client) |
 //! | [`audit`] | a cluster as it is stored: the context of an object, where a network's chain breaks, what a pod's interfaces will be, the map of the networks, write loops (pure) |
 //! | [`audit_log`] | the API server's audit log: who wrote blindly, stale, without a change or in a loop (pure) |
 //! | [`deploy`] | the manifests of nadmit, including its webhooks (pure) |

@@ -15,11 +15,11 @@ const BAD: &str = "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefini
                    spec: {config: '{\"cniVersion\": \"1.0.0\", \"type\": \"bridge\", \"vlan\": \"7\"}'}\n";
 
 /// A runner: the workspace, the directory for temporary files, and the files that steps write.
-struct Runner {
+struct ActionRunner {
     directory: TempDir,
 }
 
-impl Runner {
+impl ActionRunner {
     fn new() -> Self {
         let runner = Self { directory: tempfile::tempdir().unwrap() };
         for directory in ["workspace", "temp", "bin"] {
@@ -67,7 +67,7 @@ fn errors(output: &Output) -> String {
 
 #[test]
 fn check_annotates_and_writes_sarif() {
-    let runner = Runner::new().with_nadmit();
+    let runner = ActionRunner::new().with_nadmit();
     fs::write(runner.path("workspace/a file.yaml"), BAD).unwrap();
     let output = runner.run("check", &[("PATHS", "\na file.yaml\n\n")]);
     assert!(output.status.success(), "{}", errors(&output));
@@ -89,7 +89,7 @@ fn check_annotates_and_writes_sarif() {
 
 #[test]
 fn unreadable_inputs_and_wrong_options_are_exit_code_2() {
-    let runner = Runner::new().with_nadmit();
+    let runner = ActionRunner::new().with_nadmit();
     assert!(runner.run("check", &[("PATHS", "missing.yaml")]).status.success());
     assert_eq!(runner.output("exit-code"), "2");
     assert_ne!(runner.output("sarif"), "", "what could be read is uploaded");
@@ -119,7 +119,7 @@ fn inputs_are_no_code() {
     ];
     for attack in attacks {
         for input in ["PATHS", "POLICY", "DENY", "OPERATOR_NAMESPACE", "RESOURCE_PREFIX"] {
-            let runner = Runner::new().with_nadmit();
+            let runner = ActionRunner::new().with_nadmit();
             fs::write(runner.path("workspace/a.yaml"), BAD).unwrap();
             let mut inputs = vec![("PATHS", "a.yaml")];
             inputs.retain(|(name, _)| *name != input);
@@ -134,19 +134,19 @@ fn inputs_are_no_code() {
             }
         }
         for input in ["VERSION", "RELEASES", "VERIFY", "INSTALL"] {
-            let runner = Runner::new();
+            let runner = ActionRunner::new();
             assert!(!runner.run("install", &[(input, attack)]).status.success(), "{input}={attack}");
             assert_eq!(fs::read_dir(runner.path("workspace")).unwrap().count(), 0, "{input}={attack}");
         }
     }
     // An output takes one line, whatever a file is called.
-    let runner = Runner::new().with_nadmit();
+    let runner = ActionRunner::new().with_nadmit();
     runner.run("check", &[("PATHS", "x\nexit-code=0")]);
     assert_eq!(runner.output("exit-code"), "2");
 }
 
 /// A mirror with one release, and a runner whose `gh` answers like that.
-fn mirror(runner: &Runner, program: &str, gh: &str) -> String {
+fn mirror(runner: &ActionRunner, program: &str, gh: &str) -> String {
     let machine = if cfg!(target_arch = "x86_64") { "amd64" } else { "arm64" };
     let files = runner.path("mirror").join(format!("v{VERSION}"));
     fs::create_dir_all(&files).unwrap();
@@ -167,7 +167,7 @@ const PROGRAM: &str = "#!/bin/sh\necho nadmit from the mirror\n";
 
 #[test]
 fn install_downloads_what_fits_checksum_and_attestation() {
-    let runner = Runner::new();
+    let runner = ActionRunner::new();
     let releases = mirror(&runner, PROGRAM, "exit 0");
     let inputs = [("INSTALL", "release"), ("RELEASES", &releases), ("VERIFY", "attestation")];
     let output = runner.run("install", &inputs);
@@ -181,7 +181,7 @@ fn install_downloads_what_fits_checksum_and_attestation() {
     assert!(said.starts_with("attestation verify ") && said.trim_end().ends_with("/nadmit"), "{said}");
 
     // Without attestations, as on a server of one's own.
-    let runner = Runner::new();
+    let runner = ActionRunner::new();
     let releases = mirror(&runner, PROGRAM, "exit 1");
     let checksum = [("RELEASES", releases.as_str()), ("VERIFY", "checksum"), ("VERSION", VERSION)];
     assert!(runner.run("install", &checksum).status.success());
@@ -193,7 +193,7 @@ fn install_downloads_what_fits_checksum_and_attestation() {
 
 #[test]
 fn install_rejects_what_does_not_fit() {
-    let tampered = |runner: &Runner, releases: &str| {
+    let tampered = |runner: &ActionRunner, releases: &str| {
         let files = runner.path("mirror").join(format!("v{VERSION}"));
         let archive =
             fs::read_dir(files).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.ends_with("SHA256SUMS"));
@@ -202,7 +202,7 @@ fn install_rejects_what_does_not_fit() {
         fs::write(&sums, text.replace(|letter: char| letter.is_ascii_digit(), "0")).unwrap();
         runner.run("install", &[("RELEASES", releases), ("VERIFY", "checksum")])
     };
-    let runner = Runner::new();
+    let runner = ActionRunner::new();
     let releases = mirror(&runner, PROGRAM, "exit 0");
     let output = tampered(&runner, &releases);
     assert!(!output.status.success() && errors(&output).contains("is not what SHA256SUMS says"), "{}", errors(&output));
@@ -216,7 +216,7 @@ fn install_rejects_what_does_not_fit() {
         (&[("INSTALL", "none")], "not on the PATH"),
         (&[("INSTALL", "magic")], "none of"),
     ] {
-        let runner = Runner::new();
+        let runner = ActionRunner::new();
         let output = runner.run("install", inputs);
         assert!(!output.status.success() && errors(&output).contains(message), "{inputs:?}: {}", errors(&output));
     }
@@ -228,6 +228,6 @@ fn install_without_a_repository_says_what_to_do() {
     if !env!("CARGO_PKG_REPOSITORY").contains("/OWNER/") {
         return;
     }
-    let output = Runner::new().run("install", &[]);
+    let output = ActionRunner::new().run("install", &[]);
     assert!(!output.status.success() && errors(&output).contains("use `install: source`"), "{}", errors(&output));
 }

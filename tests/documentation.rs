@@ -274,6 +274,27 @@ fn no_argument_is_hidden() {
     assert!(checked > 60, "only {checked} arguments");
 }
 
+/// The tests that benches/README.md names exist: `owner::cost_of_live_reads` is in tests/cluster/owner.rs.
+#[test]
+fn every_test_of_a_measurement_exists() {
+    let page = read("benches/README.md");
+    let is_name =
+        |text: &str| text.chars().all(|character| character.is_ascii_lowercase() || "_0123456789".contains(character));
+    let mut checked = 0;
+    for span in code_spans(&page) {
+        let parts: Vec<&str> = span.split("::").collect();
+        let Some((test, [.., file])) = parts.split_last() else { continue };
+        if !parts.iter().all(|part| is_name(part)) {
+            continue;
+        }
+        let directory = if parts.len() == 2 { "cluster" } else { parts[0] };
+        let source = read(format!("tests/{directory}/{file}.rs"));
+        assert!(source.contains(&format!("fn {test}(")), "benches/README.md names `{span}`, which does not exist");
+        checked += 1;
+    }
+    assert!(checked > 5, "only {checked} tests");
+}
+
 /// Each row of the table of attacks names at least one test or case, and all of these exist.
 #[test]
 fn every_attack_has_a_test() {

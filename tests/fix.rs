@@ -98,9 +98,9 @@ fn files_are_fixed_in_place() {
 }
 
 /// Files in a directory of its own.
-struct Files(tempfile::TempDir);
+struct TestFiles(tempfile::TempDir);
 
-impl Files {
+impl TestFiles {
     fn new(files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -140,7 +140,7 @@ fn annotated() -> String {
 
 #[test]
 fn the_remaining_findings_decide() {
-    let files = Files::new(&[("a.yaml", LACKS_ANNOTATION), ("b.yaml", &LACKS_ANNOTATION.replace("net", "other"))]);
+    let files = TestFiles::new(&[("a.yaml", LACKS_ANNOTATION), ("b.yaml", &LACKS_ANNOTATION.replace("net", "other"))]);
     let (code, out, error) = files.check(&["--deny", "patch"]);
     assert_eq!((code, error.as_str()), (1, ""));
     assert!(
@@ -165,7 +165,7 @@ fn fixes_in_one_file_show_what_is_wrong_in_another() {
     let owned = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix/owned.in.yaml")).unwrap();
     let (network, nad) = owned.split_once("---\n").unwrap();
     let files =
-        Files::new(&[("nad.yaml", nad), ("network.yaml", &network.replace("networkNamespace", "networkNamespce"))]);
+        TestFiles::new(&[("nad.yaml", nad), ("network.yaml", &network.replace("networkNamespace", "networkNamespce"))]);
     let (code, out, error) = files.check(&["--fix"]);
     assert_eq!((code, error.as_str()), (0, "fixed 3 findings in 2 files\n"), "{out}");
     assert_eq!(files.read("network.yaml"), network);
@@ -174,7 +174,7 @@ fn fixes_in_one_file_show_what_is_wrong_in_another() {
 
 #[test]
 fn with_diff_nothing_is_written() {
-    let files = Files::new(&[("a.yaml", LACKS_ANNOTATION)]);
+    let files = TestFiles::new(&[("a.yaml", LACKS_ANNOTATION)]);
     let (code, out, error) = files.check(&["--fix", "--diff"]);
     let want = "--- a.yaml
 +++ a.yaml
@@ -217,8 +217,9 @@ fn standard_input_is_fixed_to_standard_output() {
 
 #[test]
 fn what_must_not_be_written_is_not() {
-    let elsewhere = Files::new(&[("real.yaml", LACKS_ANNOTATION)]);
-    let files = Files::new(&[("readonly.yaml", LACKS_ANNOTATION), ("z.yaml", &LACKS_ANNOTATION.replace("net", "z"))]);
+    let elsewhere = TestFiles::new(&[("real.yaml", LACKS_ANNOTATION)]);
+    let files =
+        TestFiles::new(&[("readonly.yaml", LACKS_ANNOTATION), ("z.yaml", &LACKS_ANNOTATION.replace("net", "z"))]);
     fs::set_permissions(files.path("readonly.yaml"), fs::Permissions::from_mode(0o444)).unwrap();
     symlink(elsewhere.path("real.yaml"), files.path("link.yaml")).unwrap();
     let (code, out, error) = files.check(&["--fix"]);
@@ -253,7 +254,7 @@ spec:
   config: '{\"cniVersion\": \"1.0.0\", \"type\": \"sriov\", \"resourceName\": \"a.io/b\"}'
 other: *m
 ";
-    let files = Files::new(&[("a.yaml", text), ("mark.yaml", &format!("\u{feff}{LACKS_ANNOTATION}"))]);
+    let files = TestFiles::new(&[("a.yaml", text), ("mark.yaml", &format!("\u{feff}{LACKS_ANNOTATION}"))]);
     let (code, out, error) = files.check(&["--fix"]);
     let want = "note: a.yaml: line 1: cannot fix nad/resource-name-missing in place: the mapping is written in a form that nadmit does not edit; set the annotation k8s.v1.cni.cncf.io/resourceName to a.io/b
 fixed 1 finding in 1 file; 1 cannot be fixed in place
@@ -267,7 +268,7 @@ fixed 1 finding in 1 file; 1 cannot be fixed in place
 /// In mode audit admission repairs nothing; whoever asks for it gets it.
 #[test]
 fn mode_audit_does_not_keep_people_from_fixing() {
-    let files = Files::new(&[("a.yaml", LACKS_ANNOTATION), ("policy.txt", "mode: audit\n")]);
+    let files = TestFiles::new(&[("a.yaml", LACKS_ANNOTATION), ("policy.txt", "mode: audit\n")]);
     let policy = files.path("policy.txt");
     assert_eq!(files.check(&["--fix", "--policy", &policy]).2, "fixed 1 finding in 1 file\n");
     assert_eq!(files.read("a.yaml"), annotated());

@@ -31,7 +31,7 @@ const ANSWER: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionRev
 const UID: &str = "705ab4f5-6393-11e8-b7cc-42010a800002";
 
 #[derive(Deserialize)]
-struct Answer<'a> {
+struct LoadAnswer<'a> {
     #[serde(borrow)]
     response: Response<'a>,
 }
@@ -45,7 +45,7 @@ struct Response<'a> {
 
 /// A server to ask.
 #[derive(Clone)]
-pub struct Target {
+pub struct LoadTarget {
     address: SocketAddr,
     tls: TlsConnector,
     body: Bytes,
@@ -53,14 +53,14 @@ pub struct Target {
 
 /// How it went: the time each review took.
 #[derive(Default)]
-pub struct Outcome {
+pub struct LoadResult {
     times: Vec<f64>,
     length: f64,
     /// The processor time the server used.
     pub cpu: f64,
 }
 
-impl Outcome {
+impl LoadResult {
     pub fn rate(&self) -> f64 {
         self.times.len() as f64 / self.length
     }
@@ -84,7 +84,7 @@ pub struct Load {
     pub length: Duration,
 }
 
-impl Target {
+impl LoadTarget {
     pub fn new(address: SocketAddr, ca: &str) -> Self {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -115,7 +115,7 @@ impl Target {
         assert_eq!(response.status(), 200);
         let body = response.into_body().collect().await.expect("a body").to_bytes();
         // As the API server does: an answer that is not to this review, or whose patch cannot be read, is none.
-        let answer: Answer<'_> = serde_json::from_slice(&body).expect("an answer");
+        let answer: LoadAnswer<'_> = serde_json::from_slice(&body).expect("an answer");
         assert_eq!((answer.response.uid, answer.response.allowed), (UID, true));
         let patch = STANDARD.decode(answer.response.patch).expect("base64");
         serde_json::from_slice::<json_patch::Patch>(&patch).expect("a patch");
@@ -123,7 +123,7 @@ impl Target {
 }
 
 impl Load {
-    pub async fn run(&self, target: &Target) -> Outcome {
+    pub async fn run(&self, target: &LoadTarget) -> LoadResult {
         let begin = Instant::now();
         let end = begin + self.length;
         let mut senders = Vec::new();
@@ -141,7 +141,7 @@ impl Load {
         if let Some(rate) = self.rate {
             std::thread::spawn(move || pace(rate, begin, end, &senders));
         }
-        let mut outcome = Outcome::default();
+        let mut outcome = LoadResult::default();
         for task in tasks {
             outcome.times.extend(task.await.expect("a connection's times"));
         }
@@ -169,7 +169,7 @@ fn pace(rate: f64, begin: Instant, end: Instant, connections: &[UnboundedSender<
 }
 
 /// One connection: what each review took, from when it was due.
-async fn one(target: &Target, end: Instant, mut due: Option<UnboundedReceiver<Instant>>) -> Vec<f64> {
+async fn one(target: &LoadTarget, end: Instant, mut due: Option<UnboundedReceiver<Instant>>) -> Vec<f64> {
     let mut sender = target.connect().await.expect("a connection");
     let mut times = Vec::new();
     loop {
@@ -184,7 +184,7 @@ async fn one(target: &Target, end: Instant, mut due: Option<UnboundedReceiver<In
 }
 
 /// Sends that many reviews, and tells how many they were.
-pub async fn send(target: &Target, connections: usize, count: u64) -> u64 {
+pub async fn send(target: &LoadTarget, connections: usize, count: u64) -> u64 {
     let each = count / connections as u64;
     let tasks: Vec<_> = (0..connections)
         .map(|_| {
@@ -204,7 +204,7 @@ pub async fn send(target: &Target, connections: usize, count: u64) -> u64 {
 }
 
 /// Sends that many of one review, so many at once; how many were answered.
-pub async fn flood(target: &Target, connections: usize, count: usize, body: &Bytes) -> usize {
+pub async fn flood(target: &LoadTarget, connections: usize, count: usize, body: &Bytes) -> usize {
     let tasks: Vec<_> = (0..connections)
         .map(|_| {
             let (target, body) = (target.clone(), body.clone());

@@ -63,13 +63,8 @@ impl AuditContext {
         judge(&Subject::manifest(object), &facts.gather(object, lookup, policy), policy)
     }
 
-    /// Judges a stored pod.
-    pub fn pod(&self, object: &Object<'_>, lookup: &dyn FactLookup, policy: &Policy) -> Verdict {
-        judge(&Subject::manifest(object), &self.facts().gather(object, lookup, policy), policy)
-    }
-
-    /// The same as admission would see it: each repair is a finding of its own.
-    pub fn nad_at_admission(&self, object: &Object<'_>, lookup: &dyn FactLookup, policy: &Policy) -> Verdict {
+    /// Judges a NAD as a review would, so that each repair is a finding of its own; or a pod, which is never repaired.
+    pub fn at_admission(&self, object: &Object<'_>, lookup: &dyn FactLookup, policy: &Policy) -> Verdict {
         judge(&Subject::manifest(object), &self.facts().gather(object, lookup, policy), policy)
     }
 
@@ -111,7 +106,7 @@ impl AuditContext {
         judge(&Subject::manifest(object), &facts.gather(object, lookup, policy), policy)
     }
 
-    /// Judges a stored node policy. Nobody waits for anything about it, so it needs no more than its facts.
+    /// Judges a stored node policy. No other object is made from it, so there is no grace period.
     pub fn node_policy(&self, (object, object_meta): (&Object<'_>, &ObjectMeta), policy: &Policy) -> Verdict {
         let facts = Facts { stored: Some(Box::new(self.stored(object_meta))), ..self.facts() };
         let lookup = OtherPolicies(self.node_policies.clone());

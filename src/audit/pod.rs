@@ -109,7 +109,7 @@ impl PodNad {
         policy: &Policy,
     ) -> Self {
         let object = text.as_ref().ok().and_then(Option::as_deref).and_then(|text| Object::read(text).ok()?);
-        let verdict = object.map(|object| context.nad_at_admission(&object, lookup, policy));
+        let verdict = object.map(|object| context.at_admission(&object, lookup, policy));
         Self { key, text, verdict }
     }
 

@@ -341,8 +341,8 @@ fn user<'a>(reader: &mut JsonReader<'a>) -> Result<Cow<'a, str>, Error> {
     Ok(name)
 }
 
-/// Whether nadmit's status webhook classified the write as guarded. In audit mode it denies nothing, so its class of a first
-/// attempt proves nothing.
+/// Whether nadmit's status webhook compared the client's precondition and would have denied a mismatch. In audit mode it denies
+/// nothing: a write that it classified as guarded may then be stale nevertheless.
 fn is_guarded(reader: &mut JsonReader<'_>) -> Result<bool, Error> {
     let (mut is_shown, mut is_enforced) = (false, false);
     if_object(reader, |reader, key| {

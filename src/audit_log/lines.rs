@@ -34,17 +34,17 @@ pub fn each_line(input: impl Read, mut each: impl FnMut(Line<'_>)) -> io::Result
 pub struct LogLines<'r> {
     input: Box<dyn BufRead + 'r>,
     limit: usize,
-    /// A line that did not come in one piece.
+    /// A line that takes several reads, as far as it was read.
     begun: Vec<u8>,
-    /// How much of what was read belongs to the line that was given last.
+    /// How many bytes of the input's buffer belong to the line that was returned last.
     given: usize,
 }
 
 /// Where the next line is.
 enum NextLine {
-    /// In what was read, so long.
+    /// In the input's buffer, with this length.
     Here(usize),
-    /// Put together, with its end or without.
+    /// In `begun`, put together from several reads.
     Together {
         has_end: bool,
     },

@@ -14,8 +14,9 @@ use crate::visible;
 
 /// Show which policy each replica judges by
 ///
-/// One line for the ConfigMap as it is now, and one for each replica, with the first 12 digits of the SHA-256 of the policy's text. It reads the
-/// metrics of the pods through the API server: you need the permissions to list pods, to get pods/proxy, and to get the ConfigMap.
+/// One line for the ConfigMap as it is now, and one for each replica, with the first 12 digits of the SHA-256 of the policy's
+/// text. It reads the metrics of the pods through the API server: you need the permissions to list pods, to get pods/proxy, and
+/// to get the ConfigMap.
 ///
 /// Exit code 0: all replicas have the policy of the ConfigMap. 1: not all. 2: wrong arguments, or the cluster cannot be reached.
 #[derive(Debug, Args)]

@@ -64,8 +64,18 @@ impl RepositoryArgs {
         })
     }
 
-    /// The patterns of the arguments.
-    pub(super) fn exclude(&self) -> anyhow::Result<IgnoreList> {
+    /// The policy file that the configuration names.
+    pub(super) fn policy(config: Option<&ConfigFile>) -> Option<PathBuf> {
+        config?.policy.as_deref().map(from_here)
+    }
+
+    /// What is left out of directories: by the arguments, and by the configuration.
+    pub(super) fn excluded(&self, config: Option<&mut ConfigFile>) -> anyhow::Result<Vec<IgnoreList>> {
+        let of_config = config.and_then(|config| config.exclude.take());
+        Ok([self.exclude()?].into_iter().chain(of_config).collect())
+    }
+
+    fn exclude(&self) -> anyhow::Result<IgnoreList> {
         // Without symbolic links, like the paths that it is compared with.
         let here = fs::canonicalize(".").context("cannot read the working directory")?;
         IgnoreList::new(here, &self.exclude).map_err(|(number, problem)| {
@@ -75,7 +85,7 @@ impl RepositoryArgs {
 }
 
 /// A path from the working directory, if it is below.
-pub(super) fn from_here(path: &Path) -> PathBuf {
+fn from_here(path: &Path) -> PathBuf {
     let here = env::current_dir().ok();
     here.and_then(|here| path.strip_prefix(here).ok().map(Path::to_path_buf)).unwrap_or_else(|| path.to_path_buf())
 }

@@ -255,14 +255,16 @@ fn print_curl_command(server: &Server, ca: Option<&Path>) -> anyhow::Result<()> 
     }
     let mut out = io::stdout().lock();
     match ca {
-        Some(ca) => writeln!(out, "curl --cacert {} -d @examples/review.json https://{address}/mutate", quoted(ca))?,
+        Some(ca) => {
+            writeln!(out, "curl --cacert {} -d @examples/review.json https://{address}/mutate", shell_quoted(ca))?
+        }
         None => writeln!(out, "serving https://{address}")?,
     }
     Ok(out.flush()?)
 }
 
 /// A path quoted for a shell.
-fn quoted(path: &Path) -> String {
+fn shell_quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%".contains(character);
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }

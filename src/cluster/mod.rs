@@ -2,15 +2,16 @@
 //!
 //! | module | what is in it | may use |
 //! |---|---|---|
+//! | [`map`] | everything on a map of the secondary networks | `leader`, `client` |
+//! | [`leader`] | completion, audit, reports, Events | `identity`, `cache`, `client` |
+//! | [`doctor`] | one network's chain, one pod, the canary, the policy of each replica | `cache`, `client` |
+//! | [`identity`] | certificates, registration, the Lease | `cache`, `client` |
+//! | [`cache`] | list and watch, what is stored of each kind, building `Facts` | `client` |
 //! | [`client`] | requests, paging, paths | |
-//! | [`cache`] | list and watch, what is kept of each kind, building `Facts` | `client` |
-//! | [`identity`] | certificates, registration, the Lease | `client`, `cache` |
-//! | [`leader`] | completion, audit, reports, Events | all of the above |
-//! | [`doctor`] | one network's chain, one pod, the canary, the policy of each replica | `client`, `cache` |
-//! | [`map`] | everything on a map of the secondary networks | `client`, `leader` |
 //!
-//! A value that comes from the owning network is stored for good, so the network is read at the moment it is needed: a cache may
-//! lag behind the very write that is being judged. What only a warning needs is known at once, from [`Caches`].
+//! The value of a fix is stored with the object and not corrected later, so the owning network is read from the API server when the
+//! value is needed: a cache may lag behind the very write that is being judged. Facts that can only lead to a warning come from
+//! [`Caches`], without a request.
 
 pub mod cache;
 pub mod client;

@@ -72,7 +72,7 @@ impl<'d> Plugin<'d> {
 
 fn ipam_of(object: CniObject<'_>) -> Option<(CniObject<'_>, &str)> {
     let ipam = object.object_of("ipam")?;
-    let kind = ipam.str_of("type").filter(|kind| !kind.is_empty())?;
+    let kind = ipam.text_of("type")?;
     Some((ipam, kind))
 }
 

@@ -4,7 +4,7 @@
 //! copies the separators of its neighbours.
 
 use super::CniObject;
-use crate::json::write::quoted;
+use crate::json::write::json_string;
 use crate::json::{Document, Member, Span, Value};
 
 /// One replacement of a range of the text.
@@ -25,14 +25,14 @@ pub fn set_string(
     value: &str,
     anchor: &Member<'_>,
 ) -> Option<Edit> {
-    let literal = quoted(value);
+    let literal = json_string(value);
     if let Some(member) = object.get(key) {
         let same = member.value.as_str() == Some(value);
         return (!same).then_some(Edit { span: member.value.span, text: literal });
     }
     let separator = separator_beside(document.text, object, anchor);
     let colon = between(document.text, anchor.key_span.end, anchor.value.span.start);
-    let text = [",", separator, &quoted(key), colon, &literal].concat();
+    let text = [",", separator, &json_string(key), colon, &literal].concat();
     let end = anchor.value.span.end;
     Some(Edit { span: Span { start: end, end }, text })
 }

@@ -11,6 +11,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod arguments;
+mod attachment;
 mod config;
 pub mod edit;
 pub mod fold;
@@ -21,6 +22,7 @@ pub mod schema;
 
 use std::collections::BTreeMap;
 
+pub use attachment::{Attachment, OVN_PLUGIN};
 pub use config::{Config, Plugin, parse_version};
 use schema::Reading;
 
@@ -103,6 +105,11 @@ impl<'d> CniObject<'d> {
     /// The string a plugin reads; `None` also where the value is no string.
     pub fn str_of(&self, field: &str) -> Option<&'d str> {
         self.value_of(field).and_then(Value::as_str)
+    }
+
+    /// The same, unless it is empty: most plugins treat an empty string like an absent one.
+    pub fn text_of(&self, field: &str) -> Option<&'d str> {
+        self.str_of(field).filter(|text| !text.is_empty())
     }
 
     /// The integer a plugin reads; `None` also where the value is no integer.

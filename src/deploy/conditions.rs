@@ -7,8 +7,9 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use crate::cni::OVN_PLUGIN;
 use crate::policy::Policy;
-use crate::policy::rules::ovn;
+
 use crate::resources::{LAST_NAMESPACE, LONGEST_OWNER, MAX_OWNERS, NAD_GROUP, NADS, READ_ANNOTATIONS};
 
 /// The CEL cost limit is 1,000,000; matching a pattern costs 1/40 of the product of both lengths. Half of that is enough for
@@ -87,7 +88,7 @@ pub(super) fn no_device(policy: &Policy) -> Value {
 
 /// NADs of OVN-Kubernetes.
 pub(super) fn ovn() -> Value {
-    json!({ "name": "ovn", "expression": has_plugin(&[ovn::PLUGIN]) })
+    json!({ "name": "ovn", "expression": has_plugin(&[OVN_PLUGIN]) })
 }
 
 /// Networks whose `last-network-namespace` differs from their target.
@@ -137,7 +138,7 @@ fn has_plugin(kinds: &[&str]) -> String {
         roughly = "true".to_owned();
     } else {
         for kind in kinds {
-            let _ = write!(roughly, " || object.spec.config.contains({})", quoted(kind));
+            let _ = write!(roughly, " || object.spec.config.contains({})", cel_string(kind));
         }
     }
     format!(
@@ -183,17 +184,17 @@ fn ways(character: char) -> String {
 }
 
 /// A CEL string literal, fully escaped.
-fn quoted(text: &str) -> String {
-    let mut quoted = "'".to_owned();
+fn cel_string(text: &str) -> String {
+    let mut literal = "'".to_owned();
     for character in text.chars() {
         match character {
-            plain if plain.is_ascii_alphanumeric() || plain == '-' => quoted.push(plain),
+            plain if plain.is_ascii_alphanumeric() || plain == '-' => literal.push(plain),
             other => {
-                let _ = write!(quoted, r"\U{:08x}", u32::from(other));
+                let _ = write!(literal, r"\U{:08x}", u32::from(other));
             }
         }
     }
-    quoted + "'"
+    literal + "'"
 }
 
 #[cfg(test)]
@@ -213,7 +214,7 @@ mod tests {
         let policy = Policy { device_plugins: vec![r"a'b\) || true".to_owned()], ..Policy::default() };
         let expression = has_device(&policy);
         assert!(!expression.contains("a'b") && !expression.contains(") || true"), "{expression}");
-        assert_eq!(quoted("a'b-1"), r"'a\U00000027b-1'");
+        assert_eq!(cel_string("a'b-1"), r"'a\U00000027b-1'");
     }
 
     /// Many searches in the largest config would exceed the cost limit, and an error lets the write pass.

@@ -1,4 +1,5 @@
-//! The pre-delete hook of the chart, as its templates must render it (a test compares): a Job that deletes the webhook configurations before anything else.
+//! The pre-delete hook of the chart, as its templates must render it (a test compares): a Job that deletes the webhook
+//! configurations before anything else.
 //!
 //! Not every version of Helm deletes them before the Service and the Deployment: until they are deleted, a webhook that fails
 //! closed would deny every NAD with a device plugin. nadmit itself may not delete them, so the Job has its own account.

@@ -37,7 +37,7 @@ pub(crate) fn push_quoted(out: &mut String, text: &str) {
 }
 
 /// A text as a JSON string, quotes included.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn json_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     push_quoted(&mut out, text);
     out

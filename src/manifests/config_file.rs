@@ -66,8 +66,8 @@ pub enum ConfigFileError {
 }
 
 impl ConfigFile {
-    /// The configuration that holds in a directory: the closest one, from there up to the root of the repository. Outside of a repository only
-    /// the directory itself counts, because anybody may write into a directory above it, such as `/tmp`.
+    /// The configuration that holds in a directory: the closest one, from there up to the root of the repository. Outside of a
+    /// repository only the directory itself counts, because anybody may write into a directory above it, such as `/tmp`.
     pub fn find(directory: &Path) -> Result<Option<Self>, ConfigFileError> {
         let real = fs::canonicalize(directory).map_err(|problem| io_error(directory, problem))?;
         let root = repository_of(&real).unwrap_or(&real);

@@ -1,7 +1,7 @@
 //! The patterns of a `.gitignore`, with the meaning that git gives them.
 //!
-//! Written here, because each entry that is left out is counted, and because the time for a match must be bounded: patterns and names may come
-//! from a stranger's repository. A match takes at most the product of both lengths, however many stars there are.
+//! Written here, because each entry that is left out is counted, and because the time for a match must be bounded: patterns and
+//! names may come from a stranger's repository. A match takes at most the product of both lengths, however many stars there are.
 
 /// A pattern.
 #[derive(Debug)]

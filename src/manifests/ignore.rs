@@ -20,8 +20,8 @@ pub struct IgnoreList {
 }
 
 impl IgnoreList {
-    /// Patterns as in a `.gitignore` of that directory, which is a path from the root without symbolic links. An error names the pattern by its
-    /// number, from 0.
+    /// Patterns as in a `.gitignore` of that directory, which is a path from the root without symbolic links. An error names the
+    /// pattern by its number, from 0.
     pub fn new(base: PathBuf, patterns: &[String]) -> Result<Self, (usize, MalformedPattern)> {
         let parsed = patterns.iter().enumerate().filter_map(|(number, pattern)| {
             Pattern::parse(pattern.as_bytes()).map_err(|problem| (number, problem)).transpose()

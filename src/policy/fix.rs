@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::finding::Repair;
 use super::{Action, Finding};
 use crate::cni::edit::{self, Edit};
-use crate::json::write::quoted;
+use crate::json::write::json_string;
 use crate::json::{Document, Kind, Span, escape, unescape};
 
 /// The changes that fix a finding.
@@ -92,7 +92,7 @@ impl Finding {
             Some(place) => {
                 let offset = |at: usize| u32::try_from(at).ok();
                 let span = Span { start: offset(place.span.start)?, end: offset(place.span.end)? };
-                ManifestChange::EditText { pointer, edit: Edit { span, text: quoted(meant) } }
+                ManifestChange::EditText { pointer, edit: Edit { span, text: json_string(meant) } }
             }
             None if self.is_about_key => ManifestChange::RenameKey { pointer, to: meant.to_owned() },
             None => ManifestChange::SetText { pointer, text: meant.to_owned() },

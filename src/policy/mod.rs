@@ -1,6 +1,7 @@
 //! The judgement: `(Subject, &Facts, &Policy) -> Verdict`, pure and total.
 //!
-//! A rule is a small function in its family's file under `rules/`; one table lists them all. The rest of this module turns their findings into a verdict: actions, exemptions, ratcheting, repairs.
+//! A rule is a small function in its family's file under `rules/`; one table lists them all. The rest of this module turns their
+//! findings into a verdict: actions, exemptions, ratcheting, repairs.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod conditional;
@@ -53,6 +54,7 @@ pub(crate) use resource_name::DeviceSource;
 pub use rule::{Action, Rule};
 pub(crate) use rules::ipam::is_run as runs_ipam;
 pub use rules::ipam::{WrittenRange, written_ranges};
+pub(crate) use rules::ipam::{address_number, numbered_address};
 pub(crate) use similar::{closest, similar_name};
 pub(crate) use status::is_fixed_by_retry;
 pub use status::{

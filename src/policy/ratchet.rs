@@ -1,8 +1,8 @@
 //! Ratcheting: an update is not denied for what the stored object would have been denied for.
 //!
 //! A finding is excused only by a denial of the stored object with the same rule, the same semantic place, the same complete
-//! value and the same headline and note, and each denial excuses one finding. Warnings of the stored object excuse nothing: a mistake must not be moved from
-//! where it warns to where it denies.
+//! value and the same headline and note, and each denial excuses one finding. Warnings of the stored object excuse nothing: a
+//! mistake must not be moved from where it warns to where it denies.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};

@@ -12,7 +12,7 @@ mod request;
 use std::borrow::Cow;
 use std::str::Utf8Error;
 
-pub use answer::{AdmissionResponse, Decision, Outcome, answer};
+pub use answer::{AdmissionResponse, Decision, ReviewOutcome, answer};
 pub use fallback::{AllowReason, INTERNAL};
 pub use request::{AdmissionRequest, Operation, SkipReason};
 
@@ -122,16 +122,17 @@ impl<'a> Review<'a> {
         let version = match (kind.as_ref(), api_version.as_ref()) {
             ("AdmissionReview", "admission.k8s.io/v1") => ReviewVersion::V1,
             ("AdmissionReview", "admission.k8s.io/v1beta1") => ReviewVersion::V1Beta1,
-            _ => return Err(ReviewError::OtherKind { api_version: quoted(&api_version), kind: quoted(&kind) }),
+            _ => return Err(ReviewError::OtherKind { api_version: shortened(&api_version), kind: shortened(&kind) }),
         };
         let mut request = request.filter(|request| !request.uid.is_empty()).ok_or(ReviewError::NoRequest)?;
-        request.operation = Operation::parse(&operation).ok_or_else(|| ReviewError::Operation(quoted(&operation)))?;
+        request.operation =
+            Operation::parse(&operation).ok_or_else(|| ReviewError::Operation(shortened(&operation)))?;
         Ok(Self { version, request })
     }
 }
 
 /// As much of a text as an error repeats.
-fn quoted(text: &str) -> String {
+fn shortened(text: &str) -> String {
     crate::visible::at_most(text, 100).to_owned()
 }
 

@@ -4,8 +4,9 @@
 //!   of the rule, `src/policy/rules/examples/<rule>/`.
 //! - `expect.yaml`: exactly the findings, and the patch of the first document if the case checks it.
 //! - `policy.yaml`: a policy, if the case does not use the default one.
-//! - `admission.yaml`: facts that a manifest does not have (user, old object, facts of the cluster; `sub_resource: status` for a status write). Entry points without these facts skip the case.
-//!   Those of the cases `bad` and `good` are beside the examples, as `bad.facts.yaml` and `good.facts.yaml`: the reference shows them.
+//! - `admission.yaml`: facts that a manifest does not have (user, old object, facts of the cluster; `sub_resource: status` for a
+//!   status write). Entry points without these facts skip the case. Those of the cases `bad` and `good` are beside the examples,
+//!   as `bad.facts.yaml` and `good.facts.yaml`: the reference shows them.
 
 mod facts;
 

@@ -17,7 +17,7 @@ use crate::processes::wait;
 
 /// An error response of the API server.
 #[derive(Debug)]
-pub struct ApiError {
+pub struct ApiRejection {
     pub code: u16,
     pub message: String,
 }
@@ -39,7 +39,7 @@ impl Api {
     }
 
     /// Sends any request.
-    pub fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, ApiError> {
+    pub fn send(&self, method: &str, path: &str, kind: &str, body: Option<&Value>) -> Result<Value, ApiRejection> {
         self.send_as("", method, path, kind, body)
     }
 
@@ -51,12 +51,12 @@ impl Api {
         path: &str,
         kind: &str,
         body: Option<&Value>,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<Value, ApiRejection> {
         let request = Request::builder().method(method).uri(path).header("content-type", kind);
         let request = if agent.is_empty() { request } else { request.header("user-agent", agent) };
         let request = request.body(body.map(|body| serde_json::to_vec(body).unwrap()).unwrap_or_default()).unwrap();
         block_on(self.client.request(request)).map_err(|error| match error {
-            kube::Error::Api(status) => ApiError { code: status.code, message: status.message },
+            kube::Error::Api(status) => ApiRejection { code: status.code, message: status.message },
             other => panic!("{method} {path}: {other:?}"),
         })
     }
@@ -71,7 +71,7 @@ impl Api {
     }
 
     /// Creates an object in the collection at a path.
-    pub fn try_create(&self, path: &str, body: &Value) -> Result<Value, ApiError> {
+    pub fn try_create(&self, path: &str, body: &Value) -> Result<Value, ApiRejection> {
         self.send("POST", path, "application/json", Some(body))
     }
 
@@ -80,7 +80,7 @@ impl Api {
     }
 
     /// A merge patch.
-    pub fn try_patch(&self, path: &str, body: &Value) -> Result<Value, ApiError> {
+    pub fn try_patch(&self, path: &str, body: &Value) -> Result<Value, ApiRejection> {
         self.send("PATCH", path, "application/merge-patch+json", Some(body))
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, ApiError};
+use crate::api::{Api, ApiRejection};
 use crate::cluster::TestCluster;
 use crate::objects::{OPERATOR, RESOURCE_NAME, TestNetworkKind, annotated, nad, nad_at, nads, network, version};
 use crate::operator::OperatorTemplate;
@@ -14,7 +14,7 @@ pub const OPEN: &str = "failurePolicy: {mutateNads: Ignore}\n";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
 /// The error, if the backstop denies an incomplete NAD.
-fn denied(user: &Api, namespace: &str, nad: &Value) -> Option<ApiError> {
+fn denied(user: &Api, namespace: &str, nad: &Value) -> Option<ApiRejection> {
     let error = user.try_create(&format!("{}?dryRun=All", nads(namespace)), nad).err();
     error.filter(|error| error.message.contains("ValidatingAdmissionPolicy 'nadmit'"))
 }

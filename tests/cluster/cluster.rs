@@ -14,7 +14,9 @@ use tempfile::TempDir;
 
 use crate::api::Api;
 use crate::certificates::{Identity, TestAuthority};
-use crate::control_plane::{AUDIT_POLICY, AUDIT_WEBHOOK, Place, api_server, controllers, etcd, is_ready, write_files};
+use crate::control_plane::{
+    AUDIT_POLICY, AUDIT_WEBHOOK, ApiServerHost, api_server, controllers, etcd, is_ready, write_files,
+};
 use crate::harness::{TestServer, run};
 use crate::objects::TestNetworkKind;
 use crate::operator::OperatorTemplate;
@@ -32,7 +34,8 @@ thread_local! {
     static IS_ALONE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Exclusive use of the machine, for a test that measures times: it waits until no other test has a cluster, and blocks new ones until it ends.
+/// Exclusive use of the machine, for a test that measures times: it waits until no other test has a cluster, and blocks new ones
+/// until it ends.
 pub struct ExclusiveMachine(#[expect(dead_code, reason = "held")] RwLockWriteGuard<'static, ()>);
 
 /// See [`ExclusiveMachine`].
@@ -63,7 +66,7 @@ pub struct TestCluster {
     pub(crate) identity: Identity,
     pub(crate) bin: PathBuf,
     etcd_url: String,
-    place: Place,
+    place: ApiServerHost,
     port: u16,
     pub(crate) directory: TempDir,
     /// `None` for a test that runs alone.
@@ -95,13 +98,13 @@ impl TestCluster {
 
     /// A control plane whose files the caller prepares, with the directory and the address of nadmit's Service.
     pub fn start_with(prepare: impl FnOnce(&Path, SocketAddr)) -> Self {
-        let cluster = Self::start_at(Place::Loopback, prepare);
+        let cluster = Self::start_at(ApiServerHost::Loopback, prepare);
         cluster.install();
         cluster
     }
 
     /// The same without nadmit's manifests, and in another place.
-    pub fn start_at(place: Place, prepare: impl FnOnce(&Path, SocketAddr)) -> Self {
+    pub fn start_at(place: ApiServerHost, prepare: impl FnOnce(&Path, SocketAddr)) -> Self {
         let share = (!IS_ALONE.get()).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
         let bin = bin();
         let mut directory = tempfile::Builder::new().prefix("nadmit-cluster-").tempdir().unwrap();
@@ -167,7 +170,7 @@ impl TestCluster {
         let crds = self.bin.join("crds");
         let out = self.kubectl("admin", &["create", "-f", crds.to_str().unwrap()], "");
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        let roles = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/furniture.yaml"));
+        let roles = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/base_objects.yaml"));
         let out = self.kubectl("admin", &["create", "-f", "-"], &roles.unwrap());
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let out = self.kubectl("admin", &["wait", "--for=condition=Established", "crd", "--all"], "");

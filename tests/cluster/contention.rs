@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, ApiError};
+use crate::api::{Api, ApiRejection};
 use crate::audit_log::{POLICY, logged, report};
 use crate::cluster::TestCluster;
 use crate::processes::wait;
@@ -75,7 +75,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn send(&self, method: &str, address: &str, kind: &str, body: &Value) -> Result<Value, ApiError> {
+    fn send(&self, method: &str, address: &str, kind: &str, body: &Value) -> Result<Value, ApiRejection> {
         self.api.send_as(self.agent, method, address, kind, Some(body))
     }
 
@@ -84,7 +84,7 @@ impl Writer<'_> {
     }
 
     /// Writes a plan, based on that object.
-    fn write(&self, read: &Value) -> Result<Value, ApiError> {
+    fn write(&self, read: &Value) -> Result<Value, ApiRejection> {
         let name = read["metadata"]["name"].as_str().unwrap();
         let address = format!("{PLANS}/{name}/status?fieldManager={}", self.manager());
         let version = &read["metadata"]["resourceVersion"];
@@ -173,7 +173,7 @@ fn contend(admin: &Api, api: &Api, way: WriteStyle, mode: &str, rounds: usize) -
 }
 
 /// Reads; if there is no plan, writes one. After a conflict it reads again, and finds the plan of the other.
-fn reconcile(writer: &Writer<'_>, object: &str, barrier: &Barrier) -> Result<(), ApiError> {
+fn reconcile(writer: &Writer<'_>, object: &str, barrier: &Barrier) -> Result<(), ApiRejection> {
     let address = format!("{PLANS}/{object}");
     let read = writer.api.get(&address).unwrap();
     assert_eq!(plan(&read), None);

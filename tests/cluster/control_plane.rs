@@ -41,14 +41,14 @@ const USERS: [(&str, &str, &str); 11] = [
 
 /// Where the API server can be reached.
 #[derive(Clone, Copy)]
-pub enum Place {
+pub enum ApiServerHost {
     /// Only by processes of the tests: there are no nodes.
     Loopback,
     /// Also by the pods of a node, which has this address.
     Node(Ipv4Addr),
 }
 
-impl Place {
+impl ApiServerHost {
     fn address(self) -> Ipv4Addr {
         match self {
             Self::Loopback => Ipv4Addr::LOCALHOST,
@@ -58,7 +58,7 @@ impl Place {
 }
 
 /// The files that the processes read.
-pub fn write_files(dir: &Path, place: Place, port: u16) {
+pub fn write_files(dir: &Path, place: ApiServerHost, port: u16) {
     let address = place.address();
     let mut tokens = String::new();
     for (token, user, group) in USERS {
@@ -88,7 +88,7 @@ pub fn etcd(bin: &Path, dir: &Path, url: &str) -> Command {
 }
 
 /// The API server, with an audit log if there is an audit policy.
-pub fn api_server(bin: &Path, dir: &Path, etcd: &str, place: Place, port: u16) -> Command {
+pub fn api_server(bin: &Path, dir: &Path, etcd: &str, place: ApiServerHost, port: u16) -> Command {
     let mut command = Command::new(bin.join("kube-apiserver"));
     if dir.join(AUDIT_POLICY).exists() {
         command.arg(format!("--audit-policy-file={}/{AUDIT_POLICY}", dir.display()));
@@ -116,21 +116,21 @@ pub fn api_server(bin: &Path, dir: &Path, etcd: &str, place: Place, port: u16) -
     command.arg(format!("--bind-address={}", place.address()));
     command.args(["--authorization-mode=RBAC", "--service-account-issuer=https://kubernetes.default.svc"]);
     command.args(match place {
-        Place::Loopback => ["--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none"],
-        Place::Node(_) => ["--kubelet-preferred-address-types=InternalIP", "--allow-privileged"],
+        ApiServerHost::Loopback => ["--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none"],
+        ApiServerHost::Node(_) => ["--kubelet-preferred-address-types=InternalIP", "--allow-privileged"],
     });
     command
 }
 
 /// The controllers: those that all tests need, or, for a node, all.
-pub fn controllers(bin: &Path, dir: &Path, place: Place) -> Command {
+pub fn controllers(bin: &Path, dir: &Path, place: ApiServerHost) -> Command {
     let mut command = Command::new(bin.join("kube-controller-manager"));
     let dir = dir.display();
     command.arg(format!("--kubeconfig={dir}/admin.kubeconfig"));
     command.args(["--secure-port=0", "--leader-elect=false", "--use-service-account-credentials=false"]);
     match place {
-        Place::Loopback => command.arg("--controllers=garbage-collector-controller,namespace-controller"),
-        Place::Node(_) => command
+        ApiServerHost::Loopback => command.arg("--controllers=garbage-collector-controller,namespace-controller"),
+        ApiServerHost::Node(_) => command
             .arg(format!("--root-ca-file={dir}/certs/apiserver.crt"))
             .arg(format!("--service-account-private-key-file={dir}/sa.key")),
     };

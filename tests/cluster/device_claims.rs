@@ -13,26 +13,26 @@ const WITHOUT_NAME: &str = r#"{"cniVersion":"1.0.0","type":"sriov","vlan":5}"#;
 
 /// How admission decides about a NAD without a resourceName.
 #[derive(Debug, PartialEq, Eq)]
-enum Decision {
+enum AdmissionDecision {
     Accepted,
     Warned,
     Denied,
 }
 
 impl TestCluster {
-    fn decision(&self, namespace: &str, name: &str) -> Decision {
+    fn decision(&self, namespace: &str, name: &str) -> AdmissionDecision {
         let create = ["create", "--dry-run=server", "--namespace", namespace, "-f", "-"];
         let out = self.kubectl("jane", &create, &nad(name, WITHOUT_NAME).to_string());
         let message = String::from_utf8(out.stderr).unwrap();
         match (out.status.success(), message.contains("nad/resource-name-missing")) {
-            (true, false) => Decision::Accepted,
-            (true, true) => Decision::Warned,
-            (false, true) => Decision::Denied,
+            (true, false) => AdmissionDecision::Accepted,
+            (true, true) => AdmissionDecision::Warned,
+            (false, true) => AdmissionDecision::Denied,
             (false, false) => panic!("{message}"),
         }
     }
 
-    fn wait_for_decision(&self, namespace: &str, name: &str, want: &Decision) {
+    fn wait_for_decision(&self, namespace: &str, name: &str, want: &AdmissionDecision) {
         wait(&format!("{want:?} for {namespace}/{name}"), || (self.decision(namespace, name) == *want).then_some(()));
     }
 }
@@ -78,24 +78,28 @@ fn claims_of_the_installed_driver_replace_the_resource_name() {
         cluster.namespace(namespace);
     }
     cluster.deploy_with("leaveIncomplete: true");
-    cluster.wait_for_decision("apps", "by-template", &Decision::Denied);
+    cluster.wait_for_decision("apps", "by-template", &AdmissionDecision::Denied);
 
     // Anybody may write a claim. Without the driver it proves nothing.
     cluster.admin.create(&templates("apps"), &template("by-template"));
-    assert_eq!(cluster.decision("apps", "by-template"), Decision::Denied);
+    assert_eq!(cluster.decision("apps", "by-template"), AdmissionDecision::Denied);
 
     cluster.admin.create(CLASSES, &class(DRIVER, None));
-    cluster.wait_for_decision("apps", "by-template", &Decision::Accepted);
-    assert_eq!(cluster.decision("apps", "another"), Decision::Warned);
-    assert_eq!(cluster.decision("other", "by-template"), Decision::Warned, "the claim is in another namespace");
+    cluster.wait_for_decision("apps", "by-template", &AdmissionDecision::Accepted);
+    assert_eq!(cluster.decision("apps", "another"), AdmissionDecision::Warned);
+    assert_eq!(
+        cluster.decision("other", "by-template"),
+        AdmissionDecision::Warned,
+        "the claim is in another namespace"
+    );
 
     let claim = json!({ "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": { "name": "one" },
         "spec": claim_spec("by-claim") });
     cluster.admin.create(&claims("apps"), &claim);
-    cluster.wait_for_decision("apps", "by-claim", &Decision::Accepted);
+    cluster.wait_for_decision("apps", "by-claim", &AdmissionDecision::Accepted);
     cluster.admin.create(CLASSES, &class("vfs", Some("by-class")));
     for namespace in ["apps", "other"] {
-        cluster.wait_for_decision(namespace, "by-class", &Decision::Accepted);
+        cluster.wait_for_decision(namespace, "by-class", &AdmissionDecision::Accepted);
     }
 
     // The audit of the stored objects says the same.
@@ -107,8 +111,8 @@ fn claims_of_the_installed_driver_replace_the_resource_name() {
     assert_eq!(found, [missing]);
 
     cluster.admin.delete(&format!("{}/one", claims("apps")));
-    cluster.wait_for_decision("apps", "by-claim", &Decision::Warned);
+    cluster.wait_for_decision("apps", "by-claim", &AdmissionDecision::Warned);
     cluster.admin.delete(&format!("{CLASSES}/vfs"));
     cluster.admin.delete(&format!("{CLASSES}/{DRIVER}"));
-    cluster.wait_for_decision("apps", "by-template", &Decision::Denied);
+    cluster.wait_for_decision("apps", "by-template", &AdmissionDecision::Denied);
 }

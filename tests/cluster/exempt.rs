@@ -40,7 +40,7 @@ fn exempt_label_requires_registration_permission() {
     let putter = cluster.user("putter");
     let label = |value: Option<&str>| json!({ "metadata": { "labels": { "nadmit.io/exempt": value } } });
     let at = |name: &str| format!("{NAMESPACES}/{name}");
-    let is_denied = |what: &str, made: Result<Value, crate::api::ApiError>| {
+    let is_denied = |what: &str, made: Result<Value, crate::api::ApiRejection>| {
         let error = made.expect_err(what);
         assert!(error.message.contains("nadmit-exempt-label"), "{what}: {}", error.message);
     };

@@ -1,4 +1,5 @@
-//! `nadmit explain pod` beside a real API server, with nodes and pods that nothing runs: as an administrator, and as a tenant who may not list nodes.
+//! `nadmit explain pod` beside a real API server, with nodes and pods that nothing runs: as an administrator, and as a tenant who
+//! may not list nodes.
 
 use serde_json::{Value, json};
 

@@ -56,13 +56,13 @@ fn now() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
 }
 
-struct Runner {
+struct LeaseProcess {
     process: Process,
     log: PathBuf,
     directory: PathBuf,
 }
 
-impl Runner {
+impl LeaseProcess {
     fn start(cluster: &TestCluster, name: &str) -> Self {
         let directory = cluster.directory().to_owned();
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -129,9 +129,9 @@ fn assert_never_two(directory: &Path, names: &[&str]) {
 fn leadership_is_handed_over_without_overlap() {
     let _alone = alone();
     let cluster = TestCluster::start();
-    let mut one = Runner::start(&cluster, "one");
+    let mut one = LeaseProcess::start(&cluster, "one");
     one.wait_leads("the first candidate to lead");
-    let mut two = Runner::start(&cluster, "two");
+    let mut two = LeaseProcess::start(&cluster, "two");
     let directory = two.directory.clone();
     wait("the second candidate", || (samples(&two.log).len() > 100).then_some(()));
     assert!(one.leads() && !two.leads());
@@ -148,7 +148,7 @@ fn leadership_is_handed_over_without_overlap() {
     );
 
     // Ended: it releases the Lease at once.
-    let mut three = Runner::start(&cluster, "three");
+    let mut three = LeaseProcess::start(&cluster, "three");
     wait("the third candidate", || (samples(&three.log).len() > 50).then_some(()));
     let terminated = now();
     harness::signal(two.process.id(), "TERM");
@@ -160,7 +160,7 @@ fn leadership_is_handed_over_without_overlap() {
     assert_eq!(cluster.admin.get(LEASE).unwrap()["spec"]["leaseTransitions"], 2);
 
     // Suspended for longer than its lease: when it resumes it does not lead, although it could not be notified.
-    let mut four = Runner::start(&cluster, "four");
+    let mut four = LeaseProcess::start(&cluster, "four");
     harness::signal(three.process.id(), "STOP");
     four.wait_leads("the fourth candidate to lead");
     let before = samples(&three.log).len();
@@ -175,11 +175,11 @@ fn one_of_many_candidates_leads() {
     let _alone = alone();
     let cluster = TestCluster::start();
     let names = ["one", "two", "three", "four"];
-    let mut candidates: Vec<_> = names.iter().map(|name| Runner::start(&cluster, name)).collect();
+    let mut candidates: Vec<_> = names.iter().map(|name| LeaseProcess::start(&cluster, name)).collect();
     let mut ended = Vec::new();
     // Each candidate leads once, and ends.
     while !candidates.is_empty() {
-        let index = wait("a leader", || candidates.iter_mut().position(Runner::leads));
+        let index = wait("a leader", || candidates.iter_mut().position(LeaseProcess::leads));
         let leader = candidates.remove(index);
         harness::signal(leader.process.id(), "TERM");
         ended.push(leader);

@@ -3,7 +3,7 @@
 use nadmit::resources::{Object, render};
 use serde_json::{Value, json};
 
-use crate::api::ApiError;
+use crate::api::ApiRejection;
 use crate::cluster::{PREFIX, TestCluster};
 use crate::objects::{OPERATOR, TestNetworkKind, annotated, nad, nad_at, nads, network};
 use crate::processes::wait;
@@ -72,7 +72,7 @@ fn no_operator(cluster: &TestCluster) {
     cluster.admin.delete(&format!("/apis/apps/v1/namespaces/{OPERATOR}/deployments/sriov-network-operator"));
 }
 
-fn is_denied(answer: Result<Value, ApiError>, rule: &str) -> bool {
+fn is_denied(answer: Result<Value, ApiRejection>, rule: &str) -> bool {
     match answer {
         Ok(_) => false,
         Err(error) => {

@@ -94,7 +94,7 @@ fn without_namespace(mut objects: Vec<Value>) -> Vec<Value> {
 }
 
 /// Options: their name, for `nadmit install`, for the chart, and the user's kustomization.
-type Row<'t> = (&'t str, &'t [&'t str], &'t [&'t str], &'t str);
+type InstallVariant<'t> = (&'t str, &'t [&'t str], &'t [&'t str], &'t str);
 
 #[test]
 fn install_chart_and_kustomize_yield_the_same_objects() {
@@ -124,7 +124,7 @@ fn install_chart_and_kustomize_yield_the_same_objects() {
     let digest = format!("sha256:{}", "0".repeat(64));
     let (by_digest, set_digest) = (format!("nadmit@{digest}"), format!("image.digest={digest}"));
     let of_digest = format!("resources: [deploy/kustomize/base]\nimages: [{{name: nadmit, digest: \"{digest}\"}}]\n");
-    let rows: [Row<'_>; 14] = [
+    let rows: [InstallVariant<'_>; 14] = [
         ("defaults", &[], &[], "resources: [deploy/kustomize/base]\n"),
         (
             "cert-manager",

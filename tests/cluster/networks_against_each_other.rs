@@ -39,7 +39,7 @@ fn applied(cluster: &TestCluster, user: &str, object: &Value) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Waits until nadmit knows so many NADs: it hears of them a moment after they are stored.
+/// Waits until nadmit has so many NADs in its cache: watch events arrive a moment after they are stored.
 fn knows_nads(cluster: &TestCluster, wanted: usize) {
     wait("the NADs", || (count(cluster.nadmit(), "NetworkAttachmentDefinition") == wanted).then_some(()));
 }

@@ -28,7 +28,8 @@ pub fn wait<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
 /// The processor time of a process so far.
 pub fn used(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The process name may contain anything and ends with the last parenthesis; user and system time are the 14th and 15th field, in hundredths.
+    // The process name may contain anything and ends with the last parenthesis; user and system time are the 14th and 15th field,
+    // in hundredths.
     let mut rest = stat.rsplit(')').next().unwrap().split_whitespace().skip(11);
     let mut next = || rest.next().unwrap().parse::<u64>().unwrap();
     Duration::from_millis(10 * (next() + next()))

@@ -177,6 +177,6 @@ pub fn await_effect(api: &Api) {
     let dry_run = format!("{}?dryRun=All", objects::nads("default"));
     let repairable = objects::nad("probe", r#"{"cniVersion":"1.0.0","type":"sriov","resourceName":"probe.io/x"}"#);
     wait("a repair", || api.try_create(&dry_run, &repairable).ok().filter(|nad| annotated(nad) == Some("probe.io/x")));
-    let is_ours = |error: &crate::api::ApiError| error.message.contains("denied the request");
+    let is_ours = |error: &crate::api::ApiRejection| error.message.contains("denied the request");
     wait("a denial", || api.try_create(&dry_run, &objects::nad("probe", "not JSON")).err().filter(is_ours));
 }

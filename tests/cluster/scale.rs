@@ -177,7 +177,8 @@ fn idle_leader_writes_nothing() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    // First wait for the work that the first scan started: objects that changed in the meantime, or were in their grace period, are scanned again.
+    // First wait for the work that the first scan started: objects that changed in the meantime, or were in their grace period,
+    // are scanned again.
     let mut written = String::new();
     while writes(&cluster) != written {
         assert!(Instant::now() < until, "no end of writes: {written}");

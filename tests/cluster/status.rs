@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, ApiError};
+use crate::api::{Api, ApiRejection};
 use crate::cluster::TestCluster;
 use crate::objects::version;
 use crate::processes::wait;
@@ -23,12 +23,12 @@ const FORCED: &str = "?fieldManager=second&force=true";
 const SENT: &str = "2026-01-01T00:00:00Z";
 
 /// A write: the object's path, and the object as it was read.
-type Write = fn(&TestCluster, &str, &Value) -> Result<Value, ApiError>;
+type SendWrite = fn(&TestCluster, &str, &Value) -> Result<Value, ApiRejection>;
 
 /// A way to write a status, and the expected responses.
-struct Row {
+struct StatusRow {
     name: &'static str,
-    write: Write,
+    write: SendWrite,
     /// The response of the API server without nadmit.
     alone: u16,
     /// nadmit's class, if the API server calls nadmit at all: by default, and for a strict resource.
@@ -50,19 +50,25 @@ fn with_version(mut object: Value, version: Option<&str>) -> Value {
     object
 }
 
-fn send(api: &Api, kind: &str, path: &str, body: &Value) -> Result<Value, ApiError> {
+fn send(api: &Api, kind: &str, path: &str, body: &Value) -> Result<Value, ApiRejection> {
     api.send("PATCH", path, kind, Some(body))
 }
 
-fn replace(api: &Api, path: &str, object: &Value) -> Result<Value, ApiError> {
+fn replace(api: &Api, path: &str, object: &Value) -> Result<Value, ApiRejection> {
     api.send("PUT", &at(path, ""), "application/json", Some(object))
 }
 
-fn merge(cluster: &TestCluster, path: &str, metadata: Value, status: Value) -> Result<Value, ApiError> {
+fn merge(cluster: &TestCluster, path: &str, metadata: Value, status: Value) -> Result<Value, ApiRejection> {
     send(&cluster.admin, MERGE, &at(path, ""), &json!({ "metadata": metadata, "status": status }))
 }
 
-fn apply(cluster: &TestCluster, path: &str, query: &str, metadata: Value, status: Value) -> Result<Value, ApiError> {
+fn apply(
+    cluster: &TestCluster,
+    path: &str,
+    query: &str,
+    metadata: Value,
+    status: Value,
+) -> Result<Value, ApiRejection> {
     let mut body = json!({ "apiVersion": "example.com/v1", "kind": "Plan", "metadata": metadata, "status": status });
     body["metadata"]["name"] = path.rsplit('/').next().unwrap().into();
     send(&cluster.admin, APPLY, &at(path, query), &body)
@@ -76,15 +82,21 @@ fn b() -> Value {
     json!({ "plan": "b" })
 }
 
-const fn row(name: &'static str, write: Write, alone: u16, class: [Option<&'static str>; 2], with: [u16; 2]) -> Row {
-    Row { name, write, alone, class, with }
+const fn row(
+    name: &'static str,
+    write: SendWrite,
+    alone: u16,
+    class: [Option<&'static str>; 2],
+    with: [u16; 2],
+) -> StatusRow {
+    StatusRow { name, write, alone, class, with }
 }
 
 const fn both(class: &'static str) -> [Option<&'static str>; 2] {
     [Some(class), Some(class)]
 }
 
-const ROWS: &[Row] = &[
+const ROWS: &[StatusRow] = &[
     row(
         "put",
         |c, p, o| replace(&c.admin, p, &with_version(o.clone(), Some(version(o)))),
@@ -266,7 +278,7 @@ fn plan(cluster: &TestCluster, name: &str) -> Value {
 /// The number of writes that create a plan.
 const WRITES: usize = 2;
 
-fn write_all(cluster: &TestCluster, setup: &str, want: impl Fn(&Row) -> u16) {
+fn write_all(cluster: &TestCluster, setup: &str, want: impl Fn(&StatusRow) -> u16) {
     let mut wrong = Vec::new();
     for row in ROWS {
         let name = format!("{setup}-{}", row.name);

@@ -89,8 +89,8 @@ fn audit_skips_objects_that_panic() {
     let (policy, mut sink) = (Policy::default(), PanickingSink::default());
     let api = as_nadmit(&cluster);
     let scope = ScanScope::default();
-    let survey = FullScan { cluster: &api, policy: &policy, names: NameVisibility::All, scope, caches: None };
-    block_on(survey.run(jiff::Timestamp::now(), &mut DryRunDenials::default(), &mut sink)).unwrap();
+    let full_scan = FullScan { cluster: &api, policy: &policy, names: NameVisibility::All, scope, caches: None };
+    block_on(full_scan.run(jiff::Timestamp::now(), &mut DryRunDenials::default(), &mut sink)).unwrap();
     sink.scanned.sort();
     let kind = "NetworkAttachmentDefinition";
     assert_eq!(
@@ -201,7 +201,7 @@ fn leader_task_is_restarted() {
         identity: "test".to_owned(),
         timing: Timing::default(),
     };
-    let (standing, claims) = watch::channel(Claim::default());
+    let (claim, claims) = watch::channel(Claim::default());
     let auditor = Auditor {
         cached,
         policy: Arc::default(),
@@ -215,7 +215,7 @@ fn leader_task_is_restarted() {
     block_on(async {
         let counted = Arc::clone(&starts);
         let stop = CancellationToken::new();
-        supervisor.restarted("lease", move || candidate.clone().run(standing.clone(), stop.clone()));
+        supervisor.restarted("lease", move || candidate.clone().run(claim.clone(), stop.clone()));
         supervisor.restarted("audit", move || {
             let (number, mut killed) = (counted.fetch_add(1, Ordering::SeqCst), killed.clone());
             let audit = auditor.clone().run(claims.clone());

@@ -1,5 +1,5 @@
-//! `nadmit audit` and `nadmit doctor` on a part of a cluster: with the permissions of a tenant in one namespace, and with a selector. What is judged
-//! gets the same verdict as in an audit of everything; what may not be read is unknown.
+//! `nadmit audit` and `nadmit doctor` on a part of a cluster: with the permissions of a tenant in one namespace, and with a
+//! selector. What is judged gets the same verdict as in an audit of everything; what may not be read is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

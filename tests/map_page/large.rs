@@ -9,7 +9,7 @@ const PODS: usize = 20_000;
 /// The most that such a page may take.
 const MAX_BYTES: usize = 12 << 20;
 
-fn large() -> Page {
+fn large() -> RenderedMap {
     let mut text = String::new();
     for number in 0..NADS {
         let _ = write!(

@@ -20,7 +20,7 @@ const ROWS: &str = "[...document.querySelectorAll('#rows .name')].filter((one) =
 const OPEN: &str = "document.querySelector('#detail h2')?.textContent ?? ''";
 
 /// A page, in a file of its own.
-struct Page {
+struct RenderedMap {
     path: PathBuf,
     html: String,
     _directory: TempDir,
@@ -30,7 +30,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn page(file: &str) -> Page {
+fn page(file: &str) -> RenderedMap {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nadmit"));
     command.args(["map", "--no-config", file]).current_dir(root()).env_remove("NADMIT_POLICY");
     let out = command.output().unwrap();
@@ -39,11 +39,11 @@ fn page(file: &str) -> Page {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("map.html");
     fs::write(&path, &html).unwrap();
-    Page { path, html, _directory: directory }
+    RenderedMap { path, html, _directory: directory }
 }
 
 /// The page of the example.
-fn example() -> Page {
+fn example() -> RenderedMap {
     page("tests/shown/map.yaml")
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{CGROUP, container, enter, files};
 use crate::cluster::{TestCluster, bin};
-use crate::control_plane::Place;
+use crate::control_plane::ApiServerHost;
 use crate::processes::{Process, wait};
 
 /// A control plane with one node, or two; their namespaces end with the test.
@@ -28,7 +28,7 @@ impl Node {
         let host = Host { process: None, address: address.parse().unwrap(), cgroup: std::env::var(CGROUP).unwrap() };
         // Its image store does not depend on the control plane.
         let containerd = host.containerd(Path::new("/run"));
-        let cluster = TestCluster::start_at(Place::Node(host.address), |_, _| ());
+        let cluster = TestCluster::start_at(ApiServerHost::Node(host.address), |_, _| ());
         let out = cluster.kubectl("admin", &["create", "-f", bin().join("crds-of-node").to_str().unwrap()], "");
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let dir = cluster.directory();

@@ -21,44 +21,44 @@ const NAMES: &str = "[...document.querySelectorAll('.entry')].filter((one) => on
 const OPEN: &str = "[...document.querySelectorAll('.entry')].filter((one) => one.checkVisibility() && one.firstChild.open).map((one) => one.querySelector('b').textContent)";
 
 /// A page, in a file of its own.
-struct Page {
+struct ReportPage {
     path: PathBuf,
     html: String,
     _directory: TempDir,
 }
 
 /// The page of `nadmit check` for files named from the root of the repository.
-fn check(files: &[&str]) -> Page {
+fn check(files: &[&str]) -> ReportPage {
     page(&[&["check", "--output", "html"], files].concat())
 }
 
-fn page(arguments: &[&str]) -> Page {
+fn page(arguments: &[&str]) -> ReportPage {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nadmit"));
     command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("NADMIT_POLICY");
     let html = String::from_utf8(command.output().unwrap().stdout).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("page.html");
     fs::write(&path, &html).unwrap();
-    Page { path, html, _directory: directory }
+    ReportPage { path, html, _directory: directory }
 }
 
 /// The page of the examples.
-fn sites() -> Page {
+fn sites() -> ReportPage {
     check(&["examples/sites.yaml"])
 }
 
 /// The page of an audit log.
-fn log() -> Page {
+fn log() -> ReportPage {
     page(&["audit-log", "--output", "html", "tests/shown/audit.log"])
 }
 
 /// The page of manifests without findings.
-fn clean() -> Page {
+fn clean() -> ReportPage {
     check(&["tests/shown/good.yaml"])
 }
 
 /// The page of `number` objects, each with two findings.
-fn many(number: usize) -> Page {
+fn many(number: usize) -> ReportPage {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("many.yaml");
     let mut text = String::new();

@@ -22,14 +22,14 @@ const MOST_SHOWN: usize = 8;
 
 /// What nadmit found in a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
+enum Judgement {
     Nothing,
     /// A warning, or something to repair.
     Something,
     Denial(&'static str),
 }
 
-fn judged(Question { config, name, has_device, .. }: &Question) -> Found {
+fn judged(Question { config, name, has_device, .. }: &Question) -> Judgement {
     let annotations = if *has_device { json!({"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}) } else { json!({}) };
     let nad = json!({
         "apiVersion": "k8s.cni.cncf.io/v1",
@@ -42,9 +42,9 @@ fn judged(Question { config, name, has_device, .. }: &Question) -> Found {
     let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
     let denial = verdict.findings.iter().find(|finding| finding.action == Action::Deny);
     match denial {
-        Some(finding) => Found::Denial(finding.rule.id),
-        None if verdict.findings.is_empty() => Found::Nothing,
-        None => Found::Something,
+        Some(finding) => Judgement::Denial(finding.rule.id),
+        None if verdict.findings.is_empty() => Judgement::Nothing,
+        None => Judgement::Something,
     }
 }
 
@@ -60,20 +60,22 @@ pub struct Agreement {
 
 impl Agreement {
     /// Counts an answer; returns what is wrong if the two contradict each other.
-    fn count(&mut self, found: Found, answer: &Answer) -> Option<String> {
+    fn count(&mut self, found: Judgement, answer: &Answer) -> Option<String> {
         let problem = match (answer, found) {
-            (Answer::Accepted, Found::Denial(rule)) => Some(format!("nadmit denies it ({rule}), but the pod starts")),
-            (Answer::Refused(error), Found::Nothing) => Some(format!("nadmit finds nothing, but: {error}")),
+            (Answer::Accepted, Judgement::Denial(rule)) => {
+                Some(format!("nadmit denies it ({rule}), but the pod starts"))
+            }
+            (Answer::Refused(error), Judgement::Nothing) => Some(format!("nadmit finds nothing, but: {error}")),
             _ => None,
         };
         match (answer, found) {
             _ if problem.is_some() => self.wrong += 1,
-            (Answer::Refused(_), Found::Denial(_)) => self.refused += 1,
+            (Answer::Refused(_), Judgement::Denial(_)) => self.refused += 1,
             (Answer::Refused(_), _) => self.refused_with_warning += 1,
-            (_, Found::Nothing) => self.accepted += 1,
-            (_, Found::Something) => self.accepted_with_warning += 1,
+            (_, Judgement::Nothing) => self.accepted += 1,
+            (_, Judgement::Something) => self.accepted_with_warning += 1,
             // Something in the rest of the config, which was not read, is denied.
-            (_, Found::Denial(_)) => {}
+            (_, Judgement::Denial(_)) => {}
         }
         problem
     }
@@ -96,9 +98,9 @@ impl Agreement {
 static TABLE: Mutex<BTreeMap<String, (String, Agreement)>> = Mutex::new(BTreeMap::new());
 
 /// The answer, asked for again if it contradicts nadmit: on a busy machine a plugin can fail for reasons of its own.
-fn confirmed(answer: Answer, found: Found, question: &Question) -> Answer {
+fn confirmed(answer: Answer, found: Judgement, question: &Question) -> Answer {
     match (&answer, found) {
-        (Answer::Refused(error), Found::Nothing) => {
+        (Answer::Refused(error), Judgement::Nothing) => {
             eprintln!("asking again: {error}");
             Oracle::ask_all(std::slice::from_ref(question)).remove(0)
         }
@@ -185,7 +187,9 @@ fn recorded_answers_are_confirmed() {
                 _ => Answer::Refused("refused when it was recorded".to_owned()),
             };
             let found = match judged(question) {
-                Found::Denial(rule) if answer == Answer::Accepted && AFTER_LOADING.contains(&rule) => Found::Something,
+                Judgement::Denial(rule) if answer == Answer::Accepted && AFTER_LOADING.contains(&rule) => {
+                    Judgement::Something
+                }
                 found => found,
             };
             let problem = agreement.count(found, &answer);

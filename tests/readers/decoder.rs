@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use nadmit::cni::schema::Reading;
 use serde_json::{Value, json};
 
-use crate::readers::{Reader, describe};
+use crate::readers::{GoReader, describe};
 
 /// The decoded config, or the decoding error.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    pub fn start(readers: &[Reader]) -> Self {
+    pub fn start(readers: &[GoReader]) -> Self {
         let program = std::env::var("NADMIT_DECODER").expect("NADMIT_DECODER is not set: use tests/readers/run");
         let child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let types = readers.iter().map(|reader| describe(&reader.holds)).collect();
@@ -40,7 +40,7 @@ impl Decoder {
     }
 
     /// Sends all questions at once; the answers come in the same order.
-    pub fn ask(mut self, questions: &[(&Reader, String)]) -> Vec<Decoded> {
+    pub fn ask(mut self, questions: &[(&GoReader, String)]) -> Vec<Decoded> {
         let mut input = BufWriter::new(self.child.stdin.take().unwrap());
         let output = BufReader::new(self.child.stdout.take().unwrap());
         let answers = std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 
 use nadmit::cni::schema::{Field, Reading, Type};
 
-use crate::readers::Reader;
+use crate::readers::GoReader;
 
 /// Which values of a config are wrong on purpose.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Generator {
     }
 
     /// A config for that reader.
-    pub fn config(&mut self, reader: &Reader) -> String {
+    pub fn config(&mut self, reader: &GoReader) -> String {
         let most = 2 + self.below(12);
         self.set_faults(most);
         let Type::Object(fields) = &reader.holds else { panic!("a reader holds a struct") };

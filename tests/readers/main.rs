@@ -23,7 +23,7 @@ mod single;
 use decoder::{Decoded, Decoder};
 use generate::Generator;
 use nadmit::cni::schema::Reading;
-use readers::{Reader, readers};
+use readers::{GoReader, readers};
 
 /// How many disagreements are shown.
 const MOST_SHOWN: usize = 5;
@@ -59,7 +59,7 @@ fn nadmit_and_go_decode_alike() {
     let seed = variable("NADMIT_SEED").unwrap_or_else(fresh_seed);
     let configs = variable("NADMIT_CONFIGS").unwrap_or(5000);
     eprintln!("{configs} configs of seed {seed} (NADMIT_SEED={seed} makes the same ones again)");
-    let mut questions: Vec<(&Reader, String)> = Vec::new();
+    let mut questions: Vec<(&GoReader, String)> = Vec::new();
     for (name, config) in KNOWN {
         questions.push((readers.iter().find(|reader| reader.name == *name).unwrap(), (*config).to_owned()));
     }

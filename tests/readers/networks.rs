@@ -4,10 +4,10 @@ use crate::generate::Generator;
 use crate::oracle::Question;
 
 /// A key, values that the reader accepts, and values that it refuses or that matter to it.
-pub type Key = (&'static str, &'static [&'static str], &'static [&'static str]);
+pub type NetworkKey = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 /// The plugins that really run, and their keys. Values are JSON.
-pub const PLUGINS: &[(&str, &[Key])] = &[
+pub const PLUGINS: &[(&str, &[NetworkKey])] = &[
     (
         "macvlan",
         &[
@@ -63,7 +63,7 @@ pub const PLUGINS: &[(&str, &[Key])] = &[
 ];
 
 /// The keys of a plugin that does not run.
-const SIMULATED: &[Key] = &[
+const SIMULATED: &[NetworkKey] = &[
     ("capabilities", &["{}", r#"{"mac":true}"#], &[r#"{"mac":1}"#, "[]"]),
     ("dns", &[r#"{"nameservers":["10.0.0.1"]}"#], &[r#"{"search":"x"}"#]),
     ("prevResult", &["{}"], &["[]"]),
@@ -71,7 +71,7 @@ const SIMULATED: &[Key] = &[
 ];
 
 /// Plugins that change an interface.
-pub const CHAINED: &[(&str, &[Key])] = &[
+pub const CHAINED: &[(&str, &[NetworkKey])] = &[
     (
         "tuning",
         &[
@@ -107,7 +107,7 @@ pub const CHAINED: &[(&str, &[Key])] = &[
 ];
 
 /// IPAM sections.
-pub const IPAM: &[(&str, &[Key])] = &[
+pub const IPAM: &[(&str, &[NetworkKey])] = &[
     (
         "host-local",
         &[
@@ -304,7 +304,7 @@ impl Generator {
     }
 
     /// Some of the keys, mostly with values that the reader accepts.
-    fn some(&mut self, keys: &[Key]) -> Vec<(String, String)> {
+    fn some(&mut self, keys: &[NetworkKey]) -> Vec<(String, String)> {
         let mut members = Vec::new();
         for key in keys {
             if self.one_in(2) {
@@ -320,7 +320,7 @@ impl Generator {
         members
     }
 
-    fn one(&mut self, (key, good, bad): &Key) -> (String, String) {
+    fn one(&mut self, (key, good, bad): &NetworkKey) -> (String, String) {
         let value = match self.is_fault() {
             true if !bad.is_empty() && !self.one_in(3) => self.pick(bad),
             true => self.pick(&["null", "true", "5", r#""x""#, "[]", "{}", "-0", "1.5"]),

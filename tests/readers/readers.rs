@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::decoder::Decoded;
 
 /// A struct that a program decodes a config into.
-pub struct Reader {
+pub struct GoReader {
     pub name: String,
     pub number: usize,
     pub holds: Type,
@@ -16,7 +16,7 @@ pub struct Reader {
 }
 
 /// Every struct that nadmit mirrors.
-pub fn readers() -> Vec<Reader> {
+pub fn readers() -> Vec<GoReader> {
     let common = || tables::COMMON.iter();
     let mut readers = vec![
         ("the config as Multus reads it".to_owned(), fields(common()), Reading::Text),
@@ -36,7 +36,7 @@ pub fn readers() -> Vec<Reader> {
     readers
         .map(|(number, (name, fields, reading))| {
             let fields = Box::leak(Box::new(table(fields.leak())));
-            Reader { name, number, holds: Type::Object(fields), reading }
+            GoReader { name, number, holds: Type::Object(fields), reading }
         })
         .collect()
 }
@@ -74,7 +74,7 @@ fn int_bounds(holds: &Type) -> (i128, i128) {
     if let Type::Int(min, max) = holds { (*min, *max) } else { (0, 0) }
 }
 
-impl Reader {
+impl GoReader {
     /// A config as nadmit reads it.
     pub fn read(&self, config: &str) -> Decoded {
         let document = match Document::parse(config) {

@@ -111,9 +111,9 @@ const CHARACTERS: &[char] =
     &['[', ']', '{', '}', '"', ',', ':', '/', '@', '\\', ' ', '\n', '\u{0}', 'a', 'Z', '-', '.', '0', 'é', '\u{85}'];
 
 /// Generates the same annotations from the same seed.
-struct Generator(u64);
+struct SelectionGenerator(u64);
 
-impl Generator {
+impl SelectionGenerator {
     fn below(&mut self, limit: usize) -> usize {
         // splitmix64
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -229,7 +229,7 @@ fn nadmit_and_multus_read_the_same_networks() {
     let seed = variable("NADMIT_SEED").unwrap_or_else(fresh_seed);
     let count = variable("NADMIT_SELECTIONS").unwrap_or(5000);
     eprintln!("{count} annotations of seed {seed} (NADMIT_SEED={seed} makes the same ones again)");
-    let mut generator = Generator(seed);
+    let mut generator = SelectionGenerator(seed);
     let mut texts: Vec<String> = KNOWN.iter().map(|text| (*text).to_owned()).collect();
     texts.extend((0..count).map(|_| generator.annotation()));
     let (mut agreement, mut wrong, mut unknown) = (Agreement::default(), Vec::new(), 0);

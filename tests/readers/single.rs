@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::networks::{CHAINED, GeneratedNetwork, IPAM, Key, PLUGINS};
+use crate::networks::{CHAINED, GeneratedNetwork, IPAM, NetworkKey, PLUGINS};
 use crate::oracle::Question;
 
 /// One network for each value of each key.
@@ -46,7 +46,7 @@ fn needed(kind: &str) -> Value {
 }
 
 /// A plugin with what it needs, once with each value of each key.
-fn variants(kind: &str, keys: &[Key]) -> Vec<Value> {
+fn variants(kind: &str, keys: &[NetworkKey]) -> Vec<Value> {
     let mut variants = Vec::new();
     for (key, good, bad) in keys {
         for value in good.iter().chain(*bad) {

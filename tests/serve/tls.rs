@@ -67,9 +67,9 @@ fn plain_http_on_the_tls_port() {
 }
 
 /// A mounted Secret: `tls.crt -> ..data/tls.crt`, and `..data` links to the current directory.
-struct Volume<'d>(&'d Path);
+struct MountedSecret<'d>(&'d Path);
 
-impl Volume<'_> {
+impl MountedSecret<'_> {
     fn swap(&self, generation: &str, chain: &str, key: &str) {
         let real = self.0.join(generation);
         fs::create_dir(&real).unwrap();
@@ -96,7 +96,7 @@ fn serve_volume(first: &Identity) -> TestServer {
         for name in ["tls.crt", "tls.key"] {
             symlink(Path::new("..data").join(name), directory.join(name)).unwrap();
         }
-        let volume = Volume(directory);
+        let volume = MountedSecret(directory);
         volume.swap("..2026_11_01", &first.chain, &first.key);
         volume.arguments()
     })
@@ -122,7 +122,7 @@ fn secret_volume_reload_rejects_bad_certificates() {
     assert_eq!(server.metric(EXPIRY), expiry(&first.chain));
     let mut kept = block_on(async { Client::connect(server.https, &trust_old, Http::One).await.unwrap() });
 
-    let volume = Volume(server.directory.path());
+    let volume = MountedSecret(server.directory.path());
     volume.swap("..2026_11_02", &second.chain, &second.key);
     server.wait_for_metric(TAKEN, 1.0);
     assert_eq!(status(&server, &trust_new, "/readyz").unwrap(), 200);

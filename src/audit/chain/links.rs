@@ -289,8 +289,8 @@ fn offering<'n>(nodes: &'n Read<Vec<ClusterNode>>, resource: &str) -> Result<Vec
     Ok(nodes.iter().map(|node| (node, devices(node))).filter(|(_, devices)| *devices > 0).collect())
 }
 
-/// The first of some names.
-fn first_names(names: &[&str]) -> String {
+/// The first of some names, and how many there are besides.
+pub(in crate::audit) fn first_names(names: &[&str]) -> String {
     let mut text = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
     if names.len() > MAX_NAMES {
         text += &format!(" and {} more", names.len() - MAX_NAMES);

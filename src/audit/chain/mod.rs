@@ -22,6 +22,7 @@ use crate::policy::{Action, Finding, Lookup, NetworkFact, Policy, Verdict, serve
 use crate::resources::{Network, NetworkId, Object, Rendered, render};
 use jiff::Timestamp;
 
+pub(in crate::audit) use links::first_names;
 pub use nodes::{ClusterNode, NodePolicy};
 pub use releases::InstalledProgram;
 use snapshot::OnlyNetwork;
@@ -219,7 +220,7 @@ impl<'s> ChainContext<'s> {
         let resource = known.map(|prefix| format!("{prefix}/{}", fact.resource_name));
         let of_nad = match nad_text.map(Object::read) {
             Some(Ok(Some(object))) => {
-                let verdict = context.nad_at_admission(&object, &OnlyNetwork(fact, &snapshot.device_claims), policy);
+                let verdict = context.at_admission(&object, &OnlyNetwork(fact, &snapshot.device_claims), policy);
                 let mut findings = reportable(verdict);
                 // A problem of the network also shows up in the NAD; report it once.
                 let is_same =

@@ -69,7 +69,7 @@ pub struct NodeState {
     pub error: String,
 }
 
-/// The network whose chain it is, as if its NAD had no other.
+/// Knows one network only, as if no other one rendered the same NAD.
 pub(super) struct OnlyNetwork<'s>(pub(super) NetworkFact, pub(super) &'s ClaimIndex);
 
 impl FactLookup for OnlyNetwork<'_> {

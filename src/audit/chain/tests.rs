@@ -305,13 +305,13 @@ fn each_fault_is_reported_at_its_link() {
 }
 
 /// The facts that a full scan has about the network.
-struct Scanned<'a> {
+struct SnapshotLookup<'a> {
     network: NetworkFact,
     nad: Option<&'a StoredObject>,
     namespace: &'a Read<Option<NamespaceState>>,
 }
 
-impl FactLookup for Scanned<'_> {
+impl FactLookup for SnapshotLookup<'_> {
     fn coverage(&self) -> NetworkCoverage {
         NetworkCoverage::Complete
     }
@@ -345,7 +345,8 @@ fn agrees_with_the_audit(snapshot: &NetworkSnapshot, chain: &NetworkChain, what:
         is_operator_running: snapshot.operator.clone().ok().flatten().map(|operator| operator.available > 0),
         ..AuditContext::default()
     };
-    let lookup = Scanned { network: NetworkFact::of(network), nad: nad.as_ref(), namespace: &snapshot.namespace };
+    let lookup =
+        SnapshotLookup { network: NetworkFact::of(network), nad: nad.as_ref(), namespace: &snapshot.namespace };
     let of = NetworkContext {
         nad: nad.as_ref().map_or(Lookup::Absent, Lookup::Found),
         waiting: 1,

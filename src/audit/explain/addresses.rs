@@ -1,6 +1,6 @@
 //! Where the addresses of an interface come from, as the config states it.
 
-use crate::cni::{CniObject, Plugin};
+use crate::cni::{CniObject, OVN_PLUGIN, Plugin};
 use crate::json::Value;
 use crate::policy::runs_ipam;
 
@@ -91,7 +91,7 @@ impl<T> FromIterator<T> for Listed<T> {
 impl AddressPlan {
     /// What a plugin's section hands out; `None` without one that is run.
     pub(super) fn of(plugin: &Plugin<'_>) -> Option<Self> {
-        if plugin.kind == "ovn-k8s-cni-overlay" {
+        if plugin.kind == OVN_PLUGIN {
             return of_ovn(plugin.object);
         }
         let (section, kind) = plugin.ipam()?;
@@ -185,7 +185,7 @@ fn of_ovn(config: CniObject<'_>) -> Option<AddressPlan> {
 }
 
 fn text(object: CniObject<'_>, key: &str) -> Option<String> {
-    object.str_of(key).filter(|text| !text.is_empty()).map(str::to_owned)
+    object.text_of(key).map(str::to_owned)
 }
 
 fn texts(object: CniObject<'_>, key: &str) -> Listed<String> {

@@ -2,7 +2,7 @@
 
 use super::addresses::{AddressPlan, Listed};
 use crate::cni::arguments::Arguments;
-use crate::cni::{CniObject, Config, Plugin};
+use crate::cni::{Attachment, CniObject, Config, Plugin};
 use crate::json::{Document, Value};
 
 /// The config of a NAD.
@@ -82,26 +82,28 @@ impl ConfigPlan {
 }
 
 impl ChainPlan {
-    fn of(config: &Config<'_>, needs_device: &dyn Fn(&str) -> bool) -> Self {
+    fn of<'d>(config: &Config<'d>, needs_device: &dyn Fn(&str) -> bool) -> Self {
         let delegates = config.others.iter().filter(|other| !other.is_same_text(config));
-        let all: Vec<&Plugin<'_>> =
+        let all: Vec<&Plugin<'d>> =
             config.plugins.iter().chain(delegates.flat_map(|delegate| &delegate.plugins)).collect();
         let last = |find: &dyn Fn(&Plugin<'_>) -> Option<String>| all.iter().rev().find_map(|plugin| find(plugin));
-        let fixed = |plugin: &Plugin<'_>| match plugin.kind {
+        let fixed = |plugin: &Plugin<'d>| match plugin.kind {
             "host-device" => {
-                ["device", "hwaddr", "kernelpath", "pciBusID"].iter().find_map(|key| text(plugin.object, key))
+                ["device", "hwaddr", "kernelpath", "pciBusID"].iter().find_map(|key| plugin.object.text_of(key))
             }
-            _ => text(plugin.object, "deviceID"),
+            _ => plugin.object.text_of("deviceID"),
         };
         Self {
             plugins: all.iter().map(|plugin| PluginPlan::of(plugin)).collect(),
             vlan: all.iter().find_map(|plugin| vlan(plugin)),
-            partition: last(&|plugin| text(plugin.object, "pkey").filter(|_| plugin.kind == "ib-sriov")),
+            partition: last(&|plugin| {
+                plugin.object.text_of("pkey").filter(|_| plugin.kind == "ib-sriov").map(str::to_owned)
+            }),
             mac: last(&mac),
             mtu: all.iter().rev().find_map(|plugin| mtu(plugin)),
             addresses: all.iter().filter_map(|plugin| AddressPlan::of(plugin)).collect(),
             arguments: config.arguments_read(),
-            fixed_device: all.iter().find_map(|plugin| fixed(plugin)),
+            fixed_device: all.iter().find_map(|plugin| fixed(plugin)).map(str::to_owned),
             needs_device: all
                 .iter()
                 .any(|plugin| needs_device(plugin.kind) || (plugin.kind == "host-device" && fixed(plugin).is_none())),
@@ -111,14 +113,13 @@ impl ChainPlan {
 
 impl PluginPlan {
     fn of(plugin: &Plugin<'_>) -> Self {
-        let object = plugin.object;
-        let on = match plugin.kind {
-            "macvlan" | "ipvlan" | "vlan" => text(object, "master"),
-            "bridge" | "ovs" => text(object, "bridge").map(|bridge| format!("bridge {bridge}")),
-            "ovn-k8s-cni-overlay" => text(object, "topology").map(|topology| format!("{topology} network")),
-            "vrf" => text(object, "vrfname"),
-            _ => None,
-        };
+        let on = plugin.attachment().and_then(|attachment| match attachment {
+            Attachment::Master(name) | Attachment::Vrf(name) => Some(name.to_owned()),
+            Attachment::Bridge(name) => Some(format!("bridge {name}")),
+            Attachment::OvnNetwork { topology, .. } => topology.map(|topology| format!("{topology} network")),
+            // The plan of the device names it.
+            Attachment::Device(_) => None,
+        });
         Self { kind: plugin.kind.to_owned(), on }
     }
 }
@@ -126,23 +127,19 @@ impl PluginPlan {
 /// The VLAN that a plugin sets.
 fn vlan(plugin: &Plugin<'_>) -> Option<VlanPlan> {
     let object = plugin.object;
-    let tag = |key: &str| object.int_of(key).filter(|id| *id > 0);
-    let (key, trunk) = match plugin.kind {
-        "sriov" => ("vlan", None),
-        "bridge" => ("vlan", Some("vlanTrunk")),
-        "ovs" => ("vlan", Some("trunk")),
-        "vlan" => ("vlanId", None),
-        "ovn-k8s-cni-overlay" => ("vlanID", None),
-        _ => return None,
+    let trunk = match plugin.kind {
+        "bridge" => Some("vlanTrunk"),
+        "ovs" => Some("trunk"),
+        _ => None,
     };
     let trunk: Listed<String> =
         trunk.map(|key| object.list_of(key).iter().filter_map(tags).collect()).unwrap_or_default();
-    let id = tag(key);
+    let id = plugin.vlan();
     let is_sriov = plugin.kind == "sriov" && id.is_some();
     let plan = VlanPlan {
         id,
-        qos: tag("vlanQoS").filter(|_| is_sriov),
-        protocol: text(object, "vlanProto").filter(|_| is_sriov),
+        qos: object.int_of("vlanQoS").filter(|qos| *qos > 0 && is_sriov),
+        protocol: object.text_of("vlanProto").filter(|_| is_sriov).map(str::to_owned),
         trunk,
     };
     (plan.id.is_some() || !plan.trunk.first.is_empty()).then_some(plan)
@@ -161,14 +158,10 @@ fn tags(element: &Value<'_>) -> Option<String> {
 /// The MAC address that a plugin gives the interface of every pod.
 fn mac(plugin: &Plugin<'_>) -> Option<String> {
     let reads = matches!(plugin.kind, "sriov" | "macvlan" | "tap" | "tuning");
-    text(plugin.object, "mac").filter(|_| reads)
+    plugin.object.text_of("mac").filter(|_| reads).map(str::to_owned)
 }
 
 /// The MTU that a plugin sets. `sriov` reads one, and then overwrites it with that of the VF.
 fn mtu(plugin: &Plugin<'_>) -> Option<i64> {
     plugin.object.int_of("mtu").filter(|mtu| *mtu > 0 && plugin.kind != "sriov")
-}
-
-fn text(object: CniObject<'_>, key: &str) -> Option<String> {
-    object.str_of(key).filter(|text| !text.is_empty()).map(str::to_owned)
 }

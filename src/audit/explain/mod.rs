@@ -1,5 +1,5 @@
-//! What each interface of a pod will be: which NAD it is for, and by which rule that is found; the plugins, the device, VLAN, MAC address, MTU
-//! and addresses; and on which nodes the pod can run.
+//! What each interface of a pod will be: which NAD it is for, and by which rule that is found; the plugins, the device, VLAN, MAC
+//! address, MTU and addresses; and on which nodes the pod can run.
 //!
 //! ```text
 //!  pod ─► annotation ─► NADs ─► plugins, devices, addresses     (each interface)

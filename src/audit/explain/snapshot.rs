@@ -72,7 +72,7 @@ impl PodPlan {
         }
         let object = Object::read(&snapshot.pod).ok().flatten();
         let policy = Policy { pods: PodPolicy::Warn, ..policy.clone() };
-        let findings = object.as_ref().map(|object| context.nad_at_admission(object, &lookup, &policy).findings);
+        let findings = object.as_ref().map(|object| context.at_admission(object, &lookup, &policy).findings);
         let workload = Workload::read_pod(&snapshot.pod);
         Self::of(PodQuestion {
             workload: workload.as_ref(),

@@ -36,14 +36,14 @@ fn known(nodes: Read<Vec<ClusterNode>>) -> KnownNodes {
     KnownNodes { nodes, policies, served: [].into(), prefix: None, is_cluster: true }
 }
 
-struct Case {
+struct PodCase {
     object: Value,
     nads: NadPlans,
     nodes: KnownNodes,
     is_final: bool,
 }
 
-impl Case {
+impl PodCase {
     fn new(object: Value, nads: &[(&str, NadPlan)]) -> Self {
         let nads = nads.iter().map(|(name, nad)| (ObjectKey::new("apps", name), Ok(Some(nad.clone())))).collect();
         Self { object, nads, nodes: known(Ok(Vec::new())), is_final: false }
@@ -77,7 +77,7 @@ const SRIOV: &str = r#"{"cniVersion":"1.0.0","type":"sriov"}"#;
 
 /// The lines of an interface for a NAD, but the first.
 fn lines(config: &str, resource: &str) -> Vec<String> {
-    let case = Case::new(requesting("net", &json!({ "a.io/x": "1" })), &[("net", nad(config, resource))]);
+    let case = PodCase::new(requesting("net", &json!({ "a.io/x": "1" })), &[("net", nad(config, resource))]);
     let plan = case.plan();
     plan.interfaces[0].lines().into_iter().skip(1).map(|(label, says)| format!("{label}: {says}")).collect()
 }
@@ -241,14 +241,14 @@ fn devices_are_taken_in_the_order_of_the_networks() {
         ("n,h", json!({}), &["missing", "fixed"]),
         ("s", json!({ "a.io/x": "1k" }), &["a.io/x 1/None"]),
     ] {
-        assert_eq!(devices(&Case::new(requesting(networks, &limits), &nads).plan()), want, "{networks} {limits}");
+        assert_eq!(devices(&PodCase::new(requesting(networks, &limits), &nads).plan()), want, "{networks} {limits}");
     }
     let mut claiming = pod("s", &json!({ "resourceClaims": [{ "name": "c" }] }));
-    assert_eq!(devices(&Case::new(claiming.clone(), &nads).plan()), ["a.io/x 1/None"]);
+    assert_eq!(devices(&PodCase::new(claiming.clone(), &nads).plan()), ["a.io/x 1/None"]);
     // The default network is looked up by itself.
     claiming = requesting("s", &json!({ "a.io/x": "1" }));
     claiming["metadata"]["annotations"]["v1.multus-cni.io/default-network"] = json!("apps/s");
-    let plan = Case::new(claiming, &nads).plan();
+    let plan = PodCase::new(claiming, &nads).plan();
     assert_eq!(devices(&plan), ["a.io/x 1/Some(1)", "a.io/x 1/Some(1)"]);
     assert_eq!(
         (plan.interfaces[0].name.clone(), plan.interfaces[0].found_by),
@@ -268,7 +268,7 @@ fn a_missing_device_counts_when_it_is_certain() {
         (nad(MACVLAN, ""), json!({}), true, LinkHealth::Good),
         (nad(r#"{"cniVersion":"1.0.0","type":"macvlan","mode":"l2"}"#, ""), json!({}), true, LinkHealth::Broken),
     ] {
-        let case = Case { is_final, ..Case::new(requesting("net", &limits), &[("net", nad.clone())]) };
+        let case = PodCase { is_final, ..PodCase::new(requesting("net", &limits), &[("net", nad.clone())]) };
         assert_eq!(case.plan().interfaces[0].state, want, "{nad:?} {is_final}");
     }
 }
@@ -277,20 +277,20 @@ fn a_missing_device_counts_when_it_is_certain() {
 fn interfaces_are_named_as_multus_names_them() {
     let nads = [("net", nad(MACVLAN, ""))];
     let names = |object: Value| -> Vec<String> {
-        Case::new(object, &nads).plan().interfaces.iter().map(|one| one.name.text()).collect()
+        PodCase::new(object, &nads).plan().interfaces.iter().map(|one| one.name.text()).collect()
     };
     assert_eq!(names(pod("net, net@x, other/net", &json!({}))), ["net1", "x", "net3"]);
     assert_eq!(names(pod(r#"[{"name":"net","interface":"y"},{"name":"net"}]"#, &json!({}))), ["y", "net2"]);
     let machine = json!({ "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": { "name": "m", "namespace": "apps" },
         "spec": { "template": { "spec": { "networks": [{ "name": "a", "pod": {} }, { "name": "b", "multus": { "networkName": "net" } }] } } } });
-    let plan = Case::new(machine, &nads).plan();
+    let plan = PodCase::new(machine, &nads).plan();
     assert_eq!((plan.selection, plan.interfaces[0].name.clone()), (SelectionForm::Machine, InterfaceName::Machine(1)));
 }
 
 #[test]
 fn nads_are_found_by_their_rule() {
-    let case = Case::new(pod("net,other/net,gone,", &json!({})), &[("net", nad(MACVLAN, ""))]);
-    let mut case = Case { nads: case.nads.clone(), ..case };
+    let case = PodCase::new(pod("net,other/net,gone,", &json!({})), &[("net", nad(MACVLAN, ""))]);
+    let mut case = PodCase { nads: case.nads.clone(), ..case };
     case.nads.insert(ObjectKey::new("other", "net"), Err("missing permission: x".to_owned()));
     case.nads.insert(ObjectKey::new("apps", "gone"), Ok(None));
     let plan = case.plan();
@@ -316,7 +316,7 @@ fn the_default_network_is_one_nad() {
     let with = |text: &str| {
         let mut object = pod("", &json!({}));
         object["metadata"]["annotations"] = json!({ "v1.multus-cni.io/default-network": text });
-        let mut case = Case::new(object, &[]);
+        let mut case = PodCase::new(object, &[]);
         case.nads.insert(ObjectKey::new("kube-system", "net"), Ok(None));
         case.nads.insert(ObjectKey::new("apps", "net"), Ok(None));
         let plan = case.plan();
@@ -342,7 +342,7 @@ fn the_default_network_is_one_nad() {
 #[test]
 fn what_no_plugin_reads_is_reported() {
     let networks = r#"[{"name":"net","ips":["10.0.0.5/24"],"mac":"02:00:00:00:00:01"}]"#;
-    let case = Case::new(pod(networks, &json!({})), &[("net", nad(MACVLAN, ""))]);
+    let case = PodCase::new(pod(networks, &json!({})), &[("net", nad(MACVLAN, ""))]);
     let lines = case.plan().interfaces[0].lines();
     assert!(lines.contains(&("MAC", "02:00:00:00:00:01, asked for by the pod".to_owned())), "{lines:?}");
     assert!(lines.contains(&("requested", "10.0.0.5/24: asked for, but no plugin reads it".to_owned())), "{lines:?}");
@@ -366,11 +366,11 @@ fn pods_without_networks_and_with_unreadable_ones() {
         ),
         (pod("[]", &json!({})), SelectionForm::Json, LinkHealth::Good, "can start"),
     ] {
-        let plan = Case::new(object, &[]).plan();
+        let plan = PodCase::new(object, &[]).plan();
         assert_eq!((plan.selection, plan.state()), (selection, state));
         assert!(plan.summary().starts_with(words), "{}", plan.summary());
     }
     let many = pod(&vec!["net"; MAX_INTERFACES + 5].join(","), &json!({}));
-    let plan = Case::new(many, &[("net", nad(MACVLAN, ""))]).plan();
+    let plan = PodCase::new(many, &[("net", nad(MACVLAN, ""))]).plan();
     assert_eq!((plan.interfaces.len(), plan.left_out, plan.state()), (MAX_INTERFACES, 5, LinkHealth::Unknown));
 }

@@ -6,12 +6,9 @@ use super::{
     AddressPlan, ChainPlan, ConfigPlan, DevicePlan, FoundBy, InterfacePlan, Listed, NadOrigin, NadPlan, NodesPlan,
     PluginPlan, PodPlan, RangePlan, ResourceNeed, SelectionForm, VlanPlan,
 };
-use crate::audit::chain::LinkHealth;
+use crate::audit::chain::{LinkHealth, first_names};
 use crate::cni::arguments::Arguments;
 use crate::policy::SourcePlace;
-
-/// How many names are listed.
-const MAX_NAMES: usize = 3;
 
 /// A line: what it is about, and what it says.
 pub type PlanLine = (&'static str, String);
@@ -300,13 +297,4 @@ fn labels(labels: &BTreeMap<String, String>) -> String {
     let pair = |(key, value): (&String, &String)| if value.is_empty() { key.clone() } else { format!("{key}={value}") };
     let shown: Listed<String> = labels.iter().map(pair).collect();
     joined(&shown, String::clone)
-}
-
-/// The first of some names.
-fn first_names(names: &[&str]) -> String {
-    let mut text = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
-    if names.len() > MAX_NAMES {
-        text += &format!(" and {} more", names.len() - MAX_NAMES);
-    }
-    text
 }

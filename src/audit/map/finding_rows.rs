@@ -7,7 +7,7 @@ use crate::resources::Object;
 
 /// How many findings of one object a map has.
 const MAX_OF_OBJECT: usize = 16;
-/// The rules about two objects whose findings need not name the other one.
+/// The rules about two objects. Their findings may leave out the name of the other object.
 const ABOUT_TWO: [&str; 5] =
     ["ipam/overlap", "ipam/node-slice", "network/claimed", "network/link-type", "ovn/name-conflict"];
 

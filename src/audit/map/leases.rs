@@ -8,10 +8,11 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::ranges::{RangeSpec, address, number};
+use super::ranges::RangeSpec;
 use super::rows::{LeaseSource, MapLease, MapRange};
 use super::{MAX_LEASES, short};
 use crate::json::JsonReader;
+use crate::policy::{address_number, numbered_address};
 use crate::resources::raw::RawFields;
 
 /// How many sliced ranges of one network are tried for an IPPool.
@@ -110,12 +111,12 @@ impl LeaseStore {
             range.used = Some(range.used.unwrap_or_default().saturating_add(pool.count));
             range.pools.push(super::key(&pool.namespace, &pool.name));
             for (offset, pod, interface) in &pool.leases {
-                let ip = super::ranges::number(pool.net.network()).saturating_add(*offset);
+                let ip = address_number(pool.net.network()).saturating_add(*offset);
                 taken.entry(number).or_default().push(ip);
                 if leases.len() < MAX_LEASES {
                     leases.push(MapLease {
                         range: range.id.clone(),
-                        address: address(ip, pool.net).to_string(),
+                        address: numbered_address(ip, pool.net.addr().is_ipv4()).to_string(),
                         pod: pod.clone(),
                         interface: interface.clone(),
                     });
@@ -154,15 +155,15 @@ impl LeaseStore {
         let names: BTreeSet<&str> = ranges.iter().map(|range| range.network_name.as_str()).collect();
         let mut reserved: BTreeMap<(String, bool), Vec<u128>> = BTreeMap::new();
         for (name, ip) in self.reservations.iter().filter_map(|name| reserved_address(name, &names)) {
-            reserved.entry((name.to_owned(), ip.is_ipv4())).or_default().push(number(ip));
+            reserved.entry((name.to_owned(), ip.is_ipv4())).or_default().push(address_number(ip));
         }
         reserved.values_mut().for_each(|all| all.sort_unstable());
         for (at, range) in ranges.iter_mut().enumerate().filter(|(_, range)| range.ipam == "whereabouts") {
             let (Ok(first), Ok(last)) = (range.first.parse::<IpAddr>(), range.last.parse::<IpAddr>()) else { continue };
             let Some(all) = reserved.get(&(range.network_name.clone(), first.is_ipv4())) else { continue };
             let below = |limit: u128| all.partition_point(|ip| *ip < limit);
-            let inside = below(number(last).saturating_add(1)).saturating_sub(below(number(first)));
-            let is_inside = |ip: &&u128| (number(first)..=number(last)).contains(*ip);
+            let inside = below(address_number(last).saturating_add(1)).saturating_sub(below(address_number(first)));
+            let is_inside = |ip: &&u128| (address_number(first)..=address_number(last)).contains(*ip);
             let own = taken.get(&at).into_iter().flatten().filter(is_inside).filter(|ip| all.binary_search(ip).is_ok());
             range.reserved_elsewhere = inside.saturating_sub(own.count()) as u64;
         }

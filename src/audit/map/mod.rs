@@ -1,7 +1,7 @@
 //! A map of the secondary networks: which networks and NADs there are, where their addresses and devices come from, and who uses them.
 //!
 //! [`MapBuilder`] takes objects one by one, of manifests or of a cluster, and keeps a small row of each. [`MapBuilder::finish`] connects
-//! them. What two objects have against each other is not found here: it is taken from findings.
+//! them. Conflicts between two objects are not computed here: they come from findings.
 
 mod builder;
 mod devices;
@@ -34,7 +34,7 @@ use crate::resources::name_of;
 /// The version of the JSON.
 pub const MAP_VERSION: u32 = 1;
 
-/// How many rows of a sort a map has. Others are counted, and left out.
+/// How many rows a list of a map has. Further ones are left out, and counted.
 pub const MAX_ROWS: usize = 50_000;
 /// How many leases a map lists. All of them are counted.
 const MAX_LEASES: usize = 100_000;
@@ -53,7 +53,7 @@ pub struct NetworkMap {
     /// How many rows of each list were left out.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<&'static str, usize>,
-    /// The namespaces that have anything on it.
+    /// The namespaces of all these objects.
     pub namespaces: Vec<MapNamespace>,
     /// The networks of the SR-IOV operator.
     pub networks: Vec<MapNetwork>,
@@ -61,7 +61,7 @@ pub struct NetworkMap {
     pub nads: Vec<MapNad>,
     /// The ranges of addresses.
     pub ranges: Vec<MapRange>,
-    /// The addresses that pods have of them.
+    /// The addresses of these ranges that pods have.
     pub leases: Vec<MapLease>,
     /// The node policies.
     pub policies: Vec<MapNodePolicy>,

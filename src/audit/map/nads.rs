@@ -3,12 +3,9 @@
 use super::ranges::{self, RangeSpec};
 use super::rows::MapNad;
 use super::{MAX_PARTS, key, short};
-use crate::cni::{CniObject, Config, Plugin};
+use crate::cni::{Attachment, Config, OVN_PLUGIN, Plugin};
 use crate::json::Document;
 use crate::resources::{Nad, RESOURCE_NAME};
-
-/// The plugin of OVN-Kubernetes.
-const OVN_PLUGIN: &str = "ovn-k8s-cni-overlay";
 
 /// A NAD that was read.
 #[derive(Clone, Debug, Default)]
@@ -50,18 +47,18 @@ impl ReadNad {
         let plugins = config.plugins.iter().take(MAX_PARTS);
         self.row.plugins = plugins.clone().map(|plugin| short(plugin.kind)).collect();
         let first = |of: &dyn Fn(&Plugin<'_>) -> Option<String>| config.plugins.iter().find_map(of);
-        let resource = |plugin: &Plugin<'_>| text(plugin.object, "resourceName");
+        let resource = |plugin: &Plugin<'_>| plugin.object.text_of("resourceName").map(short);
         self.row.resource = self.row.resource.take().or_else(|| first(&resource));
         self.row.link = first(&link);
-        self.row.vlan = config.plugins.iter().find_map(vlan);
+        self.row.vlan = config.plugins.iter().find_map(Plugin::vlan);
         if let Some((section, kind)) = plugins.clone().find_map(Plugin::ipam) {
             self.row.ipam = Some(short(kind));
             self.row.addresses = ranges::fixed_addresses(section);
         }
         self.ranges = ranges::of_config(config);
         if let Some(plugin) = config.plugins.iter().find(|plugin| plugin.kind == OVN_PLUGIN) {
-            let of = |key: &str| text(plugin.object, key).unwrap_or_default();
-            self.row.ovn = text(config.root, "name");
+            let of = |key: &str| plugin.object.text_of(key).map(short).unwrap_or_default();
+            self.row.ovn = config.root.text_of("name").map(short);
             self.ovn = Some((of("topology"), of("subnets")));
         }
     }
@@ -72,30 +69,14 @@ impl ReadNad {
     }
 }
 
-fn text(object: CniObject<'_>, key: &str) -> Option<String> {
-    object.str_of(key).filter(|text| !text.is_empty()).map(short)
-}
-
 /// What a plugin attaches pods to.
 fn link(plugin: &Plugin<'_>) -> Option<String> {
-    let (what, key) = match plugin.kind {
-        "macvlan" | "ipvlan" | "vlan" => ("master", "master"),
-        "bridge" | "ovs" => ("bridge", "bridge"),
-        "host-device" => ("device", "device"),
-        OVN_PLUGIN => ("physical network", "physicalNetworkName"),
-        _ => return None,
+    let (what, name) = match plugin.attachment()? {
+        Attachment::Master(name) => ("master", name),
+        Attachment::Bridge(name) => ("bridge", name),
+        Attachment::Device(name) => ("device", name),
+        Attachment::OvnNetwork { physical_network, .. } => ("physical network", physical_network?),
+        Attachment::Vrf(_) => return None,
     };
-    let default = (plugin.kind == "bridge").then(|| "cni0".to_owned());
-    text(plugin.object, key).or(default).map(|name| format!("{what} {name}"))
-}
-
-/// The VLAN of its pods' frames; 0 is none.
-fn vlan(plugin: &Plugin<'_>) -> Option<i64> {
-    let key = match plugin.kind {
-        "sriov" | "bridge" | "ovs" => "vlan",
-        "vlan" => "vlanId",
-        OVN_PLUGIN => "vlanID",
-        _ => return None,
-    };
-    plugin.object.int_of(key).filter(|vlan| *vlan != 0)
+    Some(format!("{what} {}", short(name)))
 }

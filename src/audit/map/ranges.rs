@@ -1,14 +1,12 @@
 //! The ranges of addresses in the IPAM sections of NADs, and how large they are.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
-
-use ipnet::IpNet;
+use std::net::IpAddr;
 
 use super::rows::{LeaseSource, MapRange};
 use super::{MAX_PARTS, short};
 use crate::cni::{CniObject, Config, Plugin};
-use crate::policy::{WrittenRange, written_ranges};
+use crate::policy::{WrittenRange, numbered_address, written_ranges};
 
 /// The largest number that every reader of JSON has exactly.
 const MAX_EXACT: u128 = 1 << 53;
@@ -26,7 +24,7 @@ pub(super) struct RangeSpec {
 pub(super) fn of_config(config: &Config<'_>) -> Vec<RangeSpec> {
     let section = |plugin: &Plugin<'_>| -> Option<(String, bool)> {
         let (section, _) = plugin.ipam().filter(|(_, kind)| *kind == "whereabouts")?;
-        let is_sliced = section.str_of("node_slice_size").is_some_and(|size| !size.is_empty());
+        let is_sliced = section.text_of("node_slice_size").is_some();
         Some((short(section.str_of("network_name").unwrap_or_default()), is_sliced))
     };
     let (network_name, is_sliced) = config.plugins.iter().find_map(section).unwrap_or_default();
@@ -47,22 +45,6 @@ pub(super) fn fixed_addresses(section: CniObject<'_>) -> Vec<String> {
     addresses.filter_map(|one| one.str_of("address")).take(MAX_PARTS).map(short).collect()
 }
 
-/// An address as a number within its family.
-pub(super) fn number(ip: IpAddr) -> u128 {
-    match ip {
-        IpAddr::V4(ip) => u32::from(ip).into(),
-        IpAddr::V6(ip) => ip.into(),
-    }
-}
-
-/// The address of a number in the family of a network.
-pub(super) fn address(number: u128, net: IpNet) -> IpAddr {
-    match (net, u32::try_from(number)) {
-        (IpNet::V4(_), Ok(number)) => IpAddr::V4(number.into()),
-        _ => IpAddr::V6(Ipv6Addr::from(number)),
-    }
-}
-
 impl RangeSpec {
     /// What NADs with this range have in common. Ranges of whereabouts that have one IPPool are one range.
     pub(super) fn id(&self) -> String {
@@ -77,7 +59,7 @@ impl RangeSpec {
     }
 
     fn address(&self, number: u128) -> IpAddr {
-        address(number, self.range.net)
+        numbered_address(number, self.range.net.addr().is_ipv4())
     }
 
     /// How many addresses are left of it; unknown if it excludes more parts than are kept.

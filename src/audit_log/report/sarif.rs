@@ -28,7 +28,7 @@ fn location(found: &LogFinding, source: &str) -> Value {
     })
 }
 
-/// The counts change with every log; who does what to which resource stays.
+/// What makes the result the same one in the next log: who does what to which resource, without the counts.
 fn identity(found: &LogFinding) -> String {
     let sentence = found.finding.sentence();
     let agent = sentence.split('`').nth(1).unwrap_or_default();

@@ -125,7 +125,7 @@ pub(super) fn known(count: u64, unknown: u64) -> String {
     }
 }
 
-/// Without what a terminal would take for a command.
+/// The text with the characters escaped that a terminal would interpret.
 fn plain(text: &str) -> String {
     visible::line(text).into_owned()
 }

@@ -8,9 +8,9 @@ use crate::audit_log::lines::Line;
 use crate::policy::Action;
 
 /// Seconds, user agent, verb and query, code, body, stored version.
-type Write<'a> = (u32, &'a str, (&'a str, &'a str), u16, serde_json::Value, &'a str);
+type LoggedWrite<'a> = (u32, &'a str, (&'a str, &'a str), u16, serde_json::Value, &'a str);
 
-fn event((second, agent, (verb, query), code, body, version): &Write<'_>) -> String {
+fn event((second, agent, (verb, query), code, body, version): &LoggedWrite<'_>) -> String {
     let at = |millisecond: u32| format!("2026-11-16T20:{:02}:{:02}.{millisecond:03}000Z", second / 60, second % 60);
     json!({
         "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "stage": "ResponseComplete",
@@ -32,7 +32,7 @@ fn report() -> Report {
     let tests_value = json!([{"op": "test", "path": "/status/a", "value": 1}]);
     let put = ("update", "");
     let patch = ("patch", "");
-    let mut writes: Vec<Write<'_>> = vec![
+    let mut writes: Vec<LoggedWrite<'_>> = vec![
         (0, "daemon", put, 200, read("1"), "2"),
         (1, "script \u{1b}[2J", patch, 200, blind.clone(), "3"),
         (2, "daemon", put, 409, read("2"), ""),
@@ -130,7 +130,7 @@ fn an_apply_without_force_is_only_recorded() {
     let apply = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "b"}, "status": {}});
     for (query, want) in [("?fieldManager=a", Action::Audit), ("?fieldManager=a&force=true", Action::Warn)] {
         let mut scan = LogScan::new(LogScope::default());
-        let write: Write<'_> = (0, "applier", ("patch", query), 200, apply.clone(), "2");
+        let write: LoggedWrite<'_> = (0, "applier", ("patch", query), 200, apply.clone(), "2");
         scan.line(Line::Whole(event(&write).as_bytes()));
         let report = Report::of(&scan, Vec::new(), 10);
         let actions: Vec<_> = report.findings.iter().map(|found| found.finding.action).collect();

@@ -18,8 +18,8 @@ pub(super) struct InputArgs {
     /// Exit with 2 if nothing was judged
     #[arg(long)]
     fail_if_empty: bool,
-    /// Print the manifests of standard input unchanged unless something is denied, and everything else to standard error: as a post-renderer of
-    /// Helm, and before kubectl apply
+    /// Print the manifests of standard input unchanged unless something is denied, and everything else to standard error: as a
+    /// post-renderer of Helm, and before kubectl apply
     #[arg(long)]
     pass_through: bool,
 }

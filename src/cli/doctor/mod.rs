@@ -31,7 +31,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(250);
 /// Check each link from a network to the device of a pod, and show where the chain breaks
 ///
 /// The links: the network, its rendering, the target namespace, the operator, the NAD, the releases of the programs that read it, its
-/// resourceName, the node policies that offer it, and the nodes that have it. What you may not read is unknown, with the missing permission named.
+/// resourceName, the node policies that offer it, and the nodes that have it. What you may not read is unknown, with the missing
+/// permission named.
 ///
 /// Exit code 0: healthy. 1: not healthy. 2: wrong arguments, or the cluster cannot be reached. 3: not healthy within --wait.
 ///

@@ -9,7 +9,7 @@ use crate::audit::explain::{KnownNodes, NadPlan, NadPlans, PodPlan, PodQuestion,
 use crate::cli::check::{BATCH, in_parallel, index};
 use crate::cli::print_error;
 use crate::cli::progress::Progress;
-use crate::cli::repository_args::from_here;
+use crate::cli::repository_args::RepositoryArgs;
 use crate::json::LineIndex;
 use crate::manifests::{Assumptions, Index, Input, InputDocument, Manifest, inputs};
 use crate::policy::{FactLookup, Policy, ResourceInjector, SourcePlace, Subject, Verdict, judge};
@@ -57,10 +57,9 @@ impl Manifests {
     /// Reads everything but the NADs.
     pub(super) fn read(options: &ExplainOptions, paths: &[PathBuf]) -> anyhow::Result<Self> {
         let mut config = options.repository.config()?;
-        let configured = config.as_ref().and_then(|config| config.policy.as_deref()).map(from_here);
+        let configured = RepositoryArgs::policy(config.as_ref());
         let policy = options.policy.or(configured.as_deref()).read()?;
-        let mut exclude = vec![options.repository.exclude()?];
-        exclude.extend(config.as_mut().and_then(|config| config.exclude.take()));
+        let exclude = options.repository.excluded(config.as_mut())?;
         let given = inputs(paths, &exclude);
         let assume = options.assumptions.assumptions(config.as_ref());
         let mut progress = Progress::new("reading", given.inputs.len(), 500);

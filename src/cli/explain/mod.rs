@@ -25,14 +25,15 @@ use files::Manifests;
 
 /// Show what each interface of a pod will be, and where the pod can run
 ///
-/// For each interface: the NAD, and by which rule it is found; the plugins; the device, and from which resource; VLAN, MAC address and MTU; where
-/// its addresses come from; routes and DNS. For the pod: which nodes can run it, and why the others cannot. What is not known is shown as unknown.
+/// For each interface: the NAD, and by which rule it is found; the plugins; the device, and from which resource; VLAN, MAC
+/// address and MTU; where its addresses come from; routes and DNS. For the pod: which nodes can run it, and why the others
+/// cannot. What is not known is shown as unknown.
 ///
-/// With PATH it explains every Pod, and whatever makes pods, in manifests, without a cluster: NADs, networks, node policies and Nodes are those
-/// that are given. With `pod` it explains a pod of a cluster, or one of the manifests.
+/// With PATH it explains every Pod, and whatever makes pods, in manifests, without a cluster: NADs, networks, node policies and
+/// Nodes are those that are given. With `pod` it explains a pod of a cluster, or one of the manifests.
 ///
-/// Exit code 0: nothing is known that would keep a pod from starting. 1: something is. 2: wrong arguments, or an input or a cluster that cannot
-/// be read.
+/// Exit code 0: nothing is known that would keep a pod from starting. 1: something is. 2: wrong arguments, or an input or a
+/// cluster that cannot be read.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Explain {
@@ -70,8 +71,8 @@ enum ExplainSubject {
 ///
 /// What you may not read in the cluster is unknown, with the missing permission named.
 ///
-/// Exit code 0: nothing is known that would keep the pod from starting. 1: something is. 2: wrong arguments, there is no such pod, or an input or
-/// the cluster cannot be read.
+/// Exit code 0: nothing is known that would keep the pod from starting. 1: something is. 2: wrong arguments, there is no such
+/// pod, or an input or the cluster cannot be read.
 #[derive(Debug, Args)]
 struct ExplainPod {
     /// The pod; in manifests also what makes pods, as KIND/NAMESPACE/NAME

@@ -5,7 +5,7 @@ use crate::audit::map::{MapBuilder, MapKind, MapSource, NetworkMap};
 use crate::cli::check::{BATCH, in_parallel, index};
 use crate::cli::print_error;
 use crate::cli::progress::Progress;
-use crate::cli::repository_args::from_here;
+use crate::cli::repository_args::RepositoryArgs;
 use crate::json::LineIndex;
 use crate::manifests::{Assumptions, Index, Input, InputDocument, Manifest, inputs};
 use crate::policy::{Policy, Subject, judge};
@@ -15,10 +15,9 @@ use crate::supervise::contained;
 /// Reads everything; the map, and how many inputs could not be read.
 pub(super) fn read(command: &MapCommand) -> anyhow::Result<(NetworkMap, usize)> {
     let mut config = command.repository.config()?;
-    let configured = config.as_ref().and_then(|config| config.policy.as_deref()).map(from_here);
+    let configured = RepositoryArgs::policy(config.as_ref());
     let policy = command.policy.or(configured.as_deref()).read()?;
-    let mut exclude = vec![command.repository.exclude()?];
-    exclude.extend(config.as_mut().and_then(|config| config.exclude.take()));
+    let exclude = command.repository.excluded(config.as_mut())?;
     let found = inputs(&command.paths, &exclude);
     let assume = command.assumptions.assumptions(config.as_ref());
     let mut unreadable = found.errors.len();

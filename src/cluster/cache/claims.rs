@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::cluster::cache::claim_stores::{ClaimStore, DeviceClassStore, DriverStore};
-use crate::cluster::cache::observer::{ObserverSlot, WatchObserver};
+use crate::cluster::cache::observer::{ChangeNotifier, ObserverSlot};
 use crate::cluster::cache::watch::{Cache, CacheState};
-use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::{ClaimFacts, ClaimIndex, one_mode};
 use crate::resources::{DeviceClaim, DriverObject, ObjectKey};
@@ -27,26 +25,13 @@ pub(in crate::cluster) struct ClaimCaches {
     pub(in crate::cluster) claims: [Cache<ClaimStore>; 2],
     /// DeviceAttributes, SriovResourcePolicies and DaemonSets.
     pub(in crate::cluster) driver: [Cache<DriverStore>; 3],
-    classes_changed: Arc<ClassNotifier>,
-}
-
-/// Reports that DeviceClasses changed.
-#[derive(Default)]
-struct ClassNotifier(Notify);
-
-impl WatchObserver for ClassNotifier {
-    fn on_applied(&self, _: &'static str, _: &ApiObject<'_>) {
-        self.0.notify_one();
-    }
-
-    fn on_deleted(&self, _: &'static str, _: &ApiObject<'_>) {
-        self.0.notify_one();
-    }
+    /// Notified when a DeviceClass changes.
+    classes_changed: Arc<ChangeNotifier>,
 }
 
 impl ClaimCaches {
     pub(in crate::cluster) fn new(metrics: &CacheMetrics) -> Self {
-        let classes_changed = Arc::<ClassNotifier>::default();
+        let classes_changed = Arc::<ChangeNotifier>::default();
         let observers = ObserverSlot::default();
         observers.set(Some(Arc::clone(&classes_changed) as _));
         let [claims, templates, attributes, policies, daemon_sets] = paths();
@@ -69,7 +54,7 @@ impl ClaimCaches {
     /// Watches claims and the driver's objects as soon as the driver is installed.
     pub(in crate::cluster) async fn follow(&self, cluster: &Cluster) {
         while self.has_driver() != Some(true) {
-            let _ = timeout(RECHECK_INTERVAL, self.classes_changed.0.notified()).await;
+            let _ = timeout(RECHECK_INTERVAL, self.classes_changed.notified()).await;
         }
         let claims = join_all(self.claims.iter().map(|cache| cache.follow(cluster)));
         let driver = join_all(self.driver.iter().map(|cache| cache.follow(cluster)));

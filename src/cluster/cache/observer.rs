@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tokio::sync::Notify;
+
 use crate::cluster::client::collection::ApiObject;
 
 /// Observes watch events. Called synchronously by the watch.
@@ -11,6 +13,27 @@ pub trait WatchObserver: Send + Sync {
 
     /// An object was deleted; this is how it was last.
     fn on_deleted(&self, kind: &'static str, object: &ApiObject<'_>);
+}
+
+/// Wakes whoever waits for a change, whichever object changed.
+#[derive(Default)]
+pub(in crate::cluster) struct ChangeNotifier(Notify);
+
+impl ChangeNotifier {
+    /// Waits for the next change.
+    pub(in crate::cluster) async fn notified(&self) {
+        self.0.notified().await;
+    }
+}
+
+impl WatchObserver for ChangeNotifier {
+    fn on_applied(&self, _: &'static str, _: &ApiObject<'_>) {
+        self.0.notify_one();
+    }
+
+    fn on_deleted(&self, _: &'static str, _: &ApiObject<'_>) {
+        self.0.notify_one();
+    }
 }
 
 /// The current observer of all watches, if any.

@@ -13,12 +13,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde_json::Value;
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::cluster::cache::observer::WatchObserver;
+use crate::cluster::cache::observer::{ChangeNotifier, WatchObserver};
 use crate::cluster::cache::prefix::{available, stated};
 use crate::cluster::client::collection::ApiObject;
 use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo};
@@ -240,7 +239,7 @@ impl Discovery {
                 self.asked.cancel();
             }
             sleep(MIN_INTERVAL).await;
-            let _ = timeout(REFRESH_INTERVAL, self.notifier.0.notified()).await;
+            let _ = timeout(REFRESH_INTERVAL, self.notifier.notified()).await;
         }
     }
 
@@ -314,20 +313,6 @@ impl Discovery {
         all.sort_by(|one, other| one.namespace.cmp(&other.namespace));
         self.publish(Operators::Known(all.into()));
         Ok(())
-    }
-}
-
-/// Notifies about changes that may affect operators.
-#[derive(Default)]
-struct ChangeNotifier(Notify);
-
-impl WatchObserver for ChangeNotifier {
-    fn on_applied(&self, _: &'static str, _: &ApiObject<'_>) {
-        self.0.notify_one();
-    }
-
-    fn on_deleted(&self, _: &'static str, _: &ApiObject<'_>) {
-        self.0.notify_one();
     }
 }
 

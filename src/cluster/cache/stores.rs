@@ -146,6 +146,13 @@ pub(in crate::cluster) struct NadStore {
     neighbours: NeighbourIndex,
 }
 
+/// The name of a stored object in the same namespace that is nearly the same.
+pub(in crate::cluster) fn similar_key<V>(stored: &BTreeMap<ObjectKey, V>, key: &ObjectKey) -> Option<String> {
+    let from = ObjectKey::new(key.namespace(), "");
+    let here = stored.range(from..).map(|(key, _)| key).take_while(|other| other.namespace() == key.namespace());
+    similar_name(key.name(), here.map(ObjectKey::name)).map(str::to_owned)
+}
+
 /// A NAD as it is stored.
 #[derive(Debug)]
 pub(in crate::cluster) struct StoredNad {
@@ -165,9 +172,7 @@ impl NadStore {
 
     /// The NAD in the same namespace whose name is nearly the same.
     pub(in crate::cluster) fn similar(&self, key: &ObjectKey) -> Option<String> {
-        let from = ObjectKey::new(key.namespace(), "");
-        let here = self.nads.range(from..).map(|(key, _)| key).take_while(|other| other.namespace() == key.namespace());
-        similar_name(key.name(), here.map(ObjectKey::name)).map(str::to_owned)
+        similar_key(&self.nads, key)
     }
 
     /// The NADs that matter to one with this key and use.
@@ -177,7 +182,7 @@ impl NadStore {
 
     /// The keys of those that matter to a stored NAD.
     pub(in crate::cluster) fn neighbour_keys(&self, key: &ObjectKey) -> Vec<ObjectKey> {
-        self.neighbours.keys_around(key)
+        self.neighbours.neighbour_keys(key)
     }
 }
 

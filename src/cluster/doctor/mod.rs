@@ -1,5 +1,5 @@
-//! Reads a network or a pod and everything it depends on, live, for `nadmit doctor` and `nadmit explain`. What the user may not read is unknown, with the
-//! missing permission named.
+//! Reads a network or a pod and everything it depends on, live, for `nadmit doctor` and `nadmit explain`. What the user may not
+//! read is unknown, with the missing permission named.
 
 pub mod canary;
 pub mod explain;

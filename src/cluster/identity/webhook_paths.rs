@@ -90,7 +90,8 @@ impl TokenRollout {
         now.duration_since(*self.known_since.get_or_insert(now)) >= propagation
     }
 
-    /// The tokens of entries, now or a moment ago: API servers take a while to see a new registration, and the Secret may no longer have them.
+    /// The tokens of entries, now or a moment ago: API servers take a while to see a new registration, and the Secret may no
+    /// longer have them.
     pub(in crate::cluster) fn registered_tokens(
         &mut self,
         paths: &RegisteredPaths,

@@ -1,5 +1,5 @@
-//! The audit of one stored object, with what is known of the objects that belong to it. The full scan and the continuous audit differ only in where the facts
-//! come from.
+//! The audit of one stored object, with what is known of the objects that belong to it. The full scan and the continuous audit
+//! differ only in where the facts come from.
 
 use std::future::Future;
 use std::sync::Arc;

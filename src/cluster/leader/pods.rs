@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::audit::context::AuditContext;
 use crate::audit::stored_object::StoredObject;
+use crate::cluster::cache::stores::similar_key;
 use crate::cluster::client::collection::ListPage;
 use crate::cluster::client::pager::ListPager;
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, missing};
 use crate::cluster::leader::object_audit::{ScanSink, Scanned, describe_object};
 use crate::cluster::leader::scan_scope::ScanScope;
-use crate::policy::{FactLookup, Lookup, NadFact, NadSummary, NetworkCoverage, NetworkFact, Policy, similar_name};
+use crate::policy::{FactLookup, Lookup, NadFact, NadSummary, NetworkCoverage, NetworkFact, Policy};
 use crate::resources::{NETWORKS, Object, ObjectKey, Workload};
 use crate::supervise::{contained, contained_async};
 
@@ -64,9 +65,7 @@ impl FactLookup for ListedNads {
     }
 
     fn similar_nad(&self, key: &ObjectKey) -> Option<String> {
-        let from = ObjectKey::new(key.namespace(), "");
-        let here = self.nads.range(from..).map(|(key, _)| key).take_while(|other| other.namespace() == key.namespace());
-        similar_name(key.name(), here.map(ObjectKey::name)).map(str::to_owned)
+        similar_key(&self.nads, key)
     }
 }
 
@@ -120,7 +119,7 @@ impl PodAudit<'_> {
             let Some(stored) = StoredObject::of(text) else { return };
             let Some(pod) = contained(|| Workload::read_pod(&stored.text)).ok().flatten() else { return };
             let object = Object::Workload(pod);
-            let verdict = self.context.pod(&object, self.lookup, self.policy);
+            let verdict = self.context.at_admission(&object, self.lookup, self.policy);
             sink.expect(1);
             let object_meta = &stored.object_meta;
             sink.scanned(Scanned { text: &stored.text, object: &object, object_meta, is_rendered: false, verdict })

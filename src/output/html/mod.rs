@@ -26,3 +26,14 @@ pub(crate) use page::{HtmlList, HtmlPage};
 pub(crate) use part::{EntryPart, ShownFinding};
 pub use report::Html;
 pub(crate) use table::HtmlRow;
+
+/// The hash by which a Content-Security-Policy allows a script or style.
+#[cfg(test)]
+fn csp_hash(text: &str) -> String {
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let mut hashes =
+        provider.cipher_suites.iter().filter_map(|suite| suite.tls13()).map(|suite| suite.common.hash_provider);
+    let sha256 = hashes.find(|hash| hash.output_len() == 32).unwrap();
+    let hash = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, sha256.hash(text.as_bytes()));
+    format!("sha256-{hash}")
+}

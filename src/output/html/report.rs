@@ -172,7 +172,7 @@ fn finding(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>, is_file: bo
         pointer,
         place: if is_file { place } else { String::new() },
         message: text::problem(finding).into_owned(),
-        excerpt: quoted(judged.text, placed).map(|line| (placed.line, line)),
+        excerpt: marked_excerpt(judged.text, placed).map(|line| (placed.line, line)),
         notes: notes.into_iter().chain(others).filter(|note| !note.is_empty()).collect(),
         help: finding.help.clone(),
     }
@@ -182,7 +182,7 @@ fn finding(judged: &JudgedDocument<'_>, placed: &LocatedFinding<'_>, is_file: bo
 const MAX_EXCERPT_BYTES: usize = 240;
 
 /// The line of a finding in three parts: before its place, the place, and after it. Of a long line, what is around the place.
-fn quoted(text: &str, placed: &LocatedFinding<'_>) -> Option<[String; 3]> {
+fn marked_excerpt(text: &str, placed: &LocatedFinding<'_>) -> Option<[String; 3]> {
     let span = &placed.span;
     let line = excerpt::line_of(text, span);
     let around = if line.len() > MAX_EXCERPT_BYTES { excerpt::around(text, span) } else { line.clone() };

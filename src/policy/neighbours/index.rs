@@ -148,7 +148,7 @@ impl NeighbourIndex {
     }
 
     /// The same for a known NAD, and only their keys.
-    pub fn keys_around(&self, key: &ObjectKey) -> Vec<ObjectKey> {
+    pub fn neighbour_keys(&self, key: &ObjectKey) -> Vec<ObjectKey> {
         let Some(Some(known)) = self.nads.get(key) else { return Vec::new() };
         self.neighbours(key, &known.0.summary).into_iter().map(|nad| nad.key.clone()).collect()
     }

@@ -123,13 +123,13 @@ pub(in crate::policy) fn uplink(plugin: &Plugin<'_>) -> Option<String> {
 
 /// The interface of the node; an absent one is that of the default route, and one in the pod is of another network.
 fn master(object: CniObject<'_>) -> Option<String> {
-    let master = object.str_of("master").filter(|master| !master.is_empty())?;
+    let master = object.text_of("master")?;
     (!object.is_true("linkInContainer")).then(|| master.to_owned())
 }
 
 /// The resource that the devices come from, unless one device is fixed.
 fn resource(nad: &Nad<'_>, object: CniObject<'_>) -> Option<String> {
-    if object.str_of("deviceID").is_some_and(|device| !device.is_empty()) {
+    if object.text_of("deviceID").is_some() {
         return None;
     }
     let annotated = nad.meta.annotation(RESOURCE_NAME).filter(|name| !name.is_empty());
@@ -158,7 +158,7 @@ fn sriov_vlan(object: CniObject<'_>) -> Option<Tag> {
 
 /// The partition, without the bit that says how the device is a member of it.
 fn partition(object: CniObject<'_>) -> Option<Tag> {
-    let Some(text) = object.str_of("pkey").filter(|key| !key.is_empty()) else { return Some(Tag::None) };
+    let Some(text) = object.text_of("pkey") else { return Some(Tag::None) };
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
     u16::from_str_radix(digits, 16).ok().map(|key| Tag::Partition(key & 0x7fff))
 }

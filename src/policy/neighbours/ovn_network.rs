@@ -8,9 +8,9 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-use crate::cni::{Config, Plugin};
+use crate::cni::{Config, OVN_PLUGIN, Plugin};
 use crate::json::Value;
-use crate::policy::rules::ovn::{PLUGIN, is_rejected};
+use crate::policy::rules::ovn::is_rejected;
 use crate::resources::{LONGEST_NAME, Nad};
 
 /// A network of OVN-Kubernetes.
@@ -54,7 +54,7 @@ const JOIN_SUBNETS: [&str; 2] = ["100.65.0.0/16", "fd99::/64"];
 impl OvnNetwork {
     /// That of a NAD; `None` if OVN-Kubernetes creates none from it, or it cannot be compared.
     pub(super) fn of(nad: &Nad<'_>, config: &Config<'_>) -> Option<Self> {
-        let plugin = config.plugins.first().filter(|plugin| plugin.kind == PLUGIN)?;
+        let plugin = config.plugins.first().filter(|plugin| plugin.kind == OVN_PLUGIN)?;
         if !config.others.is_empty() || is_rejected(nad, config) {
             return None;
         }
@@ -164,7 +164,7 @@ mod tests {
         let json = r#"{"apiVersion":"k8s.cni.cncf.io/v1","kind":"NetworkAttachmentDefinition","metadata":{"name":"n","namespace":"apps"}}"#;
         let Ok(Some(Object::Nad(nad))) = Object::read(json) else { panic!("{json}") };
         let text = format!(
-            r#"{{"cniVersion":"1.0.0","name":"blue","type":"{PLUGIN}","netAttachDefName":"apps/n",{members}}}"#
+            r#"{{"cniVersion":"1.0.0","name":"blue","type":"{OVN_PLUGIN}","netAttachDefName":"apps/n",{members}}}"#
         );
         let document = Document::parse(&text).unwrap();
         OvnNetwork::of(&nad, &Config::of(&document).unwrap())

@@ -96,7 +96,7 @@ impl AddressPool {
 
 /// Where host-local keeps its leases: below `dataDir`, by the name of the network. Multus names a network without one like its NAD.
 fn directory(nad: &Nad<'_>, config: &Config<'_>, section: CniObject<'_>) -> Box<str> {
-    let parent = section.str_of("dataDir").filter(|parent| !parent.is_empty()).unwrap_or("/var/lib/cni/networks");
-    let name = config.root.str_of("name").filter(|name| !name.is_empty()).unwrap_or(&nad.meta.name);
+    let parent = section.text_of("dataDir").unwrap_or("/var/lib/cni/networks");
+    let name = config.root.text_of("name").unwrap_or(&nad.meta.name);
     [name_of(parent).trim_end_matches('/'), "/", name_of(name)].concat().into()
 }

@@ -24,7 +24,7 @@ impl SliceUse {
         }
         // Of a list the controller reads the first plugin.
         let (section, kind) = config.plugins.first()?.ipam()?;
-        if kind != "whereabouts" || section.str_of("configuration_path").is_some_and(|path| !path.is_empty()) {
+        if kind != "whereabouts" || section.text_of("configuration_path").is_some() {
             return None;
         }
         let net = first_range(section)?;

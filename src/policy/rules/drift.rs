@@ -11,8 +11,8 @@ use crate::visible::truncated;
 
 /// How many differences are reported.
 const MAX_DIFFERENCES: usize = 3;
-/// How much of a value is quoted.
-const MAX_QUOTED: usize = 40;
+/// How many characters of a value are shown.
+const MAX_SHOWN: usize = 40;
 /// Differs between releases of the operator.
 const VERSION_KEY: &str = "cniVersion";
 /// Added by admission: another rule reports whether it is missing.
@@ -25,7 +25,8 @@ pub(super) fn expected(network: &Network<'_>, facts: &Facts) -> Option<String> {
     rendered.fault.is_none().then_some(rendered.config)
 }
 
-/// The differences between a NAD and its network's rendering, as what the NAD has or lacks. Without a prefix, resource names are not compared.
+/// The differences between a NAD and its network's rendering, as what the NAD has or lacks. Without a prefix, resource names are
+/// not compared.
 pub(super) fn differences(network: &Network<'_>, nad: &Nad<'_>, prefix: Option<&str>, facts: &Facts) -> Vec<String> {
     let mut found = Vec::new();
     let resource = prefix.map(|prefix| format!("{prefix}/{}", network.text("resourceName")));
@@ -34,7 +35,7 @@ pub(super) fn differences(network: &Network<'_>, nad: &Nad<'_>, prefix: Option<&
     if let (Some(want), Some(is)) = (&resource, nad.meta.annotation(RESOURCE_NAME))
         && *want != is
     {
-        let is = truncated(is.as_ref(), MAX_QUOTED);
+        let is = truncated(is.as_ref(), MAX_SHOWN);
         found.push(format!("has resourceName {is:?}, its network has {want:?}"));
     }
     let Some(want) = expected(network, facts) else { return found };
@@ -119,20 +120,20 @@ fn compare(pointer: &str, want: Option<&Value>, is: Option<&Value>, found: &mut 
             }
         }
         (Some(want), Some(is)) => {
-            found.push(format!("has `{pointer}` {}, its network has {}", quoted(is), quoted(want)));
+            found.push(format!("has `{pointer}` {}, its network has {}", short_json(is), short_json(want)));
         }
         (Some(want), None) => {
-            found.push(format!("lacks `{pointer}`, its network has {}", quoted(want)));
+            found.push(format!("lacks `{pointer}`, its network has {}", short_json(want)));
         }
         (None, Some(is)) => {
-            found.push(format!("has `{pointer}` {}, its network does not set it", quoted(is)));
+            found.push(format!("has `{pointer}` {}, its network does not set it", short_json(is)));
         }
         (None, None) => {}
     }
 }
 
-fn quoted(value: &Value) -> String {
-    truncated(value.to_string(), MAX_QUOTED)
+fn short_json(value: &Value) -> String {
+    truncated(value.to_string(), MAX_SHOWN)
 }
 
 #[cfg(test)]

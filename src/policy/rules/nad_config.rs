@@ -221,7 +221,7 @@ fn chain(config: &Config<'_>, out: &mut Findings<'_>) {
 fn begins_with_a_plugin(config: &Config<'_>) -> bool {
     let list = fold::field("plugins", &PLUGINS, config.root.members, config.reading);
     let first = list.as_ref().and_then(|list| list.elements()?.first()).and_then(CniObject::of);
-    first.is_some_and(|first| first.str_of("type").is_some_and(|kind| !kind.is_empty()))
+    first.is_some_and(|first| first.text_of("type").is_some())
 }
 
 fn element_type(element: &Value<'_>, out: &mut Findings<'_>) {

@@ -9,7 +9,7 @@ use super::super::finding::{Findings, Repair};
 use super::super::ratchet::{JudgedObject, Ratchet};
 use super::super::rule::rule;
 use crate::cni::releases::Versions;
-use crate::cni::{Config, Plugin, edit};
+use crate::cni::{Config, OVN_PLUGIN, Plugin, edit};
 use crate::json::{Span, Value};
 use crate::resources::Nad;
 
@@ -33,16 +33,13 @@ rule! { CONFIG = "ovn/config", Deny;
         layer2 they are denied if the policy names such a release (`versions`), and a warning if it names none.";
 }
 
-/// The plugin of OVN-Kubernetes.
-pub(crate) const PLUGIN: &str = "ovn-k8s-cni-overlay";
-
 const REJECTED: &str = "OVN-Kubernetes rejects the NAD and creates no network; every pod that uses it fails to start";
 
 /// The rules on a NAD whose first plugin is that of OVN-Kubernetes.
 pub(crate) fn check(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
-    let Some(plugin) = config.plugins.first().filter(|plugin| plugin.kind == PLUGIN) else { return };
+    let Some(plugin) = config.plugins.first().filter(|plugin| plugin.kind == OVN_PLUGIN) else { return };
     if let (true, Some(second)) = (config.is_list, config.plugins.get(1)) {
-        let headline = format!("`{}` follows `{PLUGIN}` in the list", second.kind);
+        let headline = format!("`{}` follows `{OVN_PLUGIN}` in the list", second.kind);
         out.config(&CONFIG, second.type_member.value.span, headline, REJECTED, "keep only the first plugin");
     }
     if let Some((_, kind)) = plugin.ipam() {
@@ -214,7 +211,7 @@ mod tests {
 
     fn of(members: &str) -> Vec<String> {
         found_without_device(&format!(
-            r#"{{"cniVersion":"1.0.0","name":"blue","type":"{PLUGIN}","netAttachDefName":"apps/net",{members}}}"#
+            r#"{{"cniVersion":"1.0.0","name":"blue","type":"{OVN_PLUGIN}","netAttachDefName":"apps/net",{members}}}"#
         ))
     }
 
@@ -249,7 +246,7 @@ mod tests {
     fn name_and_chain() {
         let list = |name: &str, second: &str| {
             found_without_device(&format!(
-                r#"{{"cniVersion":"1.0.0",{name}"plugins":[{{"type":"{PLUGIN}","topology":"layer2","netAttachDefName":"apps/net"}}{second}]}}"#
+                r#"{{"cniVersion":"1.0.0",{name}"plugins":[{{"type":"{OVN_PLUGIN}","topology":"layer2","netAttachDefName":"apps/net"}}{second}]}}"#
             ))
         };
         assert_eq!(list(r#""name":"blue","#, ""), Vec::<String>::new());
@@ -264,7 +261,7 @@ mod tests {
     fn name_of_the_nad_is_repaired() {
         let of = |members: &str| {
             found_without_device(&format!(
-                r#"{{"cniVersion":"1.0.0","name":"blue","type":"{PLUGIN}","topology":"layer2"{members}}}"#
+                r#"{{"cniVersion":"1.0.0","name":"blue","type":"{OVN_PLUGIN}","topology":"layer2"{members}}}"#
             ))
         };
         assert_eq!(of(""), ["ovn/nad-name patch /type"]);
@@ -277,7 +274,7 @@ mod tests {
     fn without_a_namespace_the_name_is_only_a_warning() {
         for (written, want) in [("", Some(Action::Warn)), ("x/other", Some(Action::Warn)), ("x/net", None)] {
             let config = serde_json::json!({
-                "cniVersion": "1.0.0", "name": "blue", "type": PLUGIN, "topology": "layer2", "netAttachDefName": written,
+                "cniVersion": "1.0.0", "name": "blue", "type": OVN_PLUGIN, "topology": "layer2", "netAttachDefName": written,
             });
             let json = serde_json::json!({
                 "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",

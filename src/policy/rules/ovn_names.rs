@@ -4,7 +4,7 @@ use super::super::NeighbourFact;
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::neighbours::NeighbourCheck;
-use super::ovn::PLUGIN;
+use crate::cni::OVN_PLUGIN;
 use crate::cni::releases::{Program, Since};
 use crate::json::Span;
 
@@ -55,7 +55,7 @@ pub(super) fn check(about: &NeighbourCheck<'_>, out: &mut Findings<'_>) {
         about.is_in_same_namespace(other)
             && other.summary.ovn.as_ref().is_some_and(super::super::OvnNetwork::is_primary)
     };
-    let plugin = about.config.plugins.first().filter(|plugin| plugin.kind == PLUGIN);
+    let plugin = about.config.plugins.first().filter(|plugin| plugin.kind == OVN_PLUGIN);
     let role = plugin.and_then(|plugin| plugin.object.value_of("role"));
     if own.is_primary()
         && let (Some(other), Some(role)) = (about.earlier().find(is_primary), role)

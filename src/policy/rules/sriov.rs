@@ -180,7 +180,7 @@ fn no_effect(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
     let object = plugin.object;
     // A default value requests nothing.
     let mtu = object.int_of("mtu").filter(|mtu| *mtu != 0).map(|mtu| mtu.to_string());
-    let master = object.str_of("master").filter(|master| !master.is_empty()).map(|master| format!("{master:?}"));
+    let master = object.text_of("master").map(|master| format!("{master:?}"));
     let vfid = object.int_of("vfid").map(|vfid| vfid.to_string());
     let because = [
         (

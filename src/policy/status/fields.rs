@@ -1,4 +1,5 @@
-//! FieldsV1: sets of fields as a tree. All managers' sets, old and new, are put into one tree, so that each level of the status is compared once, however many managers there are.
+//! FieldsV1: sets of fields as a tree. All managers' sets, old and new, are put into one tree, so that each level of the status
+//! is compared once, however many managers there are.
 //!
 //! A member of the tree is a field (`f:name`), an item of a list that is a map (`k:{"type":"Ready"}`), a value of a list that is
 //! a set (`v:"x"`) or a place in a list (`i:0`); `.` is the thing itself, apart from what is in it.

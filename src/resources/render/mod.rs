@@ -16,7 +16,7 @@ use self::template::{RenderedField, Template};
 use super::meta::Meta;
 use super::raw::RawFields;
 use super::{NAD_GROUP, Nad, Network, OWNER_REF, RESOURCE_NAME};
-use crate::json::{self, write::push_quoted};
+use crate::json::{self, write::json_string};
 
 /// The rendering of a network.
 #[derive(Clone, Debug)]
@@ -62,14 +62,8 @@ pub fn render(network: &Network<'_>, prefix: &str) -> Rendered {
             Ok(config) => (config, None),
         },
     };
-    let annotations = [meant.resource, meant.owner].map(quoted);
+    let annotations = [meant.resource, meant.owner].map(json_string);
     Rendered { config, fault, name: name.to_owned(), namespace: namespace.into_owned(), annotations, fields }
-}
-
-fn quoted(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    push_quoted(&mut json, text);
-    json
 }
 
 impl Rendered {

@@ -35,7 +35,7 @@ impl Template {
         config.push_str("{\n  \"cniVersion\":\"1.0.0\",\n  ");
         let fields = Vec::with_capacity(USUAL_FIELDS);
         let mut template = Self { config, fields, ink: NonblankCounter::default(), counted: 0 };
-        template.quoted("name", "name", &network.meta.name);
+        template.string("name", "name", &network.meta.name);
         let chain = network.text("metaPlugins");
         if !chain.is_empty() {
             template.config.push_str("\"plugins\": [\n    {");
@@ -74,9 +74,9 @@ impl Template {
         self.one_of("link_state", "linkState", network, &["enable", "disable", "auto"]);
         // The CRD's default; a manifest on its way to the API server does not have it yet.
         match network.spec.text("logLevel").value() {
-            None => self.quoted("logLevel", "logLevel", "info"),
+            None => self.string("logLevel", "logLevel", "info"),
             Some(level) if level.is_empty() => {}
-            Some(level) => self.quoted("logLevel", "logLevel", &level),
+            Some(level) => self.string("logLevel", "logLevel", &level),
         }
         self.text("logFile", "logFile", network);
     }
@@ -113,14 +113,14 @@ impl Template {
     fn text(&mut self, key: &str, field: &'static str, network: &Network<'_>) {
         let text = network.text(field);
         if !text.is_empty() {
-            self.quoted(key, field, &text);
+            self.string(key, field, &text);
         }
     }
 
     fn one_of(&mut self, key: &str, field: &'static str, network: &Network<'_>, known: &[&str]) {
         let text = network.text(field);
         if known.contains(&text.as_ref()) {
-            self.quoted(key, field, &text);
+            self.string(key, field, &text);
         }
     }
 
@@ -131,7 +131,7 @@ impl Template {
         }
     }
 
-    fn quoted(&mut self, key: &str, field: &'static str, text: &str) {
+    fn string(&mut self, key: &str, field: &'static str, text: &str) {
         self.part(field, Some(key), "\"", text, "\",");
     }
 

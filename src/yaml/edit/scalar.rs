@@ -30,8 +30,8 @@ pub(super) fn set(source: &str, entry: &MapEntry, text: &str) -> Result<Vec<Sour
     Ok(vec![SourceEdit { range: node.span.clone(), text: written }])
 }
 
-/// The edit that replaces the bytes `part` of the decoded text. They must begin and end with characters that are no blanks, or be
-/// empty behind one: only those have a certain place in the source.
+/// The edit that replaces the bytes `part` of the decoded text. The part must begin and end with a character that is not a blank, or
+/// be empty behind such a character: only then is its place in the source certain.
 pub(super) fn edit(
     source: &str,
     node: &YamlNode,
@@ -85,7 +85,7 @@ fn single_quoted(text: &str) -> String {
     text.replace('\'', "''")
 }
 
-/// In a scalar whose line breaks are blanks: a new member on a line of its own, where the one before it has one too.
+/// For a scalar whose line breaks are read as blanks: a new member gets a line of its own if the member before it has one.
 fn on_own_line(source: &str, node: &YamlNode, at: usize, text: &str, quote: &str) -> String {
     let start = line_start(source, at);
     let Some(member) = text.strip_prefix(", ") else { return text.to_owned() };

@@ -65,7 +65,7 @@ fn nodes_are_compared_with_what_the_pod_needs() {
             &["1 of 2 can run it: b", "c: it has no a.io/x"],
         ),
     ] {
-        let case = Case { nodes: known(nodes), ..Case::new(object.clone(), &nads) };
+        let case = PodCase { nodes: known(nodes), ..PodCase::new(object.clone(), &nads) };
         let plan = case.plan().nodes.unwrap();
         let lines: Vec<String> = plan
             .lines()
@@ -81,7 +81,7 @@ fn nodes_are_compared_with_what_the_pod_needs() {
         assert_eq!(plan.state, state, "{object}");
     }
     let affinity = json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {} } } });
-    let case = Case { nodes: known(Ok(all)), ..Case::new(spec(affinity), &nads) };
+    let case = PodCase { nodes: known(Ok(all)), ..PodCase::new(spec(affinity), &nads) };
     assert_eq!(case.plan().nodes.unwrap().state, LinkHealth::Unknown);
 }
 
@@ -99,7 +99,7 @@ fn without_a_cluster_node_policies_say_what_nodes_offer() {
         nodes: [("nic".to_owned(), "e810".to_owned())].into(),
         vfs: Some(8),
     };
-    let case = Case::new(requesting("net", &json!({ "a.io/x": "1" })), &[("net", nad(SRIOV, "a.io/x"))]);
+    let case = PodCase::new(requesting("net", &json!({ "a.io/x": "1" })), &[("net", nad(SRIOV, "a.io/x"))]);
     let nodes = KnownNodes {
         nodes: Ok(vec![node("a", "e810"), node("b", "x710")]),
         policies: Ok(vec![policy]),
@@ -107,7 +107,7 @@ fn without_a_cluster_node_policies_say_what_nodes_offer() {
         prefix: Some("a.io".to_owned()),
         is_cluster: false,
     };
-    let plan = Case { nodes: nodes.clone(), ..case }.plan().nodes.unwrap();
+    let plan = PodCase { nodes: nodes.clone(), ..case }.plan().nodes.unwrap();
     assert_eq!(plan.state, LinkHealth::Unknown);
     assert_eq!(
         plan.lines(),
@@ -118,8 +118,8 @@ fn without_a_cluster_node_policies_say_what_nodes_offer() {
             ("", "a: perhaps: its devices are not known".to_owned()),
         ]
     );
-    let case = Case::new(requesting("net", &json!({ "a.io/x": "1" })), &[("net", nad(SRIOV, "a.io/x"))]);
+    let case = PodCase::new(requesting("net", &json!({ "a.io/x": "1" })), &[("net", nad(SRIOV, "a.io/x"))]);
     let other = KnownNodes { prefix: Some("b.io".to_owned()), ..nodes };
-    let plan = Case { nodes: other, ..case }.plan().nodes.unwrap();
+    let plan = PodCase { nodes: other, ..case }.plan().nodes.unwrap();
     assert_eq!(plan.lines()[0].1, "1 of a.io/x: no node policy offers it");
 }

@@ -1,13 +1,4 @@
 // `/` goes to the search, the arrow keys go from row to row and from tab to tab, and Escape closes what is open or clears the search.
-function step(from, key) {
-  const all = [...list.querySelectorAll("a.row")];
-  const at = all.indexOf(from);
-  const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: all.length - 1 }[key];
-  const next = to < 0 ? search : all[to];
-  next?.focus();
-  next?.scrollIntoView({ block: "nearest" });
-}
-
 function stepTab(from, key) {
   const all = [...tabs.children].filter((tab) => !tab.hidden);
   const to = (all.indexOf(from) + (key === "ArrowRight" ? 1 : all.length - 1)) % all.length;
@@ -27,7 +18,7 @@ addEventListener("keydown", (event) => {
   } else if (key === "Escape" && state.item && !isField) {
     leave();
   } else if (target === search ? key === "ArrowDown" : target.matches("a.row") && /^(Arrow(Up|Down)|Home|End)$/.test(key)) {
-    step(target, key);
+    step([...list.querySelectorAll("a.row")], target, key);
   } else if (target.matches("[role=tab]") && /^Arrow(Left|Right)$/.test(key)) {
     stepTab(target, key);
   } else {

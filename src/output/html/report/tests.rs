@@ -99,7 +99,7 @@ fn lines_are_quoted_around_the_place() {
     ] {
         let finding = testing::finding("nad/schema", Action::Deny, "m");
         let placed = LocatedFinding { finding: &finding, span: place, line: 1, column: 1, end_line: 1, end_column: 1 };
-        assert_eq!(quoted(text, &placed), want.map(|parts| parts.map(str::to_owned)), "{text}");
+        assert_eq!(marked_excerpt(text, &placed), want.map(|parts| parts.map(str::to_owned)), "{text}");
     }
 }
 

@@ -100,11 +100,11 @@ fn the_index_follows_changes_and_leaves_nothing_behind() {
     };
     put(&mut index, "a", "10.0.0.0/24", "x");
     put(&mut index, "b", "10.0.0.0/24", "y");
-    assert_eq!(index.keys_around(&key("a")), [key("b")]);
+    assert_eq!(index.neighbour_keys(&key("a")), [key("b")]);
     put(&mut index, "b", "10.0.1.0/24", "y");
-    assert!(index.keys_around(&key("a")).is_empty() && index.keys_around(&key("b")).is_empty());
+    assert!(index.neighbour_keys(&key("a")).is_empty() && index.neighbour_keys(&key("b")).is_empty());
     put(&mut index, "b", "10.0.0.9-10.0.0.9/24", "y");
-    assert_eq!(index.keys_around(&key("b")), [key("a")]);
+    assert_eq!(index.neighbour_keys(&key("b")), [key("a")]);
     // Its config hands out nothing any more.
     index.put(&key("a"), summary(&key("a"), "{}"));
     index.remove(&key("b"));

@@ -68,16 +68,24 @@ impl Cidr {
 }
 
 /// An address as a number; comparable within its family only.
-pub(super) fn number(ip: IpAddr) -> u128 {
+pub(crate) fn address_number(ip: IpAddr) -> u128 {
     match ip {
         IpAddr::V4(ip) => u128::from(u32::from(ip)),
         IpAddr::V6(ip) => u128::from(ip),
     }
 }
 
+/// The address of a number.
+pub(crate) fn numbered_address(number: u128, is_ipv4: bool) -> IpAddr {
+    match u32::try_from(number) {
+        Ok(number) if is_ipv4 => IpAddr::V4(number.into()),
+        _ => IpAddr::V6(number.into()),
+    }
+}
+
 /// Whether `ip` is between the two, both included, and of their family.
 pub(super) fn within(ip: IpAddr, first: IpAddr, last: IpAddr) -> bool {
-    ip.is_ipv4() == first.is_ipv4() && (number(first)..=number(last)).contains(&number(ip))
+    ip.is_ipv4() == first.is_ipv4() && (address_number(first)..=address_number(last)).contains(&address_number(ip))
 }
 
 /// How to fix a text that should be an address with a prefix length.

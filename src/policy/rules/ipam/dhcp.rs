@@ -2,7 +2,7 @@
 
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::{AddressSource, Ipam, quoted};
+use super::{AddressSource, Ipam, debug_text};
 use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
@@ -62,7 +62,7 @@ fn known(ipam: &Ipam<'_>, list: &str, option: &str, span: Span, out: &mut Findin
     let headline = if option.is_empty() {
         format!("an element of `{list}` names no `option`")
     } else {
-        format!("unknown DHCP option {} in `{list}`", quoted(option))
+        format!("unknown DHCP option {} in `{list}`", debug_text(option))
     };
     let help = format!("use a number from 0 to 255, in quotes, or one of {}", NAMES.join(", "));
     ipam.report(out, &DHCP_OPTION, span, headline, LEASE_REJECTED, help);

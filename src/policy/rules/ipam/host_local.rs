@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::address::{AddressParser, cidr_help, ip_help, number, within};
-use super::{AddressSource, IGNORED, Ipam, quoted, routes, version_name};
+use super::address::{AddressParser, address_number, cidr_help, ip_help, within};
+use super::{AddressSource, IGNORED, Ipam, debug_text, routes, version_name};
 use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
@@ -134,16 +134,16 @@ fn range(ipam: &Ipam<'_>, object: CniObject<'_>, out: &mut Findings<'_>) -> Opti
     };
     let net = cidr.network()?;
     if cidr.ip.is_ipv6() && cidr.ip.to_canonical().is_ipv4() {
-        let headline = format!("`subnet` is {}, an IPv4 network written as IPv6", quoted(text));
+        let headline = format!("`subnet` is {}, an IPv4 network written as IPv6", debug_text(text));
         return report(out, &member.value, headline, &format!("write {net}"));
     }
     if net.max_prefix_len() - net.prefix_len() < 2 {
-        let headline = format!("`subnet` is {}, which is too small to hand out addresses", quoted(text));
+        let headline = format!("`subnet` is {}, which is too small to hand out addresses", debug_text(text));
         let help = if cidr.ip.is_ipv4() { "use a prefix of at most /30" } else { "use a prefix of at most /126" };
         return report(out, &member.value, headline, help);
     }
     if net.addr() != cidr.ip {
-        let headline = format!("`subnet` is {}, which has host bits set", quoted(text));
+        let headline = format!("`subnet` is {}, which has host bits set", debug_text(text));
         return report(out, &member.value, headline, &format!("write {net}"));
     }
     let first = next(net.addr())?;
@@ -179,7 +179,7 @@ fn bound(ipam: &Ipam<'_>, object: CniObject<'_>, key: &str, out: &mut Findings<'
     }
     let ip = AddressParser::Strict.ip(text);
     if ip.is_none() {
-        let headline = format!("`{key}` is {}, which is not an IP address", quoted(text));
+        let headline = format!("`{key}` is {}, which is not an IP address", debug_text(text));
         ipam.report(out, &HOST_LOCAL_RANGE, value.span, headline, ipam.fails(), ip_help(text));
     }
     ip.map(Some).ok_or(())
@@ -216,8 +216,8 @@ fn one_address_per_family(ipam: &Ipam<'_>, sets: &[Vec<Range>], out: &mut Findin
 /// No two ranges may share an address, in one set or in two.
 fn overlaps(ipam: &Ipam<'_>, mut ranges: Vec<Range>, out: &mut Findings<'_>) {
     // A start after the end is possible (the broadcast address alone); its overlaps are not checked.
-    ranges.retain(|range| number(range.start) <= number(range.end));
-    ranges.sort_by_key(|range| (range.start.is_ipv6(), number(range.start), range.span.start));
+    ranges.retain(|range| address_number(range.start) <= address_number(range.end));
+    ranges.sort_by_key(|range| (range.start.is_ipv6(), address_number(range.start), range.span.start));
     for pair in ranges.windows(2) {
         let [a, b] = pair else { continue };
         if !within(b.start, a.start, a.end) {

@@ -24,6 +24,7 @@ use crate::cni::{CniObject, Config, Plugin};
 use crate::json::{Kind, Span};
 use crate::visible::truncated;
 
+pub(crate) use address::{address_number, numbered_address};
 pub(crate) use dhcp::DHCP_OPTION;
 pub(crate) use dialect::{IGNORED, NO_ADDRESS, WRONG_DIALECT};
 pub(crate) use host_local::HOST_LOCAL_RANGE;
@@ -164,7 +165,7 @@ fn may_be_supplied(plugin: CniObject<'_>, ipam: CniObject<'_>, kind: &str) -> bo
         "static" => capability("ips") || passed("ips") || argument().is_some(),
         "host-local" => capability("ipRanges") || passed("ipRanges"),
         // A file on the node fills in what is absent here.
-        "whereabouts" => ipam.str_of("configuration_path").is_some_and(|path| !path.is_empty()),
+        "whereabouts" => ipam.text_of("configuration_path").is_some(),
         _ => false,
     }
 }
@@ -186,7 +187,7 @@ fn version_name(version: &str) -> String {
 const MAX_SHOWN: usize = 40;
 
 /// A text as a headline shows it, in quotes.
-fn quoted(text: &str) -> String {
+fn debug_text(text: &str) -> String {
     format!("{:?}", truncated(text, MAX_SHOWN))
 }
 

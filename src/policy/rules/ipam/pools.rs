@@ -1,12 +1,10 @@
 //! Which addresses a config hands out, read by the functions that judge it: a section that its plugin rejects hands out none.
 
-use std::net::IpAddr;
-
 use super::super::super::Action;
 use super::super::super::finding::Findings;
 use super::super::super::neighbours::ranges::{AddressRange, MAX_RANGES, subtract};
 use super::super::super::ratchet::{JudgedObject, Ratchet};
-use super::address::AddressParser;
+use super::address::{AddressParser, numbered_address};
 use super::{Ipam, host_local, old_version, static_address, whereabouts};
 use crate::cni::releases::Versions;
 use crate::cni::{CniObject, Config, Plugin};
@@ -88,11 +86,8 @@ fn of_host_local(range: &host_local::Range) -> Option<Vec<AddressRange>> {
 
 fn of_whereabouts(range: &whereabouts::WhereaboutsRange) -> Option<Vec<AddressRange>> {
     let is_ipv4 = range.net.addr().is_ipv4();
-    let ip = |number: u128| match u32::try_from(number) {
-        Ok(number) if is_ipv4 => IpAddr::V4(number.into()),
-        _ => IpAddr::V6(number.into()),
-    };
-    let of = |(first, last): (u128, u128)| AddressRange::new(ip(first), ip(last));
+    let ip = |number| numbered_address(number, is_ipv4);
+    let of = |(first, last)| AddressRange::new(ip(first), ip(last));
     let excluded: Vec<_> = range.excluded.iter().filter_map(|part| of(*part)).collect();
     subtract(of(range.bounds?)?, &excluded)
 }

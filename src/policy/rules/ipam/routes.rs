@@ -8,7 +8,7 @@ use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
 use super::address::{AddressParser, cidr_help, ip_help};
 use super::repeated::Repeated;
-use super::{IGNORED, Ipam, quoted};
+use super::{IGNORED, Ipam, debug_text};
 use crate::cni::{CniObject, same_key};
 use crate::json::Value;
 
@@ -60,7 +60,7 @@ fn check_route(ipam: &Ipam<'_>, route: CniObject<'_>, out: &mut Findings<'_>) {
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
     match (AddressParser::Strict.ip(text), to) {
         (None, _) => {
-            let headline = format!("`gw` is {}, which is not an IP address", quoted(text));
+            let headline = format!("`gw` is {}, which is not an IP address", debug_text(text));
             ipam.report(out, &ROUTE, value.span, headline, ipam.fails(), ip_help(text));
         }
         (Some(gateway), Some(is_ipv4)) if gateway.is_ipv4() != is_ipv4 => {

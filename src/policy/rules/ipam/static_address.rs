@@ -5,7 +5,7 @@ use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
 use super::address::{AddressParser, Cidr, cidr_help, ip_help};
 use super::repeated::Repeated;
-use super::{AddressSource, Ipam, quoted, routes, version_name};
+use super::{AddressSource, Ipam, debug_text, routes, version_name};
 use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
@@ -54,7 +54,7 @@ pub(super) fn addresses(
         }
     }
     if let (Some(version), Some((span, text))) = (ipam.old_version, second) {
-        let headline = format!("address {} is the second of its IP family", quoted(text));
+        let headline = format!("address {} is the second of its IP family", debug_text(text));
         let note = format!(
             "{} rejects it {}; every pod that uses this network fails to start",
             ipam.kind,
@@ -96,7 +96,7 @@ fn address<'d>(
             && let Some(text) = value.as_str().filter(|text| !text.is_empty())
             && AddressParser::Strict.ip(text).is_none()
         {
-            let headline = format!("`gateway` is {}, which is not an IP address", quoted(text));
+            let headline = format!("`gateway` is {}, which is not an IP address", debug_text(text));
             ipam.report(out, rule, value.span, headline, ipam.fails(), ip_help(text));
         }
     } else if !element.is_null() {
@@ -107,7 +107,7 @@ fn address<'d>(
     let span = value.unwrap_or(element).span;
     let Some(cidr) = reader.cidr(text) else {
         let headline = match value {
-            Some(_) => format!("`address` is {}, which is not an address with a prefix length", quoted(text)),
+            Some(_) => format!("`address` is {}, which is not an address with a prefix length", debug_text(text)),
             None => "an element of `addresses` has no `address`".to_owned(),
         };
         let finding = ipam.report(out, rule, span, headline, ipam.fails(), cidr_help(text));

@@ -8,9 +8,9 @@ use ipnet::IpNet;
 
 use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
-use super::address::{AddressParser, cidr_help, ip_help, number, within};
+use super::address::{AddressParser, address_number, cidr_help, ip_help, within};
 use super::repeated::Repeated;
-use super::{AddressSource, IGNORED, Ipam, quoted, routes, static_address, version_name};
+use super::{AddressSource, IGNORED, Ipam, debug_text, routes, static_address, version_name};
 use crate::cni::CniObject;
 use crate::cni::releases::{Program, Since};
 use crate::json::{Span, Value};
@@ -113,7 +113,7 @@ fn gateway(ipam: &Ipam<'_>, out: &mut Findings<'_>) {
     let Some(value) = gateway_of(ipam) else { return };
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
     if AddressParser::Tolerant.ip(text).is_none() {
-        let headline = format!("`gateway` is {}, which is not an IP address", quoted(text));
+        let headline = format!("`gateway` is {}, which is not an IP address", debug_text(text));
         ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, ipam.fails(), ip_help(text));
     }
 }
@@ -166,7 +166,7 @@ fn range(
 ) -> Option<WhereaboutsRange> {
     let text = value.as_str()?;
     let report = |out: &mut Findings<'_>, why: &str, help: &str| {
-        let headline = format!("`range` is {}, {why}", quoted(text));
+        let headline = format!("`range` is {}, {why}", debug_text(text));
         ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, ipam.fails(), help);
         None
     };
@@ -185,7 +185,7 @@ fn range(
     }
     let is_tiny = net.max_prefix_len() - net.prefix_len() < 2;
     if is_tiny {
-        let headline = format!("`range` is {}, which is too small", quoted(text));
+        let headline = format!("`range` is {}, which is too small", debug_text(text));
         let note = "most releases of whereabouts reject it; every pod that uses this network fails to start";
         let help = if net.addr().is_ipv4() { "use a prefix of at most /30" } else { "use a prefix of at most /126" };
         ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, note, help).at_most_warn();
@@ -229,10 +229,10 @@ impl RangeBounds<'_, '_> {
         let text = value.as_str().filter(|text| !text.is_empty())?;
         let ip = self.reader.ip(text);
         if ip.is_none() && self.reader == AddressParser::Tolerant {
-            let headline = format!("`{key}` is {}, which is not an IP address", quoted(text));
+            let headline = format!("`{key}` is {}, which is not an IP address", debug_text(text));
             out.config(&IGNORED, value.span, headline, "whereabouts ignores it", ip_help(text));
         } else if ip.is_none() {
-            let headline = format!("`{key}` is {}, which is not an IP address", quoted(text));
+            let headline = format!("`{key}` is {}, which is not an IP address", debug_text(text));
             self.ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, self.ipam.fails(), ip_help(text));
         }
         Some((ip?, value.span))
@@ -246,8 +246,10 @@ impl RangeBounds<'_, '_> {
         out: &mut Findings<'_>,
     ) -> (u128, u128) {
         let (network, broadcast) = (self.net.network(), self.net.broadcast());
-        let (mut from, mut to) = (number(network).saturating_add(1), number(broadcast).saturating_sub(1));
-        let is_inside = |ip: IpAddr, from, to| within(ip, network, broadcast) && (from..=to).contains(&number(ip));
+        let (mut from, mut to) =
+            (address_number(network).saturating_add(1), address_number(broadcast).saturating_sub(1));
+        let is_inside =
+            |ip: IpAddr, from, to| within(ip, network, broadcast) && (from..=to).contains(&address_number(ip));
         let mut dropped = |which: &str, (ip, span): (IpAddr, Span)| {
             let net = self.net;
             let why = if within(ip, network, broadcast) { "leaves no address" } else { "is not in the network" };
@@ -256,13 +258,13 @@ impl RangeBounds<'_, '_> {
             out.config(&IGNORED, span, headline, "whereabouts ignores it", help);
         };
         match start {
-            Some((ip, _)) if is_inside(ip, from, to) => from = number(ip),
+            Some((ip, _)) if is_inside(ip, from, to) => from = address_number(ip),
             // The range starts after the network address in any case.
             Some(start) if start.0 != network => dropped("first", start),
             _ => {}
         }
         match end {
-            Some((ip, _)) if is_inside(ip, from, to) => to = number(ip),
+            Some((ip, _)) if is_inside(ip, from, to) => to = address_number(ip),
             Some(end) if end.0 != broadcast => dropped("last", end),
             _ => {}
         }
@@ -285,7 +287,7 @@ fn excludes(
         let Some(text) = value.as_str().or(value.is_null().then_some("")) else { continue };
         let one = || AddressParser::Strict.ip(text).map(IpNet::from);
         let Some(excluded) = AddressParser::Strict.cidr(text).and_then(|cidr| cidr.network()).or_else(one) else {
-            let headline = format!("`exclude` has {}, which is not a network", quoted(text));
+            let headline = format!("`exclude` has {}, which is not a network", debug_text(text));
             let help = match ip_help(text) {
                 zeros if zeros.contains("zeros") => zeros,
                 _ => "write a network or an address, for example 192.168.10.0/28",
@@ -294,9 +296,9 @@ fn excludes(
             continue;
         };
         if net.contains(&excluded) || excluded.contains(&net) {
-            taken.push((number(excluded.network()), number(excluded.broadcast())));
+            taken.push((address_number(excluded.network()), address_number(excluded.broadcast())));
         } else {
-            let headline = format!("`exclude` has {}, which is not in {net}", quoted(text));
+            let headline = format!("`exclude` has {}, which is not in {net}", debug_text(text));
             out.config(&IGNORED, value.span, headline, "it excludes no address", format!("exclude a part of {net}"));
         }
     }
@@ -346,7 +348,7 @@ fn slices(ipam: &Ipam<'_>, net: Option<IpNet>, out: &mut Findings<'_>) {
     let fits = |size: u8| net.is_none_or(|net| (net.prefix_len()..=net.max_prefix_len()).contains(&size));
     if !size.is_some_and(fits) {
         let range = net.map_or_else(|| "the range".to_owned(), |net| net.to_string());
-        let headline = format!("`node_slice_size` is {}, which does not fit into {range}", quoted(text));
+        let headline = format!("`node_slice_size` is {}, which does not fit into {range}", debug_text(text));
         let note = "whereabouts cannot cut a slice of that size for a node";
         let help = "write a longer prefix length than that of the range, for example /28";
         ipam.report(out, &WHEREABOUTS_RANGE, value.span, headline, note, help).at_most_warn();

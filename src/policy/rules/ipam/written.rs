@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::super::super::finding::Findings;
 use super::super::super::ratchet::{JudgedObject, Ratchet};
-use super::address::number;
+use super::address::address_number;
 use super::{Ipam, host_local, old_version, whereabouts};
 use crate::cni::releases::Versions;
 use crate::cni::{Config, Plugin};
@@ -57,11 +57,11 @@ fn of_host_local(range: &host_local::Range, text: &str) -> Option<WrittenRange> 
     let written: &str = text.get(range.span.range())?;
     let net: IpNet = serde_json::from_str::<String>(written).ok()?.parse().ok()?;
     let is_gateway_inside = |gateway: &IpAddr| net.contains(gateway);
-    let gateway = Some(range.gateway).filter(is_gateway_inside).map(|ip| (number(ip), number(ip)));
+    let gateway = Some(range.gateway).filter(is_gateway_inside).map(|ip| (address_number(ip), address_number(ip)));
     Some(WrittenRange {
         ipam: "host-local",
         net,
-        bounds: (number(range.start), number(range.end)),
+        bounds: (address_number(range.start), address_number(range.end)),
         excluded: gateway.into_iter().collect(),
     })
 }
