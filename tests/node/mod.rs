@@ -11,6 +11,8 @@ mod processes;
 
 mod drain;
 mod errors;
+#[allow(dead_code, reason = "shared with the tests of the documentation")]
+mod errors_page;
 mod installs;
 mod pods;
 mod policies;
