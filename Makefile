@@ -98,4 +98,4 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs 
 	done
 
 generate: ## generate docs, schema and manifests from the code, and write the address of the repository wherever it is needed
-	GENERATE=1 $(CARGO) test --locked --quiet --test tests -- generated:: address::
+	GENERATE=1 $(CARGO) test --locked --quiet --test tests -- generated:: pod_errors::the_page address::

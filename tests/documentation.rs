@@ -236,14 +236,31 @@ fn every_page_is_in_the_index_and_in_the_book() {
     assert_eq!(summary.lines().find(|line| !is_known(line)), None, "docs/SUMMARY.md has what mdBook does not read");
 }
 
-/// Each alert of the PrometheusRule has a section in docs/troubleshooting.md, and each of these sections an alert.
+/// Each alert of the PrometheusRule has a section in docs/troubleshooting.md, which its `runbook_url` names, and each of these sections an
+/// alert.
 #[test]
 fn every_alert_has_a_section() {
     let objects = objects(&Options { monitoring: true, ..Options::default() });
     let rule = objects.iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
-    let alerts = rule["spec"]["groups"].as_array().unwrap().iter().flat_map(|group| group["rules"].as_array().unwrap());
-    let alerts: BTreeSet<String> = alerts.map(|alert| alert["alert"].as_str().unwrap().to_owned()).collect();
+    let rules: Vec<_> = rule["spec"]["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|group| group["rules"].as_array().unwrap())
+        .collect();
+    let alerts: BTreeSet<String> = rules.iter().map(|alert| alert["alert"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(alerts.len(), rules.len(), "two alerts of one name");
     let page = read("docs/troubleshooting.md");
+    let anchors = anchors(&page);
+    let address =
+        format!("{}/blob/v{}/docs/troubleshooting.md#", env!("CARGO_PKG_REPOSITORY"), env!("CARGO_PKG_VERSION"));
+    for alert in rules {
+        let runbook = alert["annotations"]["runbook_url"].as_str().unwrap();
+        let anchor =
+            runbook.strip_prefix(&address).unwrap_or_else(|| panic!("{runbook} does not begin with {address}"));
+        assert_eq!(anchor, alert["alert"].as_str().unwrap().to_lowercase(), "the runbook of another alert");
+        assert!(anchors.contains(anchor), "docs/troubleshooting.md has no section for {runbook}");
+    }
     let (_, about) = sections(&page).into_iter().find(|(heading, _)| heading == "Alerts").unwrap();
     let explained: BTreeSet<String> = headings(&about).into_iter().map(|(_, heading)| heading).collect();
     assert_eq!(explained, alerts, "the sections of docs/troubleshooting.md (left) are not the alerts (right)");

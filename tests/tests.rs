@@ -19,6 +19,9 @@ mod check;
 mod commands;
 mod doctor;
 mod documentation;
+#[path = "node/errors_page.rs"]
+#[allow(dead_code, reason = "shared with the tests on a node")]
+mod errors_page;
 mod explain;
 mod fix;
 mod generated;
@@ -29,6 +32,7 @@ mod map_page;
 mod neighbours;
 mod not_run;
 mod page;
+mod pod_errors;
 mod properties;
 mod purity;
 mod release;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -138,6 +138,32 @@ fn called_scripts_exist() {
     for script in called {
         assert!(root().join(&script).is_file(), "{script} does not exist");
     }
+}
+
+/// The tests with pods need root (`tests/node/run` ends in CI without it), and the toolchains of the user who started the job: `sudo`
+/// replaces both variables that lead to them.
+#[test]
+fn all_tests_run_as_root() {
+    let mut scripts = steps().into_iter().filter_map(|(_, step)| Some(step["run"].as_str()?.to_owned()));
+    let script = scripts.find(|script| script.contains(".ci/run")).expect("a workflow runs .ci/run");
+    assert_eq!(scripts.find(|script| script.contains(".ci/run")), None, "it runs twice");
+    let directory = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    write(
+        "bin/sudo",
+        "[ \"$1\" != --preserve-env ] || shift\nexec env PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root IS_ROOT=yes \"$@\"",
+    );
+    write(".ci/run", "echo \"$IS_ROOT $HOME $PATH\"");
+    let path = format!("{}/bin:/opt/go/bin:/usr/bin:/bin", directory.path().display());
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", &script]).current_dir(directory.path()).env_remove("IS_ROOT");
+    let out = shell.env("HOME", "/home/somebody").env("PATH", &path).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&out.stdout), format!("yes /home/somebody {path}\n"), "{script}: {out:?}");
 }
 
 /// Each input of the action reaches a script, each variable of a script is an input, and docs/ci.md explains each.

@@ -86,6 +86,8 @@ pub struct ExplainedError {
     pub count: u64,
     /// The rules that find its cause.
     pub rules: Vec<&'static Rule>,
+    /// What else causes it, which is not in a NAD.
+    pub cause: Option<&'static str>,
 }
 
 /// A NAD that a pod asks for.
@@ -160,7 +162,7 @@ impl PodReport {
     }
 }
 
-/// Each error once, those that a rule explains first, then the most frequent ones: the kubelet records it again and again, with another sandbox each time.
+/// Each error once, those that are explained first, then the most frequent ones: the kubelet records it again and again, with another sandbox each time.
 fn explained(events: Vec<PodEvent>) -> Vec<ExplainedError> {
     let mut errors: Vec<ExplainedError> = Vec::new();
     for event in events {
@@ -168,12 +170,15 @@ fn explained(events: Vec<PodEvent>) -> Vec<ExplainedError> {
         match errors.iter_mut().find(|error| error.reason == event.reason && error.message == message) {
             Some(error) => error.count = error.count.saturating_add(event.count),
             None => {
-                let rules = PodError::explain(&message).collect();
-                errors.push(ExplainedError { reason: event.reason, message, count: event.count, rules });
+                let known = PodError::of(&message);
+                let rules = known.into_iter().flat_map(PodError::rules).collect();
+                let cause = known.and_then(|error| error.cause);
+                errors.push(ExplainedError { reason: event.reason, message, count: event.count, rules, cause });
             }
         }
     }
-    errors.sort_by_key(|error| (error.rules.is_empty(), std::cmp::Reverse(error.count)));
+    let is_explained = |error: &ExplainedError| !error.rules.is_empty() || error.cause.is_some();
+    errors.sort_by_key(|error| (!is_explained(error), std::cmp::Reverse(error.count)));
     errors
 }
 

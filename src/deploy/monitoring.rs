@@ -25,19 +25,45 @@ pub(super) fn objects(options: &Options) -> Vec<Value> {
 
 /// The spec of the PrometheusRule.
 pub(super) fn rules() -> Value {
-    json!({ "groups": [{ "name": NAME, "rules": alerts() }] })
+    json!({ "groups": [
+        { "name": NAME, "rules": alerts() },
+        // Evaluated more often than Prometheus does by default, because the alert is to show the reason while somebody still waits.
+        { "name": format!("{NAME}-registration"), "interval": "5s", "rules": [registration_problem()] },
+    ] })
+}
+
+/// An alert: its name, its expression, how long that must hold, the severity, and the summary.
+fn alert(name: &str, expression: &str, lasting: &str, severity: &str, summary: &str) -> Value {
+    json!({
+        "alert": name,
+        "expr": expression,
+        "for": lasting,
+        "labels": { "severity": severity },
+        "annotations": { "summary": summary, "runbook_url": runbook(name) },
+    })
+}
+
+/// The section about an alert, in the pages of this version.
+fn runbook(alert: &str) -> String {
+    let (repository, version) = (env!("CARGO_PKG_REPOSITORY"), env!("CARGO_PKG_VERSION"));
+    format!("{repository}/blob/v{version}/docs/troubleshooting.md#{}", alert.to_ascii_lowercase())
+}
+
+/// Shows at once why nadmit is not registered. A new replica is not ready for a moment in each rollout, which is no problem while
+/// another replica is registered.
+fn registration_problem() -> Value {
+    alert(
+        "NadmitRegistrationProblem",
+        "max by (problem) (nadmit_registration_problem{problem!=\"not_ready\"}) > 0 \
+         or max by (problem) (nadmit_registration_problem{problem=\"not_ready\"}) > 0 unless on () max(nadmit_registered) == 1",
+        "0s",
+        "warning",
+        "nadmit is not registered correctly, or cannot check it ({{ $labels.problem }}): invalid networks may be stored. \
+         The runbook says what to do about each reason",
+    )
 }
 
 fn alerts() -> Vec<Value> {
-    let alert = |name: &str, expression: &str, lasting: &str, severity: &str, summary: &str| {
-        json!({
-            "alert": name,
-            "expr": expression,
-            "for": lasting,
-            "labels": { "severity": severity },
-            "annotations": { "summary": summary },
-        })
-    };
     [
         alert(
             "NadmitAbsent",
@@ -51,7 +77,7 @@ fn alerts() -> Vec<Value> {
             "min(nadmit_registered) == 0",
             "5m",
             "critical",
-            "nadmit is not registered correctly: invalid networks are stored. nadmit_registration_problem has the reason, and the log the details",
+            "nadmit has not been registered correctly for 5 minutes: invalid networks are stored. NadmitRegistrationProblem has the reason, and the log the details",
         ),
         alert(
             "NadmitConfigurationDeleted",
@@ -280,9 +306,10 @@ mod tests {
     #[test]
     fn alerts_and_dashboard_use_existing_metrics() {
         let shown = shown();
-        let alerts = alerts();
-        let mut expressions: Vec<String> =
-            alerts.iter().map(|alert| alert["expr"].as_str().unwrap().to_owned()).collect();
+        let rules = rules();
+        let groups = rules["groups"].as_array().unwrap().iter();
+        let alerts = groups.flat_map(|group| group["rules"].as_array().unwrap());
+        let mut expressions: Vec<String> = alerts.map(|alert| alert["expr"].as_str().unwrap().to_owned()).collect();
         expressions.extend(dashboard::queries());
         let mut seen = BTreeSet::new();
         for expression in &expressions {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::cluster::TestCluster;
 use crate::control_plane::SERVICE_RANGE;
 use crate::harness::TestServer;
+use crate::monitoring::firing;
 use crate::not_run::not_run;
 use crate::processes::wait;
 use crate::replicas::await_effect;
@@ -22,8 +23,13 @@ const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhoo
 /// How soon a lasting problem is shown.
 const SHOWN: Duration = Duration::from_secs(10);
 
+/// Whether a server shows a problem, and the alert fires for it as soon as Prometheus has scraped it.
 fn problem(server: &TestServer, problem: &str) -> bool {
-    server.metrics_text().contains(&format!("nadmit_registration_problem{{problem=\"{problem}\"}} 1\n"))
+    let text = server.metrics_text();
+    let is_shown = text.contains(&format!("nadmit_registration_problem{{problem=\"{problem}\"}} 1\n"));
+    let fires = firing("NadmitRegistrationProblem", &[text]);
+    assert_eq!(fires.contains(&format!("{{problem=\"{problem}\"}} 1")), is_shown, "{fires:?}");
+    is_shown
 }
 
 #[test]
@@ -72,6 +78,7 @@ fn registers_by_cluster_ip_and_shows_why_not() {
     println!("shown after {:.1?}", changed.elapsed());
     assert!(changed.elapsed() < SHOWN);
     assert_eq!(cluster.nadmit().metric("nadmit_registered"), 0.0);
+    assert_eq!(firing("NadmitNotRegistered", &[cluster.nadmit().metrics_text()]), ["{} 0"]);
     let entries = |stored: Value| stored["webhooks"].as_array().map_or(0, Vec::len);
     assert_eq!(entries(cluster.admin.get(VALIDATING).unwrap()), 0);
     reached.add(cluster.nadmit().https);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::deployment::servers;
-use super::rollouts::{await_others_than, under_writes, without_a_gap};
+use super::rollouts::{BadWriter, all_are_reported, await_others_than, under_writes, without_a_gap};
 use super::{Node, on_a_node};
 use crate::objects::{nad, nads};
 
@@ -26,6 +26,7 @@ impl Node {
 fn no_write_is_missed_while_a_node_is_drained() {
     on_a_node(|node| {
         let _second = node.start_second();
+        node.cluster.create_other_crds();
         node.install();
         assert_eq!(node.spread(), [1, 1]);
         without_a_gap(node, "`kubectl drain` of one of two nodes", || {
@@ -41,6 +42,7 @@ fn no_write_is_missed_while_a_node_is_drained() {
         assert_eq!(node.spread(), [1, 1]);
 
         let pids = servers();
+        let writer = BadWriter::start(&node.cluster.jane, "memory");
         let result = under_writes(node, "one of two is out of memory", || {
             freeze_memory(pids[0]);
             // All replicas read what is stored. It may be this write that is not answered.
@@ -56,6 +58,7 @@ fn no_write_is_missed_while_a_node_is_drained() {
         });
         assert!(node.has_failed_container());
         assert!(result.window() < Duration::from_secs(2), "{:#?}", result.missed);
+        all_are_reported(node, &writer.end());
     });
 }
 

@@ -1,16 +1,17 @@
 //! What pods show: the bad examples of the rules, and other mistakes, attached to real pods. docs/errors.md is written by these
 //! runs (`GENERATE=1 make node TEST=node::errors`) and compared with them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use nadmit::policy::pod_errors::{POD_ERRORS, PodError, without_preamble};
+use nadmit::policy::pod_errors::{Evidence, POD_ERRORS, PodError, without_preamble};
 use nadmit::policy::rules::RULES;
-use nadmit::policy::{Facts, Policy, Subject, judge};
-use nadmit::resources::Object;
+use nadmit::policy::{Action, Facts, Policy, Subject, judge};
+use nadmit::resources::{DEFAULT_NETWORK, NETWORKS, Object, Selection};
 use serde_json::{Value, json};
 
+use super::errors_page::{self, Seen, without_error};
 use super::files::BUSYBOX;
 use super::processes::is_ready;
 use super::{Node, on_a_node};
@@ -21,28 +22,30 @@ use crate::processes::wait;
 pub const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// The families of the rules whose readers run on the node.
-const FAMILIES: [&str; 4] = ["nad", "plugin", "meta", "ipam"];
+const FAMILIES: [&str; 5] = ["nad", "plugin", "meta", "ipam", "pod"];
 
-/// Rules about how NADs and pods fit together, and about node slices, whose controller does not run here: one pod with one of these NADs
-/// shows nothing of what they say.
-const ABOUT_OTHERS: [&str; 4] = ["ipam/overlap", "ipam/per-node", "ipam/node-slice", "nad/in-use"];
-
-/// Words in the rules that no pod on this node can show: those of sriov-cni, and of a plugin that is called with an old version.
-const NOT_SHOWN: [&str; 2] = ["VF pci addr is required", "no valid IP addresses"];
-
-/// The name of each NAD: only one exists at a time.
+/// The name of the NAD of a mistake: only those of one mistake exist at a time.
 const NETWORK: &str = "network";
+
+/// A NAD with which nothing is wrong.
+const GOOD: &str = r#"{"cniVersion":"1.0.0","type":"macvlan","master":"eth0"}"#;
 
 /// What became of a pod.
 enum Outcome {
     Started,
     Failed(String),
+    /// The API server does not store the NAD.
+    Rejected,
 }
 
 impl Node {
     /// Creates a pod that is attached to a network.
     pub fn attach(&self, name: &str, network: &str) {
-        let pod = json!({ "metadata": { "name": name, "annotations": { "k8s.v1.cni.cncf.io/networks": network } },
+        self.create_pod(name, &json!({ NETWORKS: network }));
+    }
+
+    fn create_pod(&self, name: &str, annotations: &Value) {
+        let pod = json!({ "metadata": { "name": name, "annotations": annotations },
             "spec": { "containers": [{ "name": "c", "image": BUSYBOX }], "terminationGracePeriodSeconds": 1 } });
         self.cluster.admin.create(PODS, &pod);
     }
@@ -66,31 +69,68 @@ impl Node {
     }
 }
 
-/// A NAD that a rule reports.
+/// What a rule reports, or what is not on the node.
 struct Mistake {
-    rule: String,
-    nad: Value,
+    rule: Option<String>,
+    nads: Vec<Value>,
+    /// The annotations of the pod.
+    annotations: Value,
+    /// Whether it is the bad example of the rule.
+    is_example: bool,
+}
+
+/// A mistake as its reader gets it: the NADs, and the pod where that is what is wrong.
+fn findings(nads: &[Value], annotations: &Value) -> Vec<(&'static str, String)> {
+    let pod = json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "containers": [] },
+        "metadata": { "name": "p", "namespace": "default", "annotations": annotations } });
+    let judged = |object: &Value| {
+        let text = object.to_string();
+        let Ok(Some(object)) = Object::read(&text) else { return Vec::new() };
+        let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
+        verdict.findings.into_iter().map(|finding| (finding.rule.id, finding.note)).collect()
+    };
+    nads.iter().chain([&pod]).flat_map(judged).collect()
+}
+
+/// The bad example of a rule, in the namespace `default`; `None` if it is about something else than a NAD or a pod.
+fn example(rule: &nadmit::policy::Rule) -> Option<Mistake> {
+    let of_kind = |kind: &str| read(rule.bad).into_iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
+    let mut nads = of_kind("NetworkAttachmentDefinition");
+    let annotations = match of_kind("Pod").first() {
+        Some(pod) => pod["metadata"]["annotations"].clone(),
+        None => {
+            nads.truncate(1);
+            nads.first_mut()?["metadata"] = json!({ "name": NETWORK });
+            json!({ NETWORKS: NETWORK })
+        }
+    };
+    // What a pod selects exists, unless the example has another NAD in its place.
+    if nads.is_empty() {
+        let selection = Selection::read(annotations[NETWORKS].as_str().unwrap_or_default(), "default");
+        nads.extend(selection.networks().iter().map(|network| nad(&network.name, GOOD)));
+    }
+    for nad in &mut nads {
+        nad["metadata"] = json!({ "name": nad["metadata"]["name"] });
+    }
+    Some(Mistake { rule: Some(rule.id.to_owned()), nads, annotations, is_example: true })
 }
 
 /// The bad examples of the rules, and the other mistakes.
 fn mistakes() -> Vec<Mistake> {
-    let mut all = Vec::new();
-    for rule in RULES {
-        if !FAMILIES.contains(&rule.id.split('/').next().unwrap()) || ABOUT_OTHERS.contains(&rule.id) {
-            continue;
-        }
-        for nad in read(rule.bad).into_iter().filter(|object| object["kind"] == "NetworkAttachmentDefinition") {
-            all.push(Mistake { rule: rule.id.to_owned(), nad });
-        }
-    }
+    let untried: BTreeSet<String> =
+        without_error().into_iter().filter(|one| one.instead == "untried").map(|one| one.rule).collect();
+    let is_tried = |id: &str| FAMILIES.contains(&id.split('/').next().unwrap()) && !untried.contains(id);
+    let mut all: Vec<Mistake> =
+        RULES.iter().filter(|rule| is_tried(rule.id)).filter_map(|rule| example(rule)).collect();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/errors.yaml");
     for other in read(&fs::read_to_string(file).unwrap()) {
-        let (rule, nad) = (other["rule"].as_str().unwrap(), nad(NETWORK, other["config"].as_str().unwrap()));
-        let text = nad.to_string();
-        let object = Object::read(&text).unwrap().unwrap();
-        let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
-        assert!(verdict.findings.iter().any(|finding| finding.rule.id == rule), "{rule}: {nad}\n{verdict:#?}");
-        all.push(Mistake { rule: rule.to_owned(), nad });
+        let mut annotations = json!({ NETWORKS: other["networks"].as_str().unwrap_or(NETWORK) });
+        if let Some(network) = other["default-network"].as_str() {
+            annotations[DEFAULT_NETWORK] = json!(network);
+        }
+        let nads = vec![nad(NETWORK, other["config"].as_str().unwrap_or(GOOD))];
+        let rule = other["rule"].as_str().map(str::to_owned);
+        all.push(Mistake { rule, nads, annotations, is_example: false });
     }
     all
 }
@@ -121,72 +161,127 @@ fn stable(message: &str) -> String {
     let message = message.split(" / bytes: ").next().unwrap();
     let mut words = Vec::new();
     for word in message.split(' ') {
-        words.push(if word.starts_with("(\"veth") { "(\"veth…\")" } else { word });
+        words.push(match word {
+            word if word.starts_with("(\"veth") => "(\"veth…\")",
+            // An address in the memory of the plugin.
+            word if word.starts_with("{Interface:0x") => "{Interface:…",
+            word => word,
+        });
     }
     words.join(" ")
 }
 
-/// The page: each error once, with the rules whose mistakes show it.
-fn page(seen: &BTreeMap<String, BTreeSet<String>>) -> String {
-    let mut page = fs::read_to_string(page_path()).unwrap_or_default();
-    let (head, _) = page.split_once("\n| the pod shows |").expect("docs/errors.md has a table");
-    page = format!("{head}\n| the pod shows | found by |\n|---|---|\n");
-    for (message, rules) in seen {
-        let link = |rule: &String| {
-            let (family, _) = rule.split_once('/').expect("a rule has a family");
-            format!("[{rule}](rules/{family}.md#{})", rule.replace('/', ""))
+/// The words of others that a text quotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('"').skip(1).step_by(2).filter(|words| words.contains(' '))
+}
+
+/// Whether the words are known otherwise than from a pod.
+fn is_known_otherwise(rule: &str, words: &str) -> bool {
+    let mut rows = POD_ERRORS.iter().filter(|error| error.evidence != Evidence::Pod && error.rules.contains(&rule));
+    rows.any(|error| error.words.contains(words))
+}
+
+impl Node {
+    /// Attaches a mistake to a pod, and removes both again.
+    fn attempt(&self, pod: &str, mistake: &Mistake) -> Outcome {
+        let mut stored = Vec::new();
+        let mut is_rejected = false;
+        for nad in &mistake.nads {
+            let mut nad = nad.clone();
+            if let Some(config) = nad["spec"]["config"].as_str() {
+                nad["spec"]["config"] = json!(on_this_node(config));
+            }
+            match self.cluster.admin.try_create(&nads("default"), &nad) {
+                Ok(_) => stored.push(nad_at("default", nad["metadata"]["name"].as_str().unwrap())),
+                Err(_) => is_rejected = true,
+            }
+        }
+        let outcome = if is_rejected {
+            Outcome::Rejected
+        } else {
+            self.create_pod(pod, &mistake.annotations);
+            self.outcome(pod)
         };
-        let rules: Vec<String> = rules.iter().map(link).collect();
-        page += &format!("| `{}` | {} |\n", message.replace('|', "\\|"), rules.join(", "));
+        stored.iter().for_each(|nad| self.cluster.admin.delete(nad));
+        if !is_rejected {
+            self.cluster.admin.delete(&format!("{PODS}/{pod}"));
+        }
+        outcome
     }
-    page
 }
 
-fn page_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/errors.md")
+/// What is seen in the pods of all mistakes.
+#[derive(Default)]
+struct Seeing {
+    page: Seen,
+    /// The rows of the table, with each rule whose mistake showed it.
+    rows: BTreeSet<(&'static str, Option<String>)>,
+    problems: Vec<String>,
 }
 
-/// The words of others that a rule quotes.
-fn quoted(text: &str) -> Vec<&str> {
-    text.split('"').skip(1).step_by(2).filter(|words| words.contains(' ')).collect()
+impl Seeing {
+    /// Notes what became of a mistake.
+    fn note(&mut self, mistake: &Mistake, outcome: &Outcome) {
+        let rule = mistake.rule.as_deref();
+        let name = rule.unwrap_or("no rule");
+        // Plugins that need hardware were replaced, and start.
+        let instead = without_error().into_iter().find(|one| rule == Some(&one.rule)).map(|one| one.instead);
+        let row = match outcome {
+            Outcome::Failed(message) => PodError::of(without_preamble(message)),
+            Outcome::Started | Outcome::Rejected => None,
+        };
+        let is_explained = row.is_some_and(|row| rule.is_none_or(|rule| row.rules.contains(&rule)));
+        let is_expected = match (instead.as_deref().filter(|_| mistake.is_example), outcome) {
+            (Some("starts" | "hardware"), Outcome::Started) | (Some("rejected"), Outcome::Rejected) => true,
+            (Some("fails"), Outcome::Failed(_)) => !is_explained,
+            (Some(_), _) => false,
+            (None, Outcome::Failed(_)) => is_explained,
+            // Rules that only warn are about more than what fails.
+            (None, _) => mistake.is_example && rule.is_some_and(is_only_warned_of),
+        };
+        if !is_expected {
+            let shown = match outcome {
+                Outcome::Started => "the pod starts",
+                Outcome::Rejected => "the API server rejects the NAD",
+                Outcome::Failed(message) => message,
+            };
+            self.problems
+                .push(format!("{name}: {:?} {}: {shown}\nis explained by {row:?}", mistake.nads, mistake.annotations));
+        }
+        let (Outcome::Failed(message), Some(row), true) = (outcome, row, is_explained) else { return };
+        println!("{name}: {}", stable(message));
+        self.rows.insert((row.words, mistake.rule.clone()));
+        self.page.entry(stable(message)).or_default().extend(mistake.rule.clone());
+        for (finding, note) in findings(&mistake.nads, &mistake.annotations) {
+            for words in
+                quoted(&note).filter(|_| rule == Some(finding)).filter(|words| !is_known_otherwise(finding, words))
+            {
+                if !words.split("...").flat_map(|part| part.split('…')).all(|part| message.contains(part.trim())) {
+                    self.problems.push(format!("{finding}: the note quotes {words:?}, and the pod shows {message}"));
+                }
+            }
+        }
+    }
+}
+
+/// Whether the rule does no more than warn.
+fn is_only_warned_of(id: &str) -> bool {
+    RULES.iter().any(|rule| rule.id == id && rule.default < Action::Patch)
 }
 
 #[test]
 fn pods_show_what_the_rules_say() {
     on_a_node(|node| {
-        let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let (mut all, mut problems, mut shown) = (String::new(), Vec::new(), BTreeSet::new());
-        for (index, Mistake { rule, mut nad }) in mistakes().into_iter().enumerate() {
-            let pod = format!("{}-{index}", rule.replace('/', "-"));
-            nad["metadata"] = json!({ "name": NETWORK });
-            if let Some(config) = nad["spec"]["config"].as_str() {
-                nad["spec"]["config"] = json!(on_this_node(config));
-            }
-            // The API server itself rejects what does not fit the schema.
-            if node.cluster.admin.try_create(&nads("default"), &nad).is_err() {
-                continue;
-            }
-            node.attach(&pod, NETWORK);
-            let outcome = node.outcome(&pod);
-            node.cluster.admin.delete(&nad_at("default", NETWORK));
-            node.cluster.admin.delete(&format!("{PODS}/{pod}"));
-            // There is no DHCP server here, and what only sriov-cni rejects starts with another device.
-            let Outcome::Failed(message) = outcome else { continue };
-            if message.contains("error dialing DHCP daemon") {
-                continue;
-            }
-            println!("{rule}: {}", stable(&message));
-            let row = POD_ERRORS.iter().find(|error| error.is_in(without_preamble(&message)));
-            shown.extend(row.and_then(|row| Some((row.words, *row.rules.iter().find(|id| **id == rule)?))));
-            let explained: Vec<&str> = PodError::explain(without_preamble(&message)).map(|rule| rule.id).collect();
-            if !explained.contains(&rule.as_str()) {
-                problems.push(format!("{rule}: {message}\nis explained by {explained:?}"));
-            }
-            seen.entry(stable(&message)).or_default().insert(rule);
-            all += &message;
+        let mut seeing = Seeing::default();
+        for (index, mistake) in mistakes().iter().enumerate() {
+            let pod = format!("{}-{index}", mistake.rule.as_deref().unwrap_or("none").replace('/', "-"));
+            seeing.note(mistake, &node.attempt(&pod, mistake));
         }
+        let Seeing { page: seen, rows, mut problems } = seeing;
+        let all: String = seen.keys().cloned().collect();
         for rule in RULES.iter().filter(|rule| seen.values().any(|rules| rules.contains(rule.id))) {
-            for words in quoted(rule.why).into_iter().filter(|words| !NOT_SHOWN.contains(words)) {
+            for words in quoted(rule.why).filter(|words| !is_known_otherwise(rule.id, words)) {
                 let parts: Vec<&str> = words.split("...").collect();
                 if !parts.iter().all(|part| all.contains(part.trim())) {
                     problems.push(format!("{}: no pod shows {words:?}", rule.id));
@@ -194,16 +289,26 @@ fn pods_show_what_the_rules_say() {
             }
         }
         for error in POD_ERRORS {
-            for rule in error.rules.iter().filter(|rule| !shown.contains(&(error.words, **rule))) {
+            let is_shown = |rule: Option<&str>| rows.contains(&(error.words, rule.map(str::to_owned)));
+            if error.evidence != Evidence::Pod {
+                let is_seen = rows.iter().any(|(words, _)| *words == error.words);
+                problems.extend(is_seen.then(|| format!("a pod shows {:?}: say so in the table", error.words)));
+                continue;
+            }
+            for rule in error.rules.iter().filter(|rule| !is_shown(Some(rule))) {
                 problems.push(format!("{rule}: no pod shows {:?}", error.words));
+            }
+            if error.rules.is_empty() && !is_shown(None) {
+                problems.push(format!("no pod shows {:?}", error.words));
             }
         }
         assert!(problems.is_empty(), "{}", problems.join("\n"));
-        assert!(seen.len() > 40, "{seen:#?}");
-        let page = page(&seen);
+        assert!(seen.len() > 60, "{seen:#?}");
+        let path = errors_page::path();
+        let page = errors_page::with_seen(&fs::read_to_string(&path).unwrap(), &seen);
         if std::env::var_os("GENERATE").is_some() {
-            fs::write(page_path(), &page).unwrap();
+            fs::write(&path, &page).unwrap();
         }
-        assert_eq!(fs::read_to_string(page_path()).unwrap(), page, "run GENERATE=1 make node TEST=node::errors");
+        assert_eq!(fs::read_to_string(&path).unwrap(), page, "run GENERATE=1 make node TEST=node::errors");
     });
 }

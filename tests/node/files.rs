@@ -66,6 +66,8 @@ pub fn kubelet(dir: &Path, node: &str, cgroup: &str) -> PathBuf {
         "failSwapOn": false,
         "oomScoreAdj": 0,
         "resolvConf": "",
+        // Some pods of node::errors stay in Terminating.
+        "maxPods": 250,
         // Nobody answers there, and nothing needs it.
         "clusterDNS": ["10.0.0.10"],
         // The disk and the memory of the machine are not the node's.

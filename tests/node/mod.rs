@@ -11,6 +11,8 @@ mod processes;
 
 mod drain;
 mod errors;
+#[allow(dead_code, reason = "shared with the tests of the documentation")]
+mod errors_page;
 mod installs;
 mod pods;
 mod policies;
@@ -33,25 +35,29 @@ const CGROUP: &str = "NADMIT_NODE_CGROUP";
 
 /// Runs a test on a node. The closure's type tells which test it is of.
 pub fn on_a_node<T: FnOnce(&mut Node)>(test: T) {
+    let Some((is_success, text)) = run_on_a_node(test) else { return };
+    assert!(is_success && text.contains("1 passed"), "failed on the node");
+}
+
+/// The same; `None` on the node, and otherwise whether it succeeded there, and what it printed. Either way nothing is left behind.
+fn run_on_a_node<T: FnOnce(&mut Node)>(test: T) -> Option<(bool, String)> {
     if std::env::var_os(CGROUP).is_some() {
         test(&mut Node::start());
-        return;
+        return None;
     }
     let name = std::any::type_name::<T>();
     let name = name.split_once("::").unwrap().1.trim_end_matches("::{{closure}}");
     // The tests measure times.
     let _alone = alone();
-    let mut before = Machine::now();
+    let before = Machine::now();
     let mut command = enter();
     command.arg(std::env::current_exe().unwrap()).args(["--exact", name, "--nocapture", "--test-threads=1"]);
     // Out here its time is written.
     let out = command.env_remove(times::FILE).output().unwrap();
     let text = String::from_utf8_lossy(&out.stdout) + String::from_utf8_lossy(&out.stderr);
     println!("{text}");
-    // What a killed run had left may be removed by now.
-    before.cgroups.retain(|cgroup| Path::new(cgroup).exists());
-    assert_eq!(Machine::now(), before, "something was left behind");
-    assert!(out.status.success() && text.contains("1 passed"), "failed on the node: {}", out.status);
+    before.assert_nothing_left();
+    Some((out.status.success(), text.into_owned()))
 }
 
 /// Runs a command on a machine of its own, with the arguments that follow.

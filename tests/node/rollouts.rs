@@ -10,9 +10,13 @@ use serde_json::json;
 use super::deployment::servers;
 use super::{Node, on_a_node};
 use crate::api::Api;
-use crate::objects::{nad, nad_at, nads};
+use crate::objects::{TestNetworkKind, nad, nad_at, nads, network};
 use crate::processes::wait;
 use crate::writers::Writers;
+
+/// For how long writes may be missed after one of two replicas was killed.
+const LONGEST_GAP: Duration = Duration::from_millis(100);
+const MOST_TRIES: usize = 3;
 
 /// What happened to the writes during a disturbance.
 pub struct Disturbance {
@@ -38,6 +42,11 @@ impl Disturbance {
     pub fn window(&self) -> Duration {
         let times = || self.missed.iter().map(|(at, _)| *at);
         times().max().unwrap_or_default().saturating_sub(times().min().unwrap_or_default())
+    }
+
+    /// From its beginning to the last write that nadmit did not answer.
+    fn until_last(&self) -> Duration {
+        self.missed.iter().map(|(at, _)| *at).max().unwrap_or_default()
     }
 
     /// How many bad writes were accepted, and how many good ones failed.
@@ -91,27 +100,34 @@ fn kill(pids: &[u32]) {
     assert!(command.status().unwrap().success());
 }
 
-/// Writes bad NADs until it ends: incomplete ones, whose reviews fail closed, and broken ones, whose reviews fail open.
-struct BadWriter {
+/// Writes until it ends what nobody may store: incomplete NADs, whose reviews fail closed, networks that inject into the operator's
+/// template, which the backstop denies, and broken NADs, whose reviews fail open.
+pub struct BadWriter {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Vec<String>>,
 }
 
 impl BadWriter {
-    fn start(api: &Api) -> Self {
-        let (stop, api) = (Arc::<AtomicBool>::default(), api.clone());
+    /// The names of what it writes have that of the run in them.
+    pub fn start(api: &Api, run: &str) -> Self {
+        let (stop, api, run) = (Arc::<AtomicBool>::default(), api.clone(), run.to_owned());
         let ends = Arc::clone(&stop);
+        let injection = json!({ "resourceName": "cx7\n---\nkind: Pod" });
         let thread = thread::spawn(move || {
             let mut stored = Vec::new();
             for number in 0.. {
                 if ends.load(Ordering::Relaxed) {
                     break;
                 }
-                for (kind, config) in
-                    [("incomplete", r#"{"cniVersion":"1.0.0","type":"sriov"}"#), ("broken", "not JSON")]
-                {
-                    let name = format!("{kind}-{number}");
-                    if api.try_create(&nads("default"), &nad(&name, config)).is_ok() {
+                let name = |kind: &str| format!("{kind}-{run}-{number}");
+                let nad = |kind: &str, config: &str| (name(kind), nads("default"), nad(&name(kind), config));
+                let network = network(TestNetworkKind::Sriov, &name("injection"), "default", &injection);
+                for (name, path, object) in [
+                    nad("incomplete", r#"{"cniVersion":"1.0.0","type":"sriov"}"#),
+                    (name("injection"), TestNetworkKind::Sriov.path(), network),
+                    nad("broken", "not JSON"),
+                ] {
+                    if api.try_create(&path, &object).is_ok() {
                         stored.push(name);
                     }
                 }
@@ -122,7 +138,7 @@ impl BadWriter {
     }
 
     /// The names of those that were stored.
-    fn end(self) -> Vec<String> {
+    pub fn end(self) -> Vec<String> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
@@ -145,7 +161,8 @@ fn no_write_is_missed_while_pods_are_replaced_in_order() {
             node.restart(1);
             node.await_rollout();
         });
-        without_a_gap(node, "upgrade to another image", || {
+        // The same program: no earlier release has an image that could be rolled from.
+        without_a_gap(node, "rollout of the same image under another name", || {
             super::container::tag("docker.io/library/nadmit:next");
             node.change(&json!({ "spec": { "template": { "spec": { "containers": [{ "name": "nadmit", "image": "nadmit:next" }] } } } }));
             node.await_rollout();
@@ -178,20 +195,24 @@ fn killed_replicas_are_missed_for_a_moment_only() {
     on_a_node(|node| {
         node.cluster.create_other_crds();
         node.install();
-        let pids = servers();
-        assert_eq!(pids.len(), 2, "{pids:?}");
-        // While no replica answers, the API server rejects NADs with a device plugin; the audit reports the others.
-        let writer = BadWriter::start(&node.cluster.jane);
-        let result = under_writes(node, "kill -9 of one of two", || {
-            kill(&pids[..1]);
-            await_others_than(&pids[..1]);
-            node.await_rollout();
+        // While no replica answers, the API server rejects NADs with a device plugin; the audit reports the others. The machine of the
+        // tests may be busy: one of three times must be as fast as on a quiet one.
+        let is_soon = (1..=MOST_TRIES).any(|number| {
+            let pids = servers();
+            assert_eq!(pids.len(), 2, "{pids:?}");
+            let writer = BadWriter::start(&node.cluster.jane, &format!("one-{number}"));
+            let result = under_writes(node, "kill -9 of one of two", || {
+                kill(&pids[..1]);
+                await_others_than(&pids[..1]);
+                node.await_rollout();
+            });
+            println!("the last write that was missed came {:.0?} after the kill", result.until_last());
+            all_are_reported(node, &writer.end());
+            result.until_last() <= LONGEST_GAP
         });
-        // The machine of the tests may be busy: the figure in docs/operations.md is of a quiet one.
-        assert!(result.window() < Duration::from_secs(2), "{:#?}", result.missed);
-        all_are_reported(node, &writer.end());
+        assert!(is_soon, "writes were missed for more than {LONGEST_GAP:?} after each of {MOST_TRIES} kills");
 
-        let writer = BadWriter::start(&node.cluster.jane);
+        let writer = BadWriter::start(&node.cluster.jane, "both");
         under_writes(node, "kill -9 of both", || {
             let pids = servers();
             kill(&pids);
@@ -204,8 +225,8 @@ fn killed_replicas_are_missed_for_a_moment_only() {
     });
 }
 
-/// Of the bad NADs that were stored, none is one that must fail closed, and soon a report names each of the others.
-fn all_are_reported(node: &Node, stored: &[String]) {
+/// Of what was stored, nothing is what must fail closed or the backstop denies, and soon a report names each of the others.
+pub fn all_are_reported(node: &Node, stored: &[String]) {
     let back = Instant::now();
     assert!(stored.iter().all(|name| name.starts_with("broken-")), "{stored:?}");
     for name in stored {

@@ -103,13 +103,7 @@ fn human(report: &PodReport, has_colours: bool) -> String {
         }
     }
     for error in report.unexplained() {
-        line(&match error.rules.as_slice() {
-            [] => format!("no rule explains `{}`", error.message),
-            [rule, ..] => format!(
-                "`{}` is what {} reports, but no NAD of the pod has it now: it may have been changed since",
-                error.message, rule.id
-            ),
-        });
+        line(&without_finding(error));
     }
     if report.summary == STUCK {
         line(
@@ -128,6 +122,22 @@ fn human(report: &PodReport, has_colours: bool) -> String {
 fn in_words(error: &ExplainedError) -> String {
     let times = if error.count == 1 { "once".to_owned() } else { format!("{} times", error.count) };
     format!("{} ({times}): {}", error.reason, error.message)
+}
+
+/// What is known about an error whose cause no NAD of the pod has.
+fn without_finding(error: &ExplainedError) -> String {
+    let message = &error.message;
+    // Rules on pods look at the pod, not at its NADs.
+    let of_the_pod = error.rules.iter().find(|rule| rule.id.starts_with("pod/"));
+    match (error.rules.as_slice(), error.cause, of_the_pod) {
+        (_, Some(cause), _) => format!("`{message}`: {cause}"),
+        (_, None, Some(rule)) => format!("`{message}` is about the pod ({}): {}", rule.id, rule.fix),
+        ([], ..) => format!("no rule explains `{message}`"),
+        ([rule, ..], ..) => format!(
+            "`{message}` is what {} reports, but no NAD of the pod has it now: it may have been changed since",
+            rule.id
+        ),
+    }
 }
 
 /// Calls `show` with a NAD and its findings, if there is one.
@@ -162,6 +172,7 @@ fn json(report: &PodReport) -> String {
         message: error.message.clone(),
         count: error.count,
         rules: error.rules.iter().map(|rule| rule.id).collect(),
+        cause: error.cause,
     };
     let document = PodJson {
         version: 1,
@@ -206,6 +217,8 @@ struct ErrorJson {
     message: String,
     count: u64,
     rules: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -258,6 +271,72 @@ mod tests {
         assert!(text.contains("but no NAD of the pod has it now"), "{text}");
         let text = human(&report(good, "something else"), false);
         assert!(text.contains("no rule explains `something else`"), "{text}");
+    }
+
+    /// What no NAD can show is said, too: what is not on the node, and what the pod asks for.
+    #[test]
+    fn causes_outside_of_the_nad_are_named() {
+        let good = r#"{"cniVersion":"1.0.0","type":"macvlan"}"#;
+        for (message, want) in [
+            ("failed to find plugin \"macvlan\" in path [/opt/cni/bin]", "the plugin is not installed on the node"),
+            (
+                "error dialing DHCP daemon: dial unix /run/cni/dhcp.sock: connect: no such file or directory",
+                "start `dhcp daemon` there",
+            ),
+            ("Link not found", "the node does not have an interface that the config names"),
+            ("LoadConf(): VF pci addr is required", "Multus gave the plugin no device"),
+            ("deviceID is required", "Multus gave the plugin no device"),
+            (
+                "parsePodNetworkAnnotation: failed to mac: address x: invalid MAC address",
+                "is about the pod (pod/selection): Write ",
+            ),
+            (
+                "cannot find a network-attachment-definition (x) in namespace (apps)",
+                "is about the pod (pod/nad-absent): Correct ",
+            ),
+        ] {
+            let report = report(good, message);
+            let text = human(&report, false);
+            assert!(text.contains(want) && !text.contains("it may have been changed since"), "{message}: {text}");
+            assert_eq!(json(&report).contains("\"cause\""), !want.contains("about the pod"), "{message}");
+        }
+        // A finding in the NAD explains it better.
+        let text =
+            human(&report(r#"{"cniVersion":"1.0.0","type":"sriov"}"#, "LoadConf(): VF pci addr is required"), false);
+        assert!(text.contains("[nad/resource-name-missing]") && !text.contains("Multus gave"), "{text}");
+        let text = human(
+            &report(r#"{"cniVersion":"1.0.0","type":"macvaln"}"#, "failed to find plugin \"macvaln\" in path []"),
+            false,
+        );
+        assert!(text.contains("[nad/unknown-plugin]") && !text.contains("not installed on the node:"), "{text}");
+    }
+
+    /// Errors of plugins that need hardware, as they were recorded.
+    #[test]
+    fn errors_of_plugins_that_need_hardware_are_explained() {
+        for (config, message, rule) in [
+            (
+                r#""type":"sriov","vlan":4095"#,
+                "LoadConf(): vlan id 4095 invalid: value must be in the range 0-4094",
+                "sriov/vlan",
+            ),
+            (
+                r#""type":"sriov","vlan":5,"vlanQoS":8"#,
+                "LoadConf(): vlan QoS PCP 8 invalid: value must be in the range 0-7",
+                "sriov/vlan-qos",
+            ),
+            (r#""type":"sriov","link_state":"on""#, "LoadConf(): invalid link_state value: on", "sriov/link-state"),
+            (r#""type":"ib-sriov","link_state":"on""#, "invalid link_state value: on", "ib-sriov/link-state"),
+            (
+                r#""type":"ovs","bridge":true"#,
+                "failed to load netconf: json: cannot unmarshal bool into Go struct field NetConf.bridge of type string",
+                "nad/field-type",
+            ),
+            (r#""type":"ovs""#, "failed to get bridge name", "ovs/bridge"),
+        ] {
+            let text = human(&report(&format!(r#"{{"cniVersion":"1.0.0",{config}}}"#), message), false);
+            assert!(text.contains(&format!("[{rule}]")) && !text.contains("no rule explains"), "{rule}: {text}");
+        }
     }
 
     #[test]

@@ -58,12 +58,13 @@ fn patched(rule: &Rule) -> &'static str {
 fn pod_errors(rule: &Rule) -> Option<String> {
     let errors = POD_ERRORS.iter().filter(|error| error.rules.contains(&rule.id));
     let words: Vec<String> = errors.map(|error| format!("`{}`", error.words.trim())).collect();
-    (!words.is_empty()).then(|| {
-        format!(
-            "{}. Deleted pods can also be stuck in `Terminating` until the NAD is corrected or deleted.",
-            words.join(", ")
-        )
-    })
+    let is_about_the_nad = super::family(rule) != "pod";
+    let when_deleted = if is_about_the_nad {
+        " Deleted pods can also be stuck in `Terminating` until the NAD is corrected or deleted."
+    } else {
+        ""
+    };
+    (!words.is_empty()).then(|| format!("{}.{when_deleted}", words.join(", ")))
 }
 
 /// The two examples, with what decides besides the manifests, and the message that the bad one gets.

@@ -1,4 +1,5 @@
 // Reads expressions of PromQL, one a line, and prints for each the metrics it is about. One that Prometheus would not take ends it.
+// With arguments, an expression and files with metrics as a server shows them, it prints what the expression results in.
 package main
 
 import (
@@ -11,6 +12,13 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 {
+		if err := evaluate(os.Args[1], os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		expression, err := parser.ParseExpr(lines.Text())
