@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use nadmit::policy::{Facts, Lookup, NetworkFact, Policy, Prefix, Subject, Verdict, judge};
 use nadmit::resources::{NetworkId, NetworkKind, Object};
-use nadmit::review::{Endpoint, Outcome, Review, answer};
+use nadmit::review::{Endpoint, Review, ReviewOutcome, answer};
 
 /// What is measured runs as it ships, with the allocator of `main.rs`.
 #[global_allocator]
@@ -147,5 +147,5 @@ pub fn answer_status(body: &[u8], policy: &Policy) -> Vec<u8> {
     let review = Review::read(body).expect("a review");
     let write = review.request.status_write().expect("a write to a status");
     let judged = nadmit::policy::judge_status(&write, &Facts::default(), policy).expect("a guarded resource");
-    answer(&review, Endpoint::Status, &Outcome::Status(judged)).body
+    answer(&review, Endpoint::Status, &ReviewOutcome::Status(judged)).body
 }

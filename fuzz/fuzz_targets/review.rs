@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nadmit::policy::{Facts, Mode, Policy, judge, judge_status};
-use nadmit::review::{Endpoint, SkipReason, Outcome, Review, answer};
+use nadmit::review::{Endpoint, SkipReason, ReviewOutcome, Review, answer};
 
 fuzz_target!(|body: &[u8]| {
     let Ok(review) = Review::read(body) else { return };
@@ -13,9 +13,9 @@ fuzz_target!(|body: &[u8]| {
         let outcome = match review.request.subject(endpoint) {
             _ if endpoint == Endpoint::Status => write
                 .and_then(|write| judge_status(&write, &Facts::default(), &Policy::default()))
-                .map_or(Outcome::Nothing(SkipReason::NotJudged, Mode::Enforce), Outcome::Status),
-            Ok(subject) => Outcome::Judged(judge(&subject, &Facts::default(), &Policy::default())),
-            Err(nothing) => Outcome::Nothing(nothing, Mode::Enforce),
+                .map_or(ReviewOutcome::Nothing(SkipReason::NotJudged, Mode::Enforce), ReviewOutcome::Status),
+            Ok(subject) => ReviewOutcome::Judged(judge(&subject, &Facts::default(), &Policy::default())),
+            Err(nothing) => ReviewOutcome::Nothing(nothing, Mode::Enforce),
         };
         let answer: serde_json::Value = serde_json::from_slice(&answer(&review, endpoint, &outcome).body).expect("JSON");
         let response = &answer["response"];

@@ -160,8 +160,7 @@ impl PodReport {
     }
 }
 
-/// Each error once, those that a rule explains first, then the most frequent ones: the kubelet records it again and again, with
-/// another sandbox each time.
+/// Each error once, those that a rule explains first, then the most frequent ones: the kubelet records it again and again, with another sandbox each time.
 fn explained(events: Vec<PodEvent>) -> Vec<ExplainedError> {
     let mut errors: Vec<ExplainedError> = Vec::new();
     for event in events {

@@ -16,7 +16,7 @@ use crate::policy::{
 
 /// The outcome of a request.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum ReviewOutcome {
     /// There was nothing to judge.
     Nothing(SkipReason, Mode),
     /// It was judged.
@@ -47,7 +47,7 @@ impl Decision {
     }
 }
 
-impl Outcome {
+impl ReviewOutcome {
     /// What is decided at an endpoint.
     fn decision(&self, endpoint: Endpoint) -> Decision {
         match (self.verdict(), endpoint) {
@@ -130,7 +130,7 @@ pub struct AdmissionResponse {
 }
 
 /// Answers a review.
-pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> AdmissionResponse {
+pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &ReviewOutcome) -> AdmissionResponse {
     let decision = outcome.decision(endpoint);
     let (rules, would) = (outcome.rules(endpoint), outcome.would(endpoint));
     // Written by hand: every review has a response, and most of it is constant.
@@ -143,7 +143,7 @@ pub fn answer(review: &Review<'_>, endpoint: Endpoint, outcome: &Outcome) -> Adm
     match (outcome, decision) {
         (_, Decision::Deny) => push_member(&mut body, "status", &status(review, outcome)),
         // The API server requires patch and patchType together, and neither without a repair.
-        (Outcome::Judged(verdict), Decision::Patch) => {
+        (ReviewOutcome::Judged(verdict), Decision::Patch) => {
             body.push_str(",\"patch\":\"");
             STANDARD.encode_string(patch_text(&verdict.patch), &mut body);
             body.push_str("\",\"patchType\":\"JSONPatch\"");
@@ -231,7 +231,7 @@ struct StatusCause {
 
 /// `Invalid` with one cause per finding is listed line by line by kubectl. `Conflict` makes clients read again and retry, so it
 /// is used where that helps.
-fn status<'r>(review: &'r Review<'_>, outcome: &Outcome) -> ApiStatus<'r> {
+fn status<'r>(review: &'r Review<'_>, outcome: &ReviewOutcome) -> ApiStatus<'r> {
     let denied: Vec<&Finding> =
         outcome.findings(Endpoint::Validate).filter(|finding| finding.action == Action::Deny).collect();
     let causes = denied.iter().map(|finding| StatusCause {
@@ -256,18 +256,19 @@ fn status<'r>(review: &'r Review<'_>, outcome: &Outcome) -> ApiStatus<'r> {
 }
 
 /// The warnings. Both webhooks review a write: /mutate reports repairs, /validate everything else.
-fn warnings_for(outcome: &Outcome, endpoint: Endpoint) -> Vec<String> {
+fn warnings_for(outcome: &ReviewOutcome, endpoint: Endpoint) -> Vec<String> {
     match (outcome, endpoint) {
         // The operator does not read warnings; they would only fill its log.
         _ if outcome.verdict().is_some_and(|verdict| verdict.written_by_operator) => Vec::new(),
-        (Outcome::Judged(_), Endpoint::Mutate) => warnings(outcome.findings(endpoint)),
-        (Outcome::Judged(_), Endpoint::Validate | Endpoint::Pods | Endpoint::InUse) | (Outcome::Status(_), _) => {
+        (ReviewOutcome::Judged(_), Endpoint::Mutate) => warnings(outcome.findings(endpoint)),
+        (ReviewOutcome::Judged(_), Endpoint::Validate | Endpoint::Pods | Endpoint::InUse)
+        | (ReviewOutcome::Status(_), _) => {
             warnings(outcome.findings(endpoint).filter(|finding| finding.action == Action::Warn))
         }
-        (Outcome::Nothing(SkipReason::Unreadable, _), Endpoint::Validate) => {
+        (ReviewOutcome::Nothing(SkipReason::Unreadable, _), Endpoint::Validate) => {
             vec!["nadmit could not read the object in the request and judged nothing".to_owned()]
         }
-        (Outcome::Nothing(SkipReason::OtherKind, _), Endpoint::Validate) => {
+        (ReviewOutcome::Nothing(SkipReason::OtherKind, _), Endpoint::Validate) => {
             vec!["nadmit does not judge objects of this kind; its webhook need not be registered for them".to_owned()]
         }
         _ => Vec::new(),

@@ -12,7 +12,7 @@ mod request;
 use std::borrow::Cow;
 use std::str::Utf8Error;
 
-pub use answer::{AdmissionResponse, Decision, Outcome, answer};
+pub use answer::{AdmissionResponse, Decision, ReviewOutcome, answer};
 pub use fallback::{AllowReason, INTERNAL};
 pub use request::{AdmissionRequest, Operation, SkipReason};
 

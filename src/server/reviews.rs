@@ -15,7 +15,7 @@ use crate::cluster::cache::facts::{Unavailable, judge_with_facts};
 use crate::denials::Denial;
 use crate::policy::{Action, Facts, judge as judge_object, judge_status};
 use crate::review::{
-    AdmissionRequest, AdmissionResponse, Decision, Endpoint, Outcome, Review, ReviewError, SkipReason, answer,
+    AdmissionRequest, AdmissionResponse, Decision, Endpoint, Review, ReviewError, ReviewOutcome, SkipReason, answer,
 };
 use crate::supervise::contained_async;
 use crate::telemetry::gauges::GaugeGuard;
@@ -157,14 +157,14 @@ async fn judge(
     let started = Instant::now();
     let review = Review::read(body)?;
     let policy = state.policy.load_full();
-    let nothing = |why| Outcome::Nothing(why, policy.mode_in(&review.request.namespace));
+    let nothing = |why| ReviewOutcome::Nothing(why, policy.mode_in(&review.request.namespace));
     let outcome = match endpoint {
         Endpoint::Status => match review.request.status_write() {
             Err(why) => nothing(why),
             // The policy no longer guards this resource, but the webhook is still registered.
             Ok(write) => {
                 let judged = judge_status(&write, &state.facts.common(), &policy);
-                judged.map_or_else(|| nothing(SkipReason::NotJudged), Outcome::Status)
+                judged.map_or_else(|| nothing(SkipReason::NotJudged), ReviewOutcome::Status)
             }
         },
         Endpoint::InUse => match review.request.deleted() {
@@ -174,13 +174,13 @@ async fn judge(
                 None => nothing(SkipReason::NotJudged),
                 Some(users) => {
                     let facts = Facts { users_at_deletion: Some(users), ..state.facts.common() };
-                    Outcome::Judged(judge_object(&subject, &facts, &policy))
+                    ReviewOutcome::Judged(judge_object(&subject, &facts, &policy))
                 }
             },
         },
         Endpoint::Mutate | Endpoint::Validate | Endpoint::Pods => match review.request.subject(endpoint) {
             Err(why) => nothing(why),
-            Ok(subject) => Outcome::Judged(
+            Ok(subject) => ReviewOutcome::Judged(
                 judge_with_facts(&*state.facts, &subject, Some(review.request.user_info), &policy, deadline.left())
                     .await?,
             ),
@@ -224,7 +224,7 @@ fn record(
     state: &ServerState,
     review: &Review<'_>,
     endpoint: Endpoint,
-    outcome: &Outcome,
+    outcome: &ReviewOutcome,
     answer: &AdmissionResponse,
     took: Duration,
 ) {
@@ -244,7 +244,7 @@ fn record(
     if let Some((class, writer)) = status {
         state.metrics.status_written(class.name(), writer.kind().name());
     }
-    if matches!(outcome, Outcome::Nothing(SkipReason::Unreadable, _)) {
+    if matches!(outcome, ReviewOutcome::Nothing(SkipReason::Unreadable, _)) {
         error!(uid = short(&request.uid), "cannot read the object of the review");
     }
     info!(

@@ -34,7 +34,7 @@ const NOT_SHOWN: [&str; 2] = ["VF pci addr is required", "no valid IP addresses"
 const NETWORK: &str = "network";
 
 /// What became of a pod.
-enum PodOutcome {
+enum Outcome {
     Started,
     Failed(String),
 }
@@ -56,12 +56,12 @@ impl Node {
     }
 
     /// Waits until a pod has started, or says why it has not.
-    fn outcome(&self, pod: &str) -> PodOutcome {
+    fn outcome(&self, pod: &str) -> Outcome {
         wait(pod, || {
             if self.cluster.admin.get(&format!("{PODS}/{pod}")).is_some_and(|pod| is_ready(&pod)) {
-                return Some(PodOutcome::Started);
+                return Some(Outcome::Started);
             }
-            self.event(pod, "FailedCreatePodSandBox").map(PodOutcome::Failed)
+            self.event(pod, "FailedCreatePodSandBox").map(Outcome::Failed)
         })
     }
 }
@@ -171,7 +171,7 @@ fn pods_show_what_the_rules_say() {
             node.cluster.admin.delete(&nad_at("default", NETWORK));
             node.cluster.admin.delete(&format!("{PODS}/{pod}"));
             // There is no DHCP server here, and what only sriov-cni rejects starts with another device.
-            let PodOutcome::Failed(message) = outcome else { continue };
+            let Outcome::Failed(message) = outcome else { continue };
             if message.contains("error dialing DHCP daemon") {
                 continue;
             }

@@ -45,8 +45,8 @@ fn answer_to(object: &Value, endpoint: Endpoint, policy: &str) -> (Value, Admiss
     let review = Review::read(body.as_bytes()).unwrap();
     let policy = Policy::parse(policy).unwrap();
     let outcome = match review.request.subject(endpoint) {
-        Ok(subject) => Outcome::Judged(judge(&subject, &Facts::default(), &policy)),
-        Err(reason) => Outcome::Nothing(reason, Mode::Enforce),
+        Ok(subject) => ReviewOutcome::Judged(judge(&subject, &Facts::default(), &policy)),
+        Err(reason) => ReviewOutcome::Nothing(reason, Mode::Enforce),
     };
     let answer = answer(&review, endpoint, &outcome);
     (serde_json::from_slice(&answer.body).unwrap(), answer)
@@ -135,7 +135,7 @@ fn rules_are_listed_once() {
         written_by_operator: false,
         is_incomplete: false,
     };
-    let outcome = Outcome::Judged(verdict(vec![
+    let outcome = ReviewOutcome::Judged(verdict(vec![
         finding("sriov/vlan", Action::Deny, "m"),
         excused("sriov/on-off"),
         finding("sriov/vlan", Action::Deny, "another"),
@@ -146,8 +146,8 @@ fn rules_are_listed_once() {
     assert_eq!(outcome.status(), None);
     // The operator reads no warnings.
     assert_eq!(warnings_for(&outcome, Endpoint::Validate).len(), 2);
-    let Outcome::Judged(verdict) = outcome else { unreachable!() };
-    let of_operator = Outcome::Judged(Verdict { written_by_operator: true, ..verdict });
+    let ReviewOutcome::Judged(verdict) = outcome else { unreachable!() };
+    let of_operator = ReviewOutcome::Judged(Verdict { written_by_operator: true, ..verdict });
     assert!(warnings_for(&of_operator, Endpoint::Validate).is_empty());
 }
 
@@ -194,7 +194,7 @@ fn stale_status_write_is_a_conflict() {
         let policy =
             Policy::parse("status: {resources: {sriovnetwork.openshift.io/sriovnetworknodestates: {}}}").unwrap();
         let verdict = judge_status(&write, &Facts::default(), &policy).unwrap();
-        let answer = answer(&review, Endpoint::Status, &Outcome::Status(verdict));
+        let answer = answer(&review, Endpoint::Status, &ReviewOutcome::Status(verdict));
         (serde_json::from_slice::<Value>(&answer.body).unwrap(), answer)
     };
     let (body, answer) = of_status("6");
