@@ -256,7 +256,7 @@ fn print_curl_command(server: &Server, ca: Option<&Path>) -> anyhow::Result<()> 
     let mut out = io::stdout().lock();
     match ca {
         Some(ca) => {
-            writeln!(out, "curl --cacert {} -d @examples/review.json https://{address}/mutate", shell_quoted(ca))?
+            writeln!(out, "curl --cacert {} -d @examples/review.json https://{address}/mutate", shell_quoted(ca))?;
         }
         None => writeln!(out, "serving https://{address}")?,
     }
