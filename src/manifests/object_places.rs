@@ -1,5 +1,6 @@
 //! Where the manifests are of objects that findings about other objects may name.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::policy::SourcePlace;
@@ -20,6 +21,18 @@ pub(super) struct ObjectPlace {
     pub(super) column: u32,
 }
 
+impl ObjectPlace {
+    /// Its kind, namespace and name.
+    fn object(&self) -> (&str, &str, &str) {
+        (&self.kind, &self.namespace, &self.name)
+    }
+
+    /// The directory of its file.
+    fn directory(&self) -> &str {
+        self.file.rsplit_once('/').map_or("", |(directory, _)| directory)
+    }
+}
+
 impl ObjectPlaces {
     pub(super) fn add(&mut self, place: ObjectPlace) {
         self.0.push(place);
@@ -29,17 +42,33 @@ impl ObjectPlaces {
         self.0
     }
 
-    /// Sorts the places for look-ups. Of several manifests of one object, as of an overlay and its base, the first is shown.
+    /// Sorts the places for look-ups.
     pub(super) fn finish(&mut self) {
         self.0.sort();
-        self.0.dedup_by(|a, b| (&a.kind, &a.namespace, &a.name) == (&b.kind, &b.namespace, &b.name));
         self.0.shrink_to_fit();
     }
 
-    pub(super) fn find(&self, kind: &str, key: &ObjectKey) -> Option<SourcePlace> {
+    /// The places of all manifests of an object.
+    fn all<'p>(&'p self, kind: &'p str, key: &'p ObjectKey) -> impl Iterator<Item = &'p ObjectPlace> {
         let wanted = (kind, key.namespace(), key.name());
-        let found = self.0.binary_search_by(|place| (&*place.kind, &*place.namespace, &*place.name).cmp(&wanted));
-        let place = self.0.get(found.ok()?)?;
+        let start = self.0.partition_point(|place| place.object() < wanted);
+        self.0.iter().skip(start).take_while(move |place| place.object() == wanted)
+    }
+
+    /// Whether manifests of two objects are in one file or one directory. Others may be for different clusters.
+    pub(super) fn are_together(
+        &self,
+        (kind, key): (&str, &ObjectKey),
+        (other_kind, other): (&str, &ObjectKey),
+    ) -> bool {
+        let directories: BTreeSet<&str> = self.all(kind, key).map(ObjectPlace::directory).collect();
+        self.all(other_kind, other).any(|place| directories.contains(place.directory()))
+    }
+
+    /// The place of an object. Of several manifests of it, as of an overlay and its base, it is that of the first.
+
+    pub(super) fn find(&self, kind: &str, key: &ObjectKey) -> Option<SourcePlace> {
+        let place = self.all(kind, key).next()?;
         Some(SourcePlace { file: Arc::clone(&place.file), line: place.line as usize, column: place.column as usize })
     }
 }
@@ -78,6 +107,37 @@ mod tests {
             [("SriovNetwork", "apps", "other"), ("SriovNetwork", "other", "net"), ("OVSNetwork", "apps", "net")]
         {
             assert_eq!(found(kind, namespace, name), None);
+        }
+    }
+
+    #[test]
+    fn manifests_of_one_directory_are_together() {
+        let mut places = ObjectPlaces::default();
+        for (name, file) in [
+            ("dev", "dev/a.yaml"),
+            ("dev-too", "dev/b.yaml"),
+            ("prod", "prod/a.yaml"),
+            ("both", "dev/c.yaml"),
+            ("both", "prod/c.yaml"),
+            ("top", "a.yaml"),
+        ] {
+            let [kind, namespace, file] = ["NetworkAttachmentDefinition", "apps", file].map(Arc::from);
+            places.add(ObjectPlace { kind, namespace, name: name.into(), file, line: 1, column: 1 });
+        }
+        places.finish();
+        for (one, other, want) in [
+            ("dev", "dev", true),
+            ("dev", "dev-too", true),
+            ("dev", "prod", false),
+            ("dev", "both", true),
+            ("both", "prod", true),
+            ("dev", "top", false),
+            ("top", "top", true),
+            ("dev", "unknown", false),
+        ] {
+            let of = |name: &str| ObjectKey::new("apps", name);
+            let kind = "NetworkAttachmentDefinition";
+            assert_eq!(places.are_together((kind, &of(one)), (kind, &of(other))), want, "{one} {other}");
         }
     }
 }

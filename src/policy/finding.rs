@@ -212,8 +212,12 @@ impl<'d> Findings<'d> {
         let mut inner =
             Findings::new(JudgedObject::Nad(nad), document, std::mem::take(&mut self.ratchet), self.versions);
         check(&mut inner);
-        if let Some(MissingFact::NameVisibility(hidden)) = inner.missing_at_final.take() {
-            hidden.into_iter().for_each(|reference| self.request_name(reference));
+        match inner.missing_at_final.take() {
+            Some(MissingFact::NameVisibility(hidden)) => {
+                hidden.into_iter().for_each(|reference| self.request_name(reference));
+            }
+            Some(missing @ MissingFact::Neighbours { .. }) => self.request(missing),
+            _ => {}
         }
         let (found, _, ratchet) = inner.into_parts();
         self.ratchet = ratchet;

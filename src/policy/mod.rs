@@ -45,7 +45,9 @@ pub use finding::{ConfigPlace, Finding};
 pub use fix::{Fix, ManifestChange, changed};
 pub use judge::{Subject, Verdict, judge};
 pub use names::{NameVisibility, Reference};
-pub use neighbours::{AddressPool, MAX_NEIGHBOURS, NeighbourFact, NeighbourIndex, NetworkUse, OvnNetwork, SliceUse};
+pub use neighbours::{
+    AddressPool, MAX_NEIGHBOURS, NeighbourFact, NeighbourIndex, NetworkUse, OvnAcceptance, OvnNetwork, SliceUse,
+};
 pub(crate) use operators::{DEFAULT_OPERATOR_NAME, account_of};
 pub use operators::{OperatorFact, Operators};
 pub use pods::{MultusPolicy, PodPolicy, ResourceInjector};

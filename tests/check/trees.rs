@@ -114,6 +114,37 @@ fn a_kustomize_tree() {
     assert_eq!(named.status.code(), Some(1), "what is named is judged as it is");
 }
 
+/// Directories may be for different clusters: only NADs of one directory are certainly used together.
+#[test]
+fn nads_of_other_directories_deny_nothing() {
+    let ovn = |name: &str, vlan: u16| {
+        let config = json!({
+            "cniVersion": "1.0.0", "name": "blue", "type": "ovn-k8s-cni-overlay", "topology": "localnet",
+            "netAttachDefName": format!("apps/{name}"), "vlanID": vlan,
+        });
+        let nad = json!({
+            "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": { "name": name, "namespace": "apps" }, "spec": { "config": config.to_string() },
+        });
+        format!("{nad}\n")
+    };
+    let (first, second, same) = (ovn("a", 10), ovn("b", 20), ovn("b", 10));
+    let one_file = format!("{first}---\n{second}");
+    let (both, agreeing) = (format!("{first}---\n{same}"), &second);
+    for (files, counts) in [
+        (vec![("prod/a.yaml", &first), ("prod/b.yaml", &second)], (1, 0)),
+        (vec![("all.yaml", &one_file)], (1, 0)),
+        (vec![("dev/a.yaml", &first), ("prod/b.yaml", &second)], (0, 1)),
+        // Of a NAD with two different manifests nothing is known.
+        (vec![("dev/nads.yaml", &both), ("prod/b.yaml", agreeing)], (0, 0)),
+    ] {
+        let tree = tree(&files.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>());
+        let output = nadmit_in(tree.path(), &["check", "-o", "json", "."]).output().unwrap();
+        let found = (&summary(&output)["deny"], &summary(&output)["warn"]);
+        assert_eq!(found, (&json!(counts.0), &json!(counts.1)), "{files:?} {}", text(&output.stdout));
+    }
+}
+
 /// 5,000 files: services with their manifests, charts, ignored dependencies, and a configuration.
 #[test]
 fn a_large_repository() {

@@ -23,6 +23,12 @@ fn cluster() -> TestCluster {
     cluster
 }
 
+/// A NAD that OVN-Kubernetes has accepted, as its cluster manager annotates it.
+fn accepted(mut nad: Value) -> Value {
+    nad["metadata"]["annotations"]["k8s.ovn.org/network-id"] = "5".into();
+    nad
+}
+
 fn in_namespace(namespace: &str, name: &str, config: &Value) -> Value {
     let mut nad = nad(name, &config.to_string());
     nad["metadata"]["namespace"] = namespace.into();
@@ -112,13 +118,23 @@ fn overlaps_are_reported_on_both_sides_and_clear() {
 #[test]
 fn the_later_network_of_ovn_is_denied_and_a_stored_one_is_not() {
     let mut cluster = cluster();
-    assert!(
-        !applied(&cluster, "tenant", &in_namespace("tenant", "blue", &ovn("tenant", "blue", "10.1.0.0/24")))
-            .contains("ovn/")
-    );
+    let first = in_namespace("tenant", "blue", &ovn("tenant", "blue", "10.1.0.0/24"));
+    assert!(!applied(&cluster, "tenant", &first).contains("ovn/"));
     knows_nads(&cluster, 1);
+    // OVN-Kubernetes may have rejected the first one.
     let second = in_namespace("tenant", "second", &ovn("tenant", "second", "10.2.0.0/24"));
     let text = applied(&cluster, "tenant", &second);
+    assert!(text.contains("ovn/name-conflict") && !text.contains("is invalid"), "{text}");
+    cluster.jane.delete(&nad_at("tenant", "second"));
+    applied(&cluster, "tenant", &accepted(first));
+    let text = wait("the annotation", || {
+        let text = applied(&cluster, "tenant", &second);
+        if text.contains("is invalid") {
+            return Some(text);
+        }
+        cluster.jane.delete(&nad_at("tenant", "second"));
+        None
+    });
     assert!(text.contains("NAD tenant/blue defines the network \"blue\" differently"), "{text}");
     assert!(text.contains("ovn/name-conflict") && text.contains("is invalid"), "{text}");
     let same = in_namespace("tenant", "second", &ovn("tenant", "second", "10.1.0.0/24"));
@@ -148,6 +164,25 @@ fn the_later_network_of_ovn_is_denied_and_a_stored_one_is_not() {
         wait("a report", || Some(reported(&cluster, "tenant", "ovn/name-conflict")).filter(|all| !all.is_empty()));
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert!(messages[0].contains("NAD tenant/blue"), "{messages:?}");
+}
+
+/// A NAD that was deleted a moment ago denies nothing, although the caches may still know it.
+#[test]
+fn a_nad_that_is_gone_denies_nothing() {
+    let cluster = cluster();
+    for number in 0..20 {
+        let name = format!("old-{number}");
+        let old = in_namespace("tenant", &name, &ovn("tenant", &name, "10.1.0.0/24"));
+        applied(&cluster, "tenant", &accepted(old));
+        knows_nads(&cluster, 1);
+        cluster.jane.delete(&nad_at("tenant", &name));
+        let name = format!("new-{number}");
+        let new = in_namespace("tenant", &name, &ovn("tenant", &name, "10.2.0.0/24"));
+        let text = applied(&cluster, "tenant", &new);
+        assert!(!text.contains("is invalid"), "{text}");
+        cluster.jane.delete(&nad_at("tenant", &name));
+        knows_nads(&cluster, 0);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::cluster::client::permissions::{Permission, PermissionCache, UserInfo}
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
 use crate::policy::rules::drift::is_rendering;
 use crate::policy::{
-    Facts, Lookup, MissingFact, NameVisibility, NetworkFact, Operators, Policy, Prefix, account_of,
+    Facts, Lookup, MissingFact, NameVisibility, NetworkFact, NetworkUse, Operators, Policy, Prefix, account_of,
     is_default_operator_namespace,
 };
 use crate::resources::{Meta, Nad, NetworkId, NetworkKind, Object, ObjectKey};
@@ -102,6 +102,10 @@ impl Cluster {
                 claimants.dedup();
                 Ok(facts.with_claimants(claimants, named_owner))
             }
+            MissingFact::Neighbours { nads } => {
+                let read = try_join_all(nads.iter().map(|key| self.network_use(key))).await?;
+                Ok(facts.with_neighbours(nads.iter().cloned().zip(read).collect()))
+            }
             MissingFact::NameVisibility(hidden) => {
                 let Some(user) = question.user.and_then(UserInfo::of_review) else { return Ok(facts) };
                 let unkept = PermissionCache::default();
@@ -161,6 +165,16 @@ impl Cluster {
         match Object::read(&text) {
             // A network that is being deleted still owns its NAD.
             Ok(Some(Object::Network(network))) => Ok(Lookup::Found(NetworkFact::of(&network))),
+            _ => Err(ApiError::Unexpected),
+        }
+    }
+
+    /// What a NAD means to others; `None` if it does not exist.
+    async fn network_use(&self, key: &ObjectKey) -> Result<Option<NetworkUse>, ApiError> {
+        let path = ApiPath::nad(key).map_err(|_| ApiError::Unexpected)?;
+        let Some(text) = self.get(&path).await? else { return Ok(None) };
+        match Object::read(&text) {
+            Ok(Some(Object::Nad(nad))) => Ok(Some(NetworkUse::of(&nad))),
             _ => Err(ApiError::Unexpected),
         }
     }

@@ -7,7 +7,7 @@ mod node_policies;
 mod node_policy_index;
 mod selected;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -125,6 +125,12 @@ pub enum MissingFact {
         /// The networks that are to be read.
         networks: Vec<NetworkId>,
     },
+    /// For a NAD, or a network: whether other NADs, with which it does not fit together, are still there. What the caches know may
+    /// be outdated.
+    Neighbours {
+        /// The NADs that are to be read.
+        nads: Vec<ObjectKey>,
+    },
     /// Which of these the writer may read, so that a finding may name them.
     NameVisibility(Vec<Reference>),
     /// For a network: whether its NAD still exists in `last-network-namespace`.
@@ -142,7 +148,7 @@ impl MissingFact {
 
     /// Whether it is needed only for findings about the final object.
     pub fn is_for_final(&self) -> bool {
-        matches!(self, Self::Claimants { .. } | Self::NameVisibility(_))
+        matches!(self, Self::Claimants { .. } | Self::Neighbours { .. } | Self::NameVisibility(_))
     }
 }
 
@@ -188,6 +194,9 @@ pub struct Facts {
     /// The NADs that hand out the same addresses, share node slices or define the same network of OVN-Kubernetes as this one, or as the
     /// one that the judged network renders.
     pub neighbours: Vec<Arc<NeighbourFact>>,
+    /// Those of them that are certainly there beside the judged one: in a cluster they were read live for this review, and the
+    /// manifests of both are in one directory.
+    pub certain_neighbours: BTreeSet<ObjectKey>,
     /// The operator's resource prefix.
     pub prefix: Option<Prefix>,
     /// The operator's namespace as given on the command line; the policy takes precedence.

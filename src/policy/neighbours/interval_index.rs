@@ -1,97 +1,127 @@
-//! Finds the ranges that have an address in common with one, without comparing all of them.
+//! Finds the ranges of other groups that have an address in common with one, without comparing all of them.
 //!
-//! The ranges are in the order of their first addresses, and read as a balanced tree: the middle of a part is its root. Of each part
-//! the highest last address is known, so that parts which end too early are skipped. It is one sorted list: crates for interval trees
-//! allocate a node for each range.
-
-use std::sync::OnceLock;
+//! The ranges are in the order of their first addresses, in blocks of a bounded length: a change costs what one block costs, however many
+//! ranges there are. Of each block the two highest last addresses of different groups are known, so a block is read only if it has a range
+//! to be found, and however many ranges of its own group a tenant adds, they hide none of another one.
 
 use super::ranges::AddressRange;
 
-/// Ranges, each with the value that it belongs to.
+/// How many ranges a block has at most.
+const LONGEST_BLOCK: usize = 128;
+
+/// Ranges, each with the group and the value that it belongs to.
 #[derive(Debug)]
-pub(super) struct IntervalIndex<T> {
-    /// In the order of their first addresses, then of their values.
-    ranges: Vec<(AddressRange, T)>,
-    /// The highest last address of the part with this middle; made on first use after a change.
-    highest: OnceLock<Box<[u128]>>,
+pub(super) struct IntervalIndex<G, T> {
+    /// None of them is empty.
+    blocks: Vec<Block<G, T>>,
 }
 
-impl<T> Default for IntervalIndex<T> {
+#[derive(Debug)]
+struct Block<G, T> {
+    /// In the order of their first addresses, then of their values.
+    ranges: Vec<(AddressRange, T, G)>,
+    /// The highest last address, and the group that has it.
+    highest: Option<(u128, G)>,
+    /// The highest last address of the other groups.
+    second: Option<u128>,
+}
+
+impl<G, T> Default for IntervalIndex<G, T> {
     fn default() -> Self {
-        Self { ranges: Vec::new(), highest: OnceLock::new() }
+        Self { blocks: Vec::new() }
     }
 }
 
-impl<T: Ord> IntervalIndex<T> {
-    pub(super) fn insert(&mut self, range: AddressRange, value: T) {
-        self.highest.take();
-        if let Err(at) = self.place(range, &value) {
-            self.ranges.insert(at, (range, value));
+impl<G: Clone + PartialEq, T: Ord> IntervalIndex<G, T> {
+    pub(super) fn insert(&mut self, range: AddressRange, group: G, value: T) {
+        let at = self.block_of(range, &value);
+        let Some(block) = self.blocks.get_mut(at) else {
+            self.blocks.push(Block::of(vec![(range, value, group)]));
+            return;
+        };
+        if let Err(place) = block.place(range, &value) {
+            block.ranges.insert(place, (range, value, group));
+            let upper = (block.ranges.len() > LONGEST_BLOCK).then(|| block.ranges.split_off(LONGEST_BLOCK / 2));
+            block.measure();
+            if let Some(upper) = upper {
+                self.blocks.insert(at + 1, Block::of(upper));
+            }
         }
     }
 
     pub(super) fn remove(&mut self, range: AddressRange, value: &T) {
-        self.highest.take();
-        if let Ok(at) = self.place(range, value) {
-            self.ranges.remove(at);
+        let at = self.block_of(range, value);
+        let Some(block) = self.blocks.get_mut(at) else { return };
+        if let Ok(place) = block.place(range, value) {
+            block.ranges.remove(place);
+            block.measure();
+            if block.ranges.is_empty() {
+                self.blocks.remove(at);
+            }
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.blocks.is_empty()
+    }
+
+    /// The block that has a range, or gets it.
+    fn block_of(&self, range: AddressRange, value: &T) -> usize {
+        let starts = |block: &Block<G, T>| {
+            block.ranges.first().is_some_and(|(first, known, _)| (first, known) <= (&range, value))
+        };
+        self.blocks.partition_point(starts).saturating_sub(1)
+    }
+
+    /// Calls `each` for every range with an address of another one that is not of the group `except`, until it returns false.
+    pub(super) fn for_each_overlapping<'i>(
+        &'i self,
+        range: AddressRange,
+        except: Option<&G>,
+        each: &mut dyn FnMut(&'i T) -> bool,
+    ) {
+        for block in &self.blocks {
+            if block.ranges.first().is_none_or(|(first, ..)| first.first > range.last) {
+                return;
+            }
+            if block.highest_except(except).is_none_or(|last| last < range.first) {
+                continue;
+            }
+            for (other, value, group) in &block.ranges {
+                if other.overlaps(range) && Some(group) != except && !each(value) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl<G: Clone + PartialEq, T: Ord> Block<G, T> {
+    fn of(ranges: Vec<(AddressRange, T, G)>) -> Self {
+        let mut block = Self { ranges, highest: None, second: None };
+        block.measure();
+        block
     }
 
     fn place(&self, range: AddressRange, value: &T) -> Result<usize, usize> {
-        self.ranges.binary_search_by(|(other, known)| (other, known).cmp(&(&range, value)))
+        self.ranges.binary_search_by(|(other, known, _)| (other, known).cmp(&(&range, value)))
     }
 
-    /// Calls `each` for every range with an address of another one, until it returns false.
-    pub(super) fn for_each_overlapping<'i>(&'i self, range: AddressRange, each: &mut dyn FnMut(&'i T) -> bool) {
-        let highest = self.highest.get_or_init(|| self.highest());
-        self.search(0..self.ranges.len(), highest, range, each);
-    }
-
-    /// Searches one part; false if `each` wants no more.
-    fn search<'i>(
-        &'i self,
-        part: std::ops::Range<usize>,
-        highest: &[u128],
-        range: AddressRange,
-        each: &mut dyn FnMut(&'i T) -> bool,
-    ) -> bool {
-        let middle = usize::midpoint(part.start, part.end);
-        let (false, Some((root, value)), Some(end)) = (part.is_empty(), self.ranges.get(middle), highest.get(middle))
-        else {
-            return true;
+    fn measure(&mut self) {
+        let highest = self.ranges.iter().max_by_key(|(range, ..)| range.last);
+        let others = |(_, _, top): &(AddressRange, T, G)| {
+            let others = self.ranges.iter().filter(|(_, _, group)| group != top);
+            others.map(|(range, ..)| range.last).max()
         };
-        if *end < range.first {
-            return true;
-        }
-        if !self.search(part.start..middle, highest, range, each) {
-            return false;
-        }
-        if root.first > range.last {
-            return true;
-        }
-        (!root.overlaps(range) || each(value)) && self.search(middle + 1..part.end, highest, range, each)
+        self.second = highest.and_then(others);
+        self.highest = highest.map(|(range, _, group)| (range.last, group.clone()));
     }
 
-    fn highest(&self) -> Box<[u128]> {
-        let mut highest = vec![0; self.ranges.len()].into_boxed_slice();
-        self.fill(0..self.ranges.len(), &mut highest);
-        highest
-    }
-
-    fn fill(&self, part: std::ops::Range<usize>, highest: &mut [u128]) -> u128 {
-        let middle = usize::midpoint(part.start, part.end);
-        let (false, Some((root, _))) = (part.is_empty(), self.ranges.get(middle)) else { return 0 };
-        let below = self.fill(part.start..middle, highest).max(self.fill(middle + 1..part.end, highest));
-        let end = root.last.max(below);
-        if let Some(known) = highest.get_mut(middle) {
-            *known = end;
+    fn highest_except(&self, except: Option<&G>) -> Option<u128> {
+        match &self.highest {
+            Some((last, group)) if Some(group) != except => Some(*last),
+            _ => self.second,
         }
-        end
     }
 }
 
@@ -109,26 +139,33 @@ mod tests {
     proptest! {
         #[test]
         fn finds_what_comparing_all_finds(
-            ranges in prop::collection::vec(range(), 0..40), removed in 0..40_usize, wanted in range(),
+            ranges in prop::collection::vec((range(), 0..3_u8), 0..400),
+            removed in prop::collection::vec(0..400_usize, 0..200),
+            wanted in range(),
+            except in prop::option::of(0..3_u8),
         ) {
             let mut index = IntervalIndex::default();
-            for (number, range) in ranges.iter().enumerate() {
-                index.insert(*range, number);
+            for (number, (range, group)) in ranges.iter().enumerate() {
+                index.insert(*range, *group, number);
             }
-            let kept = |number: &usize| *number != removed;
-            if let Some(range) = ranges.get(removed) {
-                // Removing after a look-up must not leave what it has made.
-                index.for_each_overlapping(wanted, &mut |_| true);
-                index.remove(*range, &removed);
+            for number in &removed {
+                if let Some((range, _)) = ranges.get(*number) {
+                    index.remove(*range, number);
+                }
             }
             let mut found = Vec::new();
-            index.for_each_overlapping(wanted, &mut |number| { found.push(*number); true });
+            index.for_each_overlapping(wanted, except.as_ref(), &mut |number| { found.push(*number); true });
             found.sort_unstable();
-            let want: Vec<_> = (0..ranges.len()).filter(kept).filter(|number| ranges[*number].overlaps(wanted)).collect();
+            let is_wanted = |number: &usize| {
+                let (range, group) = ranges[*number];
+                !removed.contains(number) && range.overlaps(wanted) && Some(group) != except
+            };
+            let want: Vec<_> = (0..ranges.len()).filter(is_wanted).collect();
             prop_assert_eq!(&found, &want);
             let mut first = Vec::new();
-            index.for_each_overlapping(wanted, &mut |number| { first.push(*number); first.len() < 2 });
+            index.for_each_overlapping(wanted, except.as_ref(), &mut |number| { first.push(*number); first.len() < 2 });
             prop_assert_eq!(first.len(), want.len().min(2));
+            prop_assert!(index.blocks.iter().all(|block| (1..=LONGEST_BLOCK).contains(&block.ranges.len())));
         }
     }
 }

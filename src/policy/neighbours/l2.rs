@@ -19,7 +19,7 @@ use crate::resources::{LONGEST_NAME, Nad, RESOURCE_NAME};
 const NODE_SELECTOR: &str = "k8s.v1.cni.cncf.io/nodeSelector";
 
 /// A layer 2 network.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::policy) struct L2 {
     /// The kind of what pods are attached through, its name, and the nodes for which the NAD is meant.
     base: Box<str>,
@@ -27,8 +27,8 @@ pub(in crate::policy) struct L2 {
 }
 
 /// What separates networks on one link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tag {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Tag {
     None,
     Vlan { id: i64, is_service_tag: bool },
     Partition(u16),
@@ -76,9 +76,16 @@ impl L2 {
         (base.len() <= LONGEST_NAME).then(|| Self { base: base.into(), tag })
     }
 
-    /// What only attachments with the same text can be compared by.
-    pub(super) fn base(&self) -> &str {
-        &self.base
+    /// What all networks have in common that are certainly other ones than this, as a text, and what separates it from them; `None` if
+    /// that is not known.
+    pub(super) fn separated(&self) -> Option<(String, Tag)> {
+        let kind = match self.tag {
+            Tag::None => return None,
+            Tag::Vlan { is_service_tag: false, .. } => "VLAN",
+            Tag::Vlan { is_service_tag: true, .. } => "service VLAN",
+            Tag::Partition(_) => "partition",
+        };
+        Some((format!("{kind} of {}", self.base), self.tag))
     }
 
     pub(super) fn compare(&self, other: &Self) -> L2Comparison {

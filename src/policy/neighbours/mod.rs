@@ -4,9 +4,11 @@
 //! Of each NAD a short summary is kept ([`NetworkUse`]), in an index that finds the few others that matter ([`NeighbourIndex`]).
 //! Summaries are bounded: a NAD that says more is not compared. What they leave out gives no finding.
 
+mod groups;
 mod index;
 mod interval_index;
 mod l2;
+mod ovn_acceptance;
 mod ovn_network;
 mod pool;
 pub(in crate::policy) mod ranges;
@@ -21,6 +23,7 @@ use crate::resources::{Nad, NetworkId, ObjectKey};
 
 pub use index::{MAX_NEIGHBOURS, NeighbourIndex};
 pub(super) use l2::{is_for_some_nodes, uplink};
+pub use ovn_acceptance::OvnAcceptance;
 pub use ovn_network::OvnNetwork;
 pub use pool::AddressPool;
 pub(super) use pool::PoolConflictKind;
@@ -42,6 +45,8 @@ pub struct NetworkUse {
     pub slices: Option<SliceUse>,
     /// The network of OVN-Kubernetes.
     pub ovn: Option<OvnNetwork>,
+    /// Whether OVN-Kubernetes accepted that.
+    pub acceptance: OvnAcceptance,
 }
 
 impl NetworkUse {
@@ -57,11 +62,14 @@ impl NetworkUse {
 
     /// The same for a config that was read already.
     pub(super) fn of_config(nad: &Nad<'_>, config: &Config<'_>) -> Self {
+        let ovn = OvnNetwork::of(nad, config);
+        let acceptance = ovn.as_ref().map(|network| OvnAcceptance::of(nad, config, network));
         Self {
             created: nad.meta.created(),
             pool: handed_out(config).and_then(|found| AddressPool::of(nad, config, &found)),
             slices: SliceUse::of(config),
-            ovn: OvnNetwork::of(nad, config),
+            ovn,
+            acceptance: acceptance.unwrap_or_default(),
         }
     }
 
@@ -93,6 +101,11 @@ pub struct NeighbourFact {
 }
 
 impl NeighbourFact {
+    /// What decides the order of NADs: the oldest is first.
+    pub(in crate::policy) fn rank(&self) -> impl Ord + '_ {
+        self.summary.rank(&self.key)
+    }
+
     /// Whether it was there before another one: by the time, or by the name where manifests are judged.
     pub(super) fn is_before(&self, key: &ObjectKey, summary: &NetworkUse) -> bool {
         self.summary.rank(&self.key) < summary.rank(key)

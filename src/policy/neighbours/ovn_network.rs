@@ -109,6 +109,16 @@ impl OvnNetwork {
         self.name == other.name && other.is_accepted && !self.differences(other).is_empty()
     }
 
+    /// Whether both say the same about one network.
+    pub(in crate::policy) fn is_same_network(&self, other: &Self) -> bool {
+        self.name == other.name && self.differences(other).is_empty()
+    }
+
+    /// All that is compared but the mtu, which is compared only where both have one, and the mtu.
+    pub(super) fn without_mtu(&self) -> (Self, Option<i64>) {
+        (Self { mtu: None, is_accepted: true, ..self.clone() }, self.mtu)
+    }
+
     /// Its name.
     pub(in crate::policy) fn name(&self) -> &str {
         &self.name

@@ -1,6 +1,8 @@
 //! Who hands out the addresses of a NAD, and what follows where two of them hand out the same.
 
-use super::l2::{L2, L2Comparison};
+use std::sync::Arc;
+
+use super::l2::{L2, L2Comparison, Tag};
 use super::ranges::AddressRange;
 use crate::cni::{CniObject, Config};
 use crate::policy::rules::ipam::pools::HandedOut;
@@ -61,6 +63,23 @@ impl AddressPool {
             _ => return None,
         };
         Some(Self { ranges: handed_out.ranges.as_slice().into(), l2, allocator })
+    }
+
+    /// Which of those on its layer 2 network know of each other's addresses; `None`: not even those with an equal pool.
+    pub(super) fn allocator(&self) -> Option<Arc<str>> {
+        match &self.allocator {
+            Allocator::Static => None,
+            Allocator::HostLocal { directory } => Some(["host-local ", directory].concat().into()),
+            Allocator::Whereabouts { network_name, .. } => Some(["whereabouts ", network_name].concat().into()),
+        }
+    }
+
+    /// What it has in common with those that block its addresses though they are used on other networks, and what separates these
+    /// networks.
+    pub(super) fn blocked_by(&self) -> Option<(Box<str>, Tag)> {
+        let Allocator::Whereabouts { network_name, is_shared: true } = &self.allocator else { return None };
+        let (networks, tag) = self.l2.separated()?;
+        Some(([&*networks, "\0", network_name].concat().into(), tag))
     }
 
     /// What follows if both are used.

@@ -12,7 +12,7 @@ rule! { LINK_TYPE = "network/link-type", Deny in check;
     why: "The NAD of a SriovNetwork always has a `vlan`, and the sriov plugin sets it on the PF: an InfiniBand PF rejects it. The NAD of a \
         SriovIBNetwork calls the ib-sriov plugin, which needs the GUID of an InfiniBand device. Either way pods hang in \
         ContainerCreating. If only some of the node policies that offer the resource have the wrong link type, or other devices may \
-        be offered elsewhere, it is a warning.";
+        be offered elsewhere, it is a warning. Of two manifests of one policy, both count.";
     fix: "Use a SriovIBNetwork for InfiniBand and a SriovNetwork for Ethernet, or name the resource of other devices.";
 }
 

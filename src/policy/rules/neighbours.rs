@@ -2,7 +2,7 @@
 //! are added.
 
 use super::super::finding::Findings;
-use super::super::{Facts, NeighbourFact, NetworkUse, Reference, RelatedObject};
+use super::super::{Facts, MissingFact, NeighbourFact, NetworkUse, OvnAcceptance, Reference, RelatedObject};
 use super::{ipam, ovn_names};
 use crate::cni::Config;
 use crate::resources::{Nad, ObjectKey};
@@ -53,6 +53,33 @@ impl NeighbourCheck<'_> {
         !self.key.namespace().is_empty() && other.key.namespace() == self.key.namespace()
     }
 
+    /// Whether another NAD of the namespace is certainly there beside this one, so that this one may be denied. What a cache knows may be
+    /// outdated: all those that `matter` are then read live before a write is denied. An audit denies nothing.
+    pub(super) fn is_certain(
+        &self,
+        other: &NeighbourFact,
+        matter: &dyn Fn(&NeighbourFact) -> bool,
+        out: &mut Findings<'_>,
+    ) -> bool {
+        if !self.is_in_same_namespace(other) || self.facts.certain_neighbours.contains(&other.key) {
+            return self.is_in_same_namespace(other);
+        }
+        if self.facts.is_cluster && self.is_write {
+            let others = self.earlier().filter(|other| self.is_in_same_namespace(other) && matter(other));
+            out.request(MissingFact::Neighbours { nads: others.map(|other| other.key.clone()).collect() });
+        }
+        false
+    }
+
+    /// Whether OVN-Kubernetes has accepted another NAD; of a manifest, whether every cluster accepts it.
+    pub(super) fn is_accepted(&self, other: &NeighbourFact) -> bool {
+        match other.summary.acceptance {
+            OvnAcceptance::Annotated => true,
+            OvnAcceptance::Expected => !self.facts.is_cluster,
+            OvnAcceptance::Unknown => false,
+        }
+    }
+
     /// Another NAD in words, and as an object if the reader may know it.
     pub(super) fn named(
         &self,
@@ -95,11 +122,14 @@ mod tests {
         .to_string()
     }
 
+    /// A NAD that OVN-Kubernetes has accepted.
     fn ovn(namespace: &str, name: &str, rest: &str) -> String {
         let config = format!(
             r#"{{"cniVersion":"1.0.0","name":"blue","type":"ovn-k8s-cni-overlay","netAttachDefName":"{namespace}/{name}",{rest}}}"#
         );
-        nad(namespace, name, &config)
+        let annotations =
+            r#""metadata":{"annotations":{"k8s.ovn.org/network-id":"5","k8s.ovn.org/network-name":"blue"},"#;
+        nad(namespace, name, &config).replacen(r#""metadata":{"#, annotations, 1)
     }
 
     fn neighbour(json: &str) -> Arc<NeighbourFact> {
@@ -107,10 +137,16 @@ mod tests {
         Arc::new(NeighbourFact { key: nad.meta.key(), network: None, summary: NetworkUse::of(&nad) })
     }
 
-    /// The verdict about a write, where these other NADs are stored.
+    /// The verdict about a write, where these other NADs are stored and were read for it.
     fn written(old: Option<&str>, new: &str, others: &[String], names: NameVisibility) -> Verdict {
+        written_after(true, old, new, others, names)
+    }
+
+    fn written_after(is_read: bool, old: Option<&str>, new: &str, others: &[String], names: NameVisibility) -> Verdict {
+        let neighbours: Vec<_> = others.iter().map(|json| neighbour(json)).collect();
         let facts = Facts {
-            neighbours: others.iter().map(|json| neighbour(json)).collect(),
+            certain_neighbours: neighbours.iter().filter(|_| is_read).map(|other| other.key.clone()).collect(),
+            neighbours,
             names,
             is_cluster: true,
             ..Facts::default()
@@ -168,6 +204,63 @@ mod tests {
         assert_eq!(actions(&with(1400), &with(1300)), []);
         let red = with(1400).replace("blue", "red");
         assert_eq!(actions(&red, &with(1400)), [("ovn/name-conflict", Action::Deny)]);
+    }
+
+    /// What the caches know may be gone: nothing is denied before it was read again. What OVN-Kubernetes may have rejected denies nothing.
+    #[test]
+    fn only_what_is_certain_denies() {
+        let all = || NameVisibility::All;
+        let role = r#""topology":"layer2","subnets":"10.0.0.0/24","role":"primary""#;
+        let red = |json: String| json.replace("blue", "red");
+        let slices = |name: &str, size: &str| {
+            let ipam = format!(
+                r#"{{"type":"whereabouts","range":"10.0.0.0/16","network_name":"x","node_slice_size":"{size}"}}"#
+            );
+            nad("apps", name, &format!(r#"{{"cniVersion":"1.0.0","name":"n","type":"macvlan","ipam":{ipam}}}"#))
+        };
+        for (rule, first, second) in [
+            (
+                "ovn/name-conflict",
+                ovn("apps", "a", r#""topology":"layer2""#),
+                ovn("apps", "b", r#""topology":"layer3""#),
+            ),
+            ("ovn/second-primary", ovn("apps", "a", role), red(ovn("apps", "b", role))),
+            ("ipam/node-slice", slices("a", "/24"), slices("b", "/25")),
+        ] {
+            let others = std::slice::from_ref(&first);
+            let unread = written_after(false, None, &second, others, all());
+            assert_eq!(found(&unread), [(rule, Action::Warn)]);
+            let nads = vec![ObjectKey::new("apps", "a")];
+            assert_eq!(unread.missing_fact, Some(MissingFact::Neighbours { nads }), "{rule}");
+            let read = written(None, &second, others, all());
+            assert_eq!((found(&read), read.missing_fact), (vec![(rule, Action::Deny)], None));
+            if rule.starts_with("ovn/") {
+                for (from, to) in [("network-id", "other"), (r#"network-name":"blue""#, r#"network-name":"old""#)] {
+                    let verdict = written_after(false, None, &second, &[first.replace(from, to)], all());
+                    assert_eq!((found(&verdict), verdict.missing_fact), (vec![(rule, Action::Warn)], None));
+                }
+            }
+        }
+    }
+
+    /// One that OVN-Kubernetes has accepted denies, though an older one may be rejected.
+    #[test]
+    fn one_that_is_accepted_goes_before_older_ones() {
+        let rejected = ovn("apps", "a", r#""topology":"layer3""#).replace("network-id", "other");
+        let accepted = ovn("apps", "b", r#""topology":"layer3""#);
+        let own = ovn("apps", "c", r#""topology":"layer2""#);
+        let verdict = written(None, &own, &[rejected, accepted], NameVisibility::All);
+        assert_eq!(found(&verdict), [("ovn/name-conflict", Action::Deny)]);
+        assert!(verdict.findings[0].sentence().contains("apps/b"), "{verdict:?}");
+    }
+
+    /// GitOps creates the NAD of the new name before it deletes that of the old one.
+    #[test]
+    fn renaming_the_primary_network_warns() {
+        let role = r#""topology":"layer2","subnets":"10.0.0.0/24","role":"primary""#;
+        let (old, new) = (ovn("apps", "old", role), ovn("apps", "renamed", role));
+        let verdict = written(None, &new, std::slice::from_ref(&old), NameVisibility::All);
+        assert_eq!((found(&verdict), verdict.missing_fact), (vec![("ovn/second-primary", Action::Warn)], None));
     }
 
     /// What another namespace has is named only to those who may read it, and its config is not described to others.

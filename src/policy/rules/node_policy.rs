@@ -9,10 +9,10 @@ use crate::resources::{NamedVfs, NetworkNodePolicy, NicSelector};
 use crate::visible::truncated;
 
 rule! { RESOURCE_NAME = "node-policy/resource-name", Deny in check;
-    wrong: "`resourceName` of a node policy is empty or has invalid characters.";
+    wrong: "`resourceName` of a node policy is empty, too long or has invalid characters.";
     why: "The operator puts its own domain in front of the name, and the device plugin offers the result. The operator's webhook denies \
         the policy; without that webhook no node offers the resource, and pods that request it stay Pending.";
-    fix: "Write a name of letters, digits, `_` and `-`, without a domain.";
+    fix: "Write a name of at most 63 letters, digits, `_` and `-`, which starts and ends with a letter or digit, without a domain.";
     releases: "Releases of the operator before the middle of 2026 deny a name with `-`, too.";
 }
 
@@ -65,11 +65,15 @@ pub(super) fn check(policy: &NetworkNodePolicy<'_>, out: &mut Findings<'_>) {
     vf_ranges(policy, &nics, out);
 }
 
+/// The longest name that Kubernetes, and the operator's webhook, accept behind the domain.
+const LONGEST_RESOURCE_NAME: usize = 63;
+
 /// The conditions of a `nicSelector`.
 const CONDITIONS: [&str; 5] = ["vendor", "deviceID", "rootDevices", "pfNames", "netFilter"];
 
 fn resource_name(policy: &NetworkNodePolicy<'_>, out: &mut Findings<'_>) {
     let FieldValue::Value(name) = policy.spec.text("resourceName") else { return };
+    let is_end = |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     let problem = if name.is_empty() {
         "is empty"
@@ -77,13 +81,21 @@ fn resource_name(policy: &NetworkNodePolicy<'_>, out: &mut Findings<'_>) {
         "has a domain"
     } else if !name.chars().all(is_allowed) {
         "has invalid characters"
+    } else if name.len() > LONGEST_RESOURCE_NAME {
+        "has more than 63 characters"
+    } else if !is_end(name.chars().next()) || !is_end(name.chars().last()) {
+        "does not start and end with a letter or digit"
     } else {
         return;
     };
     let headline = format!("resourceName {:?} {problem}", truncated(name.as_ref(), 40));
-    let own = name.rsplit('/').next().filter(|own| !own.is_empty() && own.chars().all(is_allowed));
+    let own = name.rsplit_once('/').map(|(_, own)| own).filter(|own| !own.is_empty() && own.chars().all(is_allowed));
+    let own = own
+        .filter(|own| own.len() <= LONGEST_RESOURCE_NAME && is_end(own.chars().next()) && is_end(own.chars().last()));
     let help = match own {
         Some(own) => format!("write `{own}`: the operator adds its domain"),
+        None if problem.starts_with("has more") => "write a name of at most 63 characters".to_owned(),
+        None if problem.starts_with("does not") => "remove `_` and `-` from its start and end".to_owned(),
         None => "write a name of letters, digits, `_` and `-`, without a domain".to_owned(),
     };
     out.object(&RESOURCE_NAME, "/spec/resourceName", headline, DENIED, help);

@@ -110,7 +110,13 @@ fn the_index_follows_changes_and_leaves_nothing_behind() {
     index.remove(&key("b"));
     index.remove(&key("never"));
     assert_eq!(index.count(), 0);
-    assert!(index.pools.is_empty() && index.slices.is_empty() && index.ovn.is_empty() && index.primary.is_empty());
+    assert!(
+        index.pools.is_empty()
+            && index.shared.is_empty()
+            && index.slices.is_empty()
+            && index.ovn.is_empty()
+            && index.primary.is_empty()
+    );
 }
 
 #[test]
@@ -163,4 +169,91 @@ fn a_nad_that_is_deleted_matters_to_none() {
     let Ok(Some(Object::Nad(nad))) = Object::read(&json) else { panic!("{json}") };
     assert!(NetworkUse::of(&nad).is_empty());
     assert!(!NetworkUse::of(&Nad { meta: crate::resources::Meta::default(), ..nad }).is_empty());
+}
+
+/// However many NADs a tenant adds that do not conflict with one, those that do are found.
+#[test]
+fn nads_that_do_not_conflict_hide_no_others() {
+    let mut index = NeighbourIndex::default();
+    let mut put = |name: String, config: &str| {
+        let key = ObjectKey::new("evil", &name);
+        index.put(&key, summary(&key, config));
+    };
+    for number in 0..300_u16 {
+        // On VLANs of their own, with the same addresses; and in the same pool of whereabouts, with some of them.
+        let local = vlan(1000 + number, r#""type":"host-local","subnet":"10.0.0.0/8""#);
+        put(format!("other-{number}"), &local.replace(r#""name":"n""#, &format!(r#""name":"e{number}""#)));
+        put(format!("same-{number}"), &vlan(5, &whereabouts(&format!("10.0.5.{}-10.0.5.250/24", number % 200), "a")));
+        put(format!("tag-{number}"), &vlan(1000 + number, &whereabouts("10.0.5.0/24", "unshared")));
+    }
+    let (a, b) = (vlan(5, &whereabouts("10.0.5.0/24", "a")), vlan(5, &whereabouts("10.0.5.0/24", "b")));
+    index.put(&key("b"), summary(&key("b"), &b));
+    assert_eq!(names(&index.neighbours(&key("a"), &summary(&key("a"), &a))), ["b"]);
+
+    let ovn = |namespace: &str, name: &str, rest: &str| {
+        format!(
+            r#"{{"cniVersion":"1.0.0","name":"blue","type":"ovn-k8s-cni-overlay","netAttachDefName":"{namespace}/{name}",{rest}}}"#
+        )
+    };
+    let mut index = NeighbourIndex::default();
+    for number in 0..300_u16 {
+        for (name, names_itself, rest) in [
+            ("mtu", true, format!(r#""topology":"layer2","mtu":{}"#, 1000 + number)),
+            ("wrong", false, format!(r#""topology":"layer2","subnets":"10.{}.0.0/24""#, number % 256)),
+        ] {
+            let key = ObjectKey::new("evil", &format!("{name}-{number}"));
+            let config = ovn("evil", if names_itself { key.name() } else { "x" }, &rest);
+            index.put(&key, summary(&key, &config));
+        }
+    }
+    let other = ObjectKey::new("victim", "other");
+    index.put(&other, summary(&other, &ovn("victim", "other", r#""topology":"layer3""#)));
+    let own = summary(&key("own"), &ovn("apps", "own", r#""topology":"layer2""#));
+    assert_eq!(names(&index.neighbours(&key("own"), &own)), ["other"]);
+}
+
+/// NADs of other namespaces do not displace those of the same namespace, whose conflicts are denied.
+#[test]
+fn those_of_the_namespace_are_found_besides() {
+    let ovn = |key: &ObjectKey, rest: &str| {
+        let config = format!(
+            r#"{{"cniVersion":"1.0.0","name":"blue","type":"ovn-k8s-cni-overlay","netAttachDefName":"{key}",{rest}}}"#
+        );
+        summary(key, &config)
+    };
+    let slices = |key: &ObjectKey, size: &str| {
+        let config = format!(
+            r#"{{"cniVersion":"1.0.0","name":"n","type":"macvlan","ipam":{{"type":"whereabouts","range":"10.0.0.0/16","node_slice_size":"{size}"}}}}"#
+        );
+        summary(key, &config)
+    };
+    for is_ovn in [true, false] {
+        let of = |key: &ObjectKey, number: usize| match is_ovn {
+            true => ovn(key, &format!(r#""topology":"layer2","mtu":{}"#, 1000 + number)),
+            false => slices(key, &format!("/{}", number % 100)),
+        };
+        let mut index = NeighbourIndex::default();
+        for number in 0..20 {
+            let key = ObjectKey::new("a", &format!("x{number}"));
+            index.put(&key, of(&key, number));
+        }
+        let (near, own) = (ObjectKey::new("z", "near"), ObjectKey::new("z", "own"));
+        // The same config as one of the others, which is older.
+        index.put(&near, of(&near, 0));
+        let found = index.neighbours(&own, &of(&own, 50));
+        assert!(found.iter().any(|nad| nad.key == near), "{found:?}");
+        assert_eq!(found.len(), 1 + MAX_NEIGHBOURS, "{found:?}");
+    }
+}
+
+#[test]
+fn to_a_nad_whose_manifests_disagree_nothing_matters() {
+    let of = |name: &str, range: &str| summary(&key(name), &vlan(5, &whereabouts(range, name)));
+    let mut index = NeighbourIndex::default();
+    index.add(&key("a"), of("a", "10.0.0.0/24"));
+    index.add(&key("b"), of("b", "10.0.0.0/24"));
+    assert_eq!(names(&index.neighbours(&key("b"), &of("b", "10.0.0.0/24"))), ["a"]);
+    index.add(&key("b"), of("b", "10.0.0.0/25"));
+    assert!(index.neighbours(&key("b"), &of("b", "10.0.0.0/24")).is_empty());
+    assert!(index.neighbours(&key("a"), &of("a", "10.0.0.0/24")).is_empty());
 }

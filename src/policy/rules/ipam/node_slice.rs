@@ -11,7 +11,8 @@ rule! { NODE_SLICE = "ipam/node-slice", Deny;
     why: "The controller of whereabouts names the NodeSlicePool after `network_name`, or after the `name` beside the plugin's type; it \
         does not pass the name of a list on. Without a name it creates no pool, and every pod fails to start. Of all NADs with one \
         `network_name`, also of those that have none, it wants the same first range and, as a text, the same `node_slice_size`: \
-        otherwise nodes get no slices any more. A NAD of another namespace, or one without slices, is a warning.";
+        otherwise nodes get no slices any more. A NAD of another namespace, or one without slices, is a warning; so is one that \
+        cannot be read again before the denial, or whose manifest is in another directory.";
     fix: "Set a `network_name` of its own. NADs that share it must have equal ranges and sizes.";
     releases: "whereabouts has node slices since release 0.9: they are denied if the policy names such a release (`versions`), and a \
         warning if it names none.";
@@ -35,7 +36,9 @@ pub(in crate::policy::rules) fn check(about: &NeighbourCheck<'_>, out: &mut Find
     let Some(own) = &about.summary.slices else { return };
     let is_other =
         |other: &crate::policy::NeighbourFact| other.summary.slices.as_ref().is_some_and(|other| own.disagrees(other));
-    let Some(other) = about.earlier().find(|other| is_other(other)) else { return };
+    // One of the same namespace may deny, so it goes before those of others.
+    let near = about.earlier().find(|other| about.is_in_same_namespace(other) && is_other(other));
+    let Some(other) = near.or_else(|| about.earlier().find(|other| is_other(other))) else { return };
     let Some((section, _)) = about.config.plugins.first().and_then(|plugin| plugin.ipam()) else { return };
     let at = ["node_slice_size", "network_name", "range", "ipRanges"].into_iter();
     let Some(value) = at.filter_map(|key| section.value_of(key)).next() else { return };
@@ -49,10 +52,11 @@ pub(in crate::policy::rules) fn check(about: &NeighbourCheck<'_>, out: &mut Find
         true => ("whereabouts cuts no slices for this NAD, and pods on new nodes fail to start", true),
         false => ("whereabouts cuts no more slices for that NAD, whose pods on new nodes fail to start", false),
     };
-    let is_near = about.is_in_same_namespace(other);
+    let matters = |other: &crate::policy::NeighbourFact| is_other(other);
+    let is_certain = is_certain && about.is_certain(other, &matters, out);
     let finding = out.config(&NODE_SLICE, value.span, headline, note, "set a `network_name` of its own in `ipam`");
     finding.related_to(related);
-    if !is_certain || !is_near {
+    if !is_certain {
         finding.at_most_warn();
     }
 }
