@@ -16,6 +16,7 @@ mod node_policy;
 pub mod raw;
 mod render;
 mod selection;
+mod variables;
 mod workload;
 
 use std::borrow::Cow;
@@ -38,6 +39,7 @@ pub use selection::{
     DEFAULT_NETWORK, LONGEST_INTERFACE, NETWORKS, RequestedValues, SelectedNetwork, Selection, SelectionError,
     selected_nads,
 };
+pub use variables::has_variable;
 pub use workload::{Workload, WorkloadKind};
 
 use crate::json::JsonReader;

@@ -215,7 +215,7 @@ pub(crate) fn run(
         }
         Object::NodePolicy(policy) => {
             let mut out = Findings::new(JudgedObject::NodePolicy(policy), None, ratchet, &scope.policy.versions);
-            node_policy::check(policy, &mut out);
+            node_policy::check(policy, facts, &mut out);
             node_policy_pairs::check(policy, facts, &mut out);
             out.into_parts_of(subject.is_final)
         }
