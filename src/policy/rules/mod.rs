@@ -237,7 +237,7 @@ fn run_nad(
 ) -> RuleRun {
     if let Some(users) = &facts.users_at_deletion {
         let mut out = Findings::new(JudgedObject::Nad(nad), None, ratchet, &scope.policy.versions);
-        in_use::check(nad, users, &mut out);
+        in_use::check(nad, users, facts, &mut out);
         return out.into_parts_of(subject.is_final);
     }
     let text = nad.config.as_deref().unwrap_or_default();
