@@ -16,6 +16,7 @@ mod node_policy;
 pub mod raw;
 mod render;
 mod selection;
+mod taints;
 mod variables;
 mod workload;
 
@@ -39,6 +40,7 @@ pub use selection::{
     DEFAULT_NETWORK, LONGEST_INTERFACE, NETWORKS, RequestedValues, SelectedNetwork, Selection, SelectionError,
     selected_nads,
 };
+pub use taints::{Taint, Toleration, UNSCHEDULABLE};
 pub use variables::has_variable;
 pub use workload::{Workload, WorkloadKind};
 

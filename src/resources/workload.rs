@@ -174,6 +174,11 @@ impl<'a> Workload<'a> {
         self.networks.as_deref().into_iter().chain(machine.map(String::as_str)).any(has_variable)
     }
 
+    /// The spec of its pods.
+    pub(super) fn pod_spec(&self) -> RawFields<'a> {
+        PodTemplate::of(self.kind, &self.spec).map_or_else(|| self.spec.clone(), |template| template.spec)
+    }
+
     /// Whether its pods are the same as those of another version of it.
     pub(super) fn makes_pods_of(&self, old: &Self) -> bool {
         self.networks == old.networks

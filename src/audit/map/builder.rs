@@ -145,9 +145,9 @@ impl MapBuilder {
                 }
             }
             MapKind::User(kind) => {
-                if let Some(user) =
-                    users::read(kind, json, place).filter(|_| self.has_capacity("users", self.users.len()))
-                {
+                let is_cluster = matches!(self.source, MapSource::Cluster { .. });
+                let user = users::read(kind, json, place, is_cluster);
+                if let Some(user) = user.filter(|_| self.has_capacity("users", self.users.len())) {
                     self.users.push(user);
                 }
             }

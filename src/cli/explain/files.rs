@@ -12,7 +12,7 @@ use crate::cli::progress::Progress;
 use crate::cli::repository_args::from_here;
 use crate::json::LineIndex;
 use crate::manifests::{Assumptions, Index, Input, InputDocument, Manifest, inputs};
-use crate::policy::{FactLookup, Facts, NetworkFact, Policy, ResourceInjector, SourcePlace, Subject, Verdict, judge};
+use crate::policy::{FactLookup, Facts, NetworkFact, Policy, SourcePlace, Subject, Verdict, judge};
 use crate::resources::{NETWORK_GROUP, Network, Object, ObjectKey, Workload, WorkloadKind};
 use crate::supervise::contained;
 
@@ -100,7 +100,7 @@ impl Manifests {
                 namespace: one.namespace.clone(),
                 name: one.name.clone(),
                 place: Some(one.place.clone()),
-                is_final: self.policy.resource_injector == Some(ResourceInjector::None),
+                injector: self.policy.resource_injector,
                 nads: &nads,
                 nodes: &nodes,
             }))
@@ -180,7 +180,7 @@ impl Manifests {
         let missing = |what: &str| format!("no {what} is among the manifests");
         let Found { nodes, policies, .. } = &self.found;
         KnownNodes {
-            nodes: if nodes.is_empty() { Err(missing("Node")) } else { Ok(nodes.clone()) },
+            nodes: if nodes.is_empty() { Err(missing("Node")) } else { Ok(nodes.clone().into()) },
             policies: if policies.is_empty() { Err(missing("SriovNetworkNodePolicy")) } else { Ok(policies.clone()) },
             served: self.index.served_by_classes(),
             prefix: Some(&self.assume.prefix).filter(|prefix| !prefix.assumed).map(|prefix| prefix.value.clone()),
