@@ -169,6 +169,37 @@ fn the_exit_code_says_whether_something_would_fail() {
     }
 }
 
+/// Flux, OpenShift Templates and Kustomize replace variables before anything is applied.
+#[test]
+fn networks_of_variables_are_unknown() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.yaml");
+    fs::write(&file, pod("net, ${NET}@$(INTERFACE)").to_string()).unwrap();
+    let out = explain(&["-o", "json", file.to_str().unwrap()]);
+    let found = report(&out);
+    let pod = &found["pods"][0];
+    assert_eq!(
+        (out.status.code(), pod["state"].as_str(), pod["selection"].as_str()),
+        (Some(0), Some("unknown"), Some("variables"))
+    );
+    assert_eq!(pod["summary"], "is unknown: its networks depend on variables");
+}
+
+/// A network outside of the operator's namespace renders nothing elsewhere.
+#[test]
+fn networks_that_the_operator_ignores_make_no_nad() {
+    let network = json!({ "apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetwork",
+        "metadata": { "name": "net", "namespace": "tenant" }, "spec": { "resourceName": "x", "networkNamespace": "apps" } });
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.yaml");
+    fs::write(&file, format!("{network}\n---\n{}", pod("net"))).unwrap();
+    let file = file.to_str().unwrap();
+    for (operator, want) in [("op", "unknown"), ("tenant", "found")] {
+        let found = report(&explain(&["-o", "json", "--operator-namespace", operator, file]));
+        assert_eq!(found["pods"][0]["interfaces"][0]["nad"]["state"], want, "{operator}");
+    }
+}
+
 /// Nothing that a tenant writes reaches a terminal or a page as it is.
 #[test]
 fn hostile_texts_are_escaped() {

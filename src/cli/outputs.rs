@@ -121,11 +121,18 @@ impl Outputs {
 
 /// Writes an output that is one text: to a file, in one step, or to standard output.
 pub(super) fn write_whole(file: Option<&Path>, text: &str) -> anyhow::Result<()> {
+    write_parts(file, [text])
+}
+
+/// The same with a text that comes in parts, because it is too large to be kept.
+pub(super) fn write_parts(file: Option<&Path>, parts: impl IntoIterator<Item: AsRef<str>>) -> anyhow::Result<()> {
     let mut sink = match file {
         Some(path) => Sink::open(path).with_context(|| format!("cannot write \"{}\"", path.display()))?,
         None => Sink::Stream(BufWriter::new(Box::new(io::stdout()))),
     };
-    sink.write(text)?;
+    for part in parts {
+        sink.write(part.as_ref())?;
+    }
     sink.flush()?;
     sink.put_in_place()
 }

@@ -22,6 +22,15 @@ pub struct Plugin<'d> {
 }
 
 impl<'d> Plugin<'d> {
+    /// The device that its config names.
+    pub(crate) fn fixed_device(&self) -> Option<&'d str> {
+        let keys: &[&str] = match self.kind {
+            "host-device" => &["device", "hwaddr", "kernelpath", "pciBusID"],
+            _ => &["deviceID"],
+        };
+        keys.iter().find_map(|key| self.object.str_of(key).filter(|text| !text.is_empty()))
+    }
+
     /// A plugin that reads what is written; `None` without a type. `folds`: whether the config has a key more than once.
     fn of(value: &'d Value<'d>, folds: bool) -> Option<Self> {
         let written = CniObject::of(value)?;

@@ -11,6 +11,10 @@ pub enum Reference {
     Nad(ObjectKey),
     /// The resources that node policies offer.
     NodePolicies,
+    /// The pods in that namespace.
+    Pods(String),
+    /// The pods in all namespaces.
+    AllPods,
 }
 
 /// What may be named to readers of the findings.
@@ -30,6 +34,7 @@ impl NameVisibility {
             (Self::All, _) => true,
             (Self::Own(_), Reference::Network(network)) if network.namespace == namespace => true,
             (Self::Own(_), Reference::Nad(nad)) if nad.namespace() == namespace => true,
+            (Self::Own(others), Reference::Pods(_)) if others.contains(&Reference::AllPods) => true,
             (Self::Own(others), _) => others.contains(reference),
         }
     }
@@ -59,6 +64,11 @@ mod tests {
             (NameVisibility::Own(Vec::new()), Reference::NodePolicies, false),
             (NameVisibility::Own(vec![network("op")]), network("op"), true),
             (NameVisibility::Own(vec![network("op")]), network("other"), false),
+            // Whoever may delete a NAD may have no right to see the pods beside it.
+            (NameVisibility::All, Reference::Pods("apps".to_owned()), true),
+            (NameVisibility::Own(Vec::new()), Reference::Pods("apps".to_owned()), false),
+            (NameVisibility::Own(vec![Reference::AllPods]), Reference::Pods("apps".to_owned()), true),
+            (NameVisibility::Own(vec![Reference::Pods("apps".to_owned())]), Reference::AllPods, false),
             (NameVisibility::Own(Vec::new()), Reference::Nad(ObjectKey::new("apps", "n")), true),
             (NameVisibility::Own(vec![network("op")]), Reference::Nad(ObjectKey::new("op", "n")), false),
         ] {

@@ -16,6 +16,8 @@ mod node_policy;
 pub mod raw;
 mod render;
 mod selection;
+mod taints;
+mod variables;
 mod workload;
 
 use std::borrow::Cow;
@@ -38,6 +40,8 @@ pub use selection::{
     DEFAULT_NETWORK, LONGEST_INTERFACE, NETWORKS, RequestedValues, SelectedNetwork, Selection, SelectionError,
     selected_nads,
 };
+pub use taints::{Taint, Toleration, UNSCHEDULABLE};
+pub use variables::has_variable;
 pub use workload::{Workload, WorkloadKind};
 
 use crate::json::JsonReader;

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::raw::{FieldValue, RawFields};
-use super::{Workload, name_of};
+use super::{Toleration, Workload, name_of};
 
 /// How many labels of a nodeSelector are compared.
 const MAX_LABELS: usize = 64;
+/// How many tolerations are compared.
+const MAX_TOLERATIONS: usize = 64;
 
 /// What a pod asks of its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +17,9 @@ pub struct NodeConstraints {
     pub node: Option<String>,
     /// The labels that the node must have.
     pub labels: BTreeMap<String, String>,
-    /// Whether there are conditions that are not compared: a node affinity, or more labels.
+    /// The taints that it tolerates.
+    pub tolerations: Vec<Toleration>,
+    /// Whether there are conditions that are not compared: a node affinity, or more labels or tolerations.
     pub has_others: bool,
 }
 
@@ -36,7 +40,12 @@ impl Workload<'_> {
         });
         let node: Option<String> = serde_json::from_str(&value("nodeName")).ok();
         let affinity = value("affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution");
-        Self::constraints(node, labels.collect(), selector.keys().count(), &affinity)
+        let written = self.pod_spec().objects("tolerations").value().unwrap_or_default();
+        let mut tolerations: Vec<_> = written.iter().take(MAX_TOLERATIONS).map(Toleration::read).collect();
+        let constraints = Self::constraints(node, labels.collect(), selector.keys().count(), &affinity);
+        let has_others = constraints.has_others || written.len() > tolerations.len();
+        tolerations.extend(Toleration::added_to(self.kind));
+        NodeConstraints { tolerations, has_others, ..constraints }
     }
 
     fn constraints(
@@ -47,7 +56,8 @@ impl Workload<'_> {
     ) -> NodeConstraints {
         let has_affinity = !affinity.is_empty() && affinity != "null";
         let has_others = has_affinity || labels.len() < given;
-        NodeConstraints { node: node.filter(|node| !node.is_empty()), labels, has_others }
+        let node = node.filter(|node| !node.is_empty());
+        NodeConstraints { node, labels, tolerations: Vec::new(), has_others }
     }
 }
 
@@ -72,8 +82,9 @@ mod tests {
             )
         };
         let labels = || [("a", "b"), ("c", "d")].map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-        let whole = NodeConstraints { node: Some("w1".to_owned()), labels: labels(), has_others: false };
-        let other = NodeConstraints { has_others: true, ..NodeConstraints::default() };
+        let none = NodeConstraints::default;
+        let whole = NodeConstraints { node: Some("w1".to_owned()), labels: labels(), ..none() };
+        let other = NodeConstraints { has_others: true, ..none() };
         for (json, want) in [
             (pod(spec), whole.clone()),
             (deployment(spec), whole),
@@ -83,7 +94,13 @@ mod tests {
             (pod(r#"{"nodeSelector":{"a":5},"nodeName":""}"#), other),
         ] {
             let Ok(Some(Object::Workload(workload))) = Object::read(&json) else { panic!("{json}") };
-            assert_eq!(workload.node_constraints(), want, "{json}");
+            let found = NodeConstraints { tolerations: Vec::new(), ..workload.node_constraints() };
+            assert_eq!(found, want, "{json}");
+        }
+        let tolerating = r#"{"tolerations":[{"key":"a","operator":"Exists"}]}"#;
+        for (json, want) in [(pod("{}"), 2), (pod(tolerating), 3), (deployment(tolerating), 3)] {
+            let Ok(Some(Object::Workload(workload))) = Object::read(&json) else { panic!("{json}") };
+            assert_eq!(workload.node_constraints().tolerations.len(), want, "{json}");
         }
     }
 }

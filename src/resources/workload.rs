@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::raw::{FieldValue, RawFields, RawObject};
-use super::{DEFAULT_NETWORK, Meta, Misshapen, NETWORKS, SelectedNetwork, Selection, name_of};
+use super::{DEFAULT_NETWORK, Meta, Misshapen, NETWORKS, SelectedNetwork, Selection, has_variable, name_of};
 use crate::json::{JsonReader, escape};
 
 /// How many resources of a pod are recorded.
@@ -166,6 +166,17 @@ impl<'a> Workload<'a> {
     /// All networks that its pods select.
     pub fn selected(&self) -> impl Iterator<Item = &SelectedNetwork> {
         self.selection.networks().iter().chain(self.machine_networks.iter().map(|(_, network)| network))
+    }
+
+    /// Whether the selected networks depend on variables, which are replaced before a manifest is applied.
+    pub fn selects_by_variable(&self) -> bool {
+        let machine = self.machine_networks.iter().flat_map(|(_, network)| [&network.namespace, &network.name]);
+        self.networks.as_deref().into_iter().chain(machine.map(String::as_str)).any(has_variable)
+    }
+
+    /// The spec of its pods.
+    pub(super) fn pod_spec(&self) -> RawFields<'a> {
+        PodTemplate::of(self.kind, &self.spec).map_or_else(|| self.spec.clone(), |template| template.spec)
     }
 
     /// Whether its pods are the same as those of another version of it.

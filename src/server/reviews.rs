@@ -11,9 +11,9 @@ use tracing::{error, info, warn};
 use super::routes::Peer;
 use super::{ServerState, body, panicked};
 use crate::audit_log::running::BatchError;
-use crate::cluster::cache::facts::{Unavailable, judge_with_facts};
+use crate::cluster::cache::facts::{Unavailable, judge_deletion, judge_with_facts};
 use crate::denials::Denial;
-use crate::policy::{Action, Facts, judge as judge_object, judge_status};
+use crate::policy::{Action, judge_status};
 use crate::review::{
     AdmissionRequest, AdmissionResponse, Decision, Endpoint, Review, ReviewError, ReviewOutcome, SkipReason, answer,
 };
@@ -173,8 +173,10 @@ async fn judge(
                 // No pods are watched.
                 None => nothing(SkipReason::NotJudged),
                 Some(users) => {
-                    let facts = Facts { users_at_deletion: Some(users), ..state.facts.common() };
-                    ReviewOutcome::Judged(judge_object(&subject, &facts, &policy))
+                    let user = Some(review.request.user_info);
+                    ReviewOutcome::Judged(
+                        judge_deletion(&*state.facts, &subject, users, user, &policy, deadline.left()).await,
+                    )
                 }
             },
         },

@@ -149,7 +149,8 @@ impl CaseFacts {
         });
         for CaseSelected { namespace, name, resource_name, is_absent, similar } in &self.selected {
             let resource_name = resource_name.as_deref().map(Into::into);
-            let summary = NadSummary { resource_name, ..NadSummary::default() };
+            let plugins = Box::new(["sriov".into()]);
+            let summary = NadSummary { resource_name, plugins, ..NadSummary::default() };
             let nad = if *is_absent { Lookup::Absent } else { Lookup::Found(summary) };
             facts.selected.insert(ObjectKey::new(namespace, name), SelectedNad { nad, similar: similar.clone() });
         }

@@ -68,7 +68,7 @@ fn reviews(cluster: &TestCluster, endpoint: &str) -> f64 {
 }
 
 /// Gives nadmit the right that `nadmit install` grants with a policy that judges pods.
-fn allow_pods(cluster: &TestCluster) {
+pub fn allow_pods(cluster: &TestCluster) {
     let policy = cluster.directory().join("pods.yaml");
     fs::write(&policy, "pods: warn\n").unwrap();
     let usual = printed(&[]);
@@ -150,6 +150,91 @@ fn writers_are_warned_and_nothing_else_reaches_nadmit() {
     wait("the record", || cluster.nadmit().log_text().contains("pod/selection=audit").then_some(()));
     cluster.set_policy("{}");
     wait("no entries", || (entries(&cluster).len() == 4).then_some(()));
+}
+
+/// KubeVirt's kind, as far as the API server needs it.
+fn machines() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "virtualmachines.kubevirt.io" },
+        "spec": {
+            "group": "kubevirt.io",
+            "scope": "Namespaced",
+            "names": { "kind": "VirtualMachine", "plural": "virtualmachines", "singular": "virtualmachine" },
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
+            }],
+        },
+    })
+}
+
+#[test]
+fn virtual_machines_are_judged_by_their_networks() {
+    let cluster = cluster("pods: warn");
+    cluster.admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &machines());
+    allow_pods(&cluster);
+    cluster.admin.create(&nads("apps"), &nad("net", PLAIN));
+    let machine = |name: &str, network: &str| {
+        json!({ "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": { "name": name, "namespace": "apps" },
+            "spec": { "template": { "spec": { "networks": [{ "name": "data", "multus": { "networkName": network } }] } } } })
+    };
+    wait("the warning", || {
+        let dry = ["create", "--dry-run=server", "-f", "-"];
+        warnings(&cluster, &dry, &machine("bad", "a/b/c").to_string()).contains("pod/selection").then_some(())
+    });
+    assert_eq!(create(&cluster, &machine("good", "net")), "");
+    let found = create(&cluster, &machine("absent", "nett"));
+    assert!(found.contains("pod/nad-absent") && found.contains("did you mean `net`?"), "{found}");
+}
+
+/// Whoever may delete NADs, and may not list pods, learns only that there are some.
+#[test]
+fn pods_that_use_a_nad_are_named_to_those_who_may_list_them() {
+    let cluster = cluster("pods: warn");
+    allow_pods(&cluster);
+    for name in ["one", "two", "far"] {
+        cluster.admin.create(&nads("apps"), &nad(name, PLAIN));
+    }
+    cluster.namespace("other");
+    cluster.admin.create(PODS, &pod("web-0", Some("one,two")));
+    let mut far = pod("far-0", Some("apps/one,apps/far"));
+    far["metadata"]["namespace"] = json!("other");
+    cluster.admin.create("/api/v1/namespaces/other/pods", &far);
+    let rules = |name: &str, group: &str, resource: &str, verbs: &[&str]| {
+        let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/apps";
+        let meta = json!({ "name": name, "namespace": "apps" });
+        cluster.admin.create(
+            &format!("{roles}/roles"),
+            &json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta,
+                "rules": [{ "apiGroups": [group], "resources": [resource], "verbs": verbs }] }),
+        );
+        cluster.admin.create(
+            &format!("{roles}/rolebindings"),
+            &json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": meta,
+                "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name },
+                "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "deleter" }] }),
+        );
+    };
+    rules("nads", "k8s.cni.cncf.io", "network-attachment-definitions", &["get", "list", "watch", "delete"]);
+    wait("both pods", || (cluster.nadmit().metric("nadmit_cache_objects{kind=\"Pod\"}") == 2.0).then_some(()));
+    let delete = |name: &str| {
+        let arguments =
+            ["delete", "network-attachment-definitions", name, "--namespace", "apps", "--wait=false", "--as=deleter"];
+        warnings(&cluster, &arguments, "")
+    };
+    for name in ["one", "far"] {
+        let found = delete(name);
+        assert!(found.contains(&format!("NAD `{name}` is in use by pods: they keep")), "{found}");
+        assert!(!found.contains("web-0") && !found.contains("other"), "{found}");
+    }
+    rules("pods", "", "pods", &["list"]);
+    await_effect(&cluster.admin);
+    let found = delete("two");
+    assert!(found.contains("NAD `two` is in use: pod web-0: they keep"), "{found}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::cluster::TestCluster;
 use crate::facts::{count, knows_all};
 use crate::harness::{TestServer, nadmit};
 use crate::objects::{OPERATOR, TestNetworkKind, nad, nads, network};
+use crate::pods::allow_pods;
 use crate::processes::{used, wait};
 
 /// How many objects of each kind.
@@ -145,6 +146,81 @@ fn an_audit_of_many_objects() {
             began.elapsed()
         );
         assert!(peak < 128.0);
+    }
+}
+
+/// How many pods.
+const PODS: usize = 20_000;
+
+/// Creates pods that select networks, two of each NAD.
+fn fill_pods(cluster: &TestCluster) {
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            scope.spawn(move || {
+                for number in (writer..PODS).step_by(4) {
+                    let networks = format!("a-network-of-usual-length-{}", number % EACH);
+                    let pod = json!({
+                        "apiVersion": "v1",
+                        "kind": "Pod",
+                        "metadata": { "name": format!("a-pod-of-usual-length-{number}"), "namespace": "apps",
+                            "annotations": { "k8s.v1.cni.cncf.io/networks": networks } },
+                        "spec": { "containers": [{ "name": "c", "image": "i",
+                            "resources": { "limits": { "openshift.io/cx7": "1" } } }] },
+                    });
+                    cluster.admin.create("/api/v1/namespaces/apps/pods", &pod);
+                }
+            });
+        }
+    });
+}
+
+/// Prints what pods add to an audit, and to the memory of the leader:
+/// `cargo test --test cluster pods_of_many_objects -- --ignored --nocapture`.
+#[test]
+#[ignore = "it writes forty thousand objects"]
+fn pods_of_many_objects() {
+    let mut cluster = TestCluster::start();
+    cluster.create_other_crds();
+    cluster.namespace("apps");
+    fill(&cluster, Some("openshift.io/cx7"));
+    fill_pods(&cluster);
+    let audit = |policy: &str| {
+        let file = cluster.directory().join("audited.yaml");
+        fs::write(&file, policy).unwrap();
+        let mut command = nadmit(&["audit", "--output=json", "--policy"]);
+        command.arg(file).arg("--kubeconfig").arg(cluster.kubeconfig("admin")).stdout(Stdio::null());
+        let began = Instant::now();
+        let mut audit = command.spawn().unwrap();
+        let (mut peak, mut cpu) = (0.0, Duration::ZERO);
+        while audit.try_wait().unwrap().is_none() {
+            peak = try_rss(audit.id(), "VmHWM").unwrap_or(peak);
+            cpu = used(audit.id());
+            thread::sleep(Duration::from_millis(5));
+        }
+        println!("{policy}: {:.1?}, of which it computed {cpu:.2?}; at most {peak:.1} MiB", began.elapsed());
+    };
+    for _ in 1..=3 {
+        audit("pods: \"off\"");
+        audit("pods: warn");
+    }
+    for policy in ["pods: \"off\"", "pods: warn"] {
+        cluster.deploy_with(policy);
+        if policy.ends_with("warn") {
+            allow_pods(&cluster);
+        }
+        let until = Instant::now() + Duration::from_secs(900);
+        while !cluster.nadmit().log_text().contains("audited the cluster") {
+            assert!(Instant::now() < until, "no full scan:\n{}", cluster.nadmit().log_text());
+            thread::sleep(Duration::from_secs(1));
+        }
+        let pid = cluster.nadmit().pid();
+        println!(
+            "leader with {policy}: {:.1} MiB, at most {:.1}; computed {:.2?}",
+            rss(pid, "VmRSS"),
+            rss(pid, "VmHWM"),
+            used(pid)
+        );
+        cluster.kill_nadmit();
     }
 }
 

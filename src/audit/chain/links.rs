@@ -1,11 +1,8 @@
 //! Each link of the chain.
 
-use super::{ChainContext, ChainStep, ClusterNode, Link, LinkHealth, Read, is_breaking, releases};
+use super::{ChainContext, ChainStep, ClusterNode, FirstNames, Link, LinkHealth, Read, is_breaking, releases};
 use crate::policy::{Finding, NamespaceState};
 use crate::resources::{Nad, Object, RESOURCE_NAME};
-
-/// How many names are listed.
-const MAX_NAMES: usize = 3;
 
 /// All of them.
 pub(super) fn steps(context: &ChainContext<'_>) -> Vec<ChainStep> {
@@ -218,7 +215,7 @@ fn node_policy(context: &ChainContext<'_>) -> ChainStep {
         return ChainStep::new(Link::NodePolicy, LinkHealth::Broken, format!("none offers `{resource}`"))
             .help(format!("add a SriovNetworkNodePolicy with resourceName: {resource}"));
     }
-    let mut says = format!("{} offers `{resource}`", first_names(&names));
+    let mut says = format!("{} offers `{resource}`", names.iter().copied().collect::<FirstNames<'_>>());
     let states = context.snapshot.states.as_deref().unwrap_or_default();
     let in_state = |wanted: &[&str]| states.iter().filter(|state| wanted.contains(&state.sync.as_str())).count();
     if let Some(failed) = states.iter().find(|state| state.sync == "Failed") {
@@ -276,7 +273,7 @@ fn pods(context: &ChainContext<'_>) -> ChainStep {
     let says = format!(
         "{} of {all} nodes {has} {devices} of `{resource}` ({}) for pods that request it and use {}",
         names.len(),
-        first_names(&names),
+        names.iter().copied().collect::<FirstNames<'_>>(),
         context.place()
     );
     ChainStep::new(Link::Pods, LinkHealth::Good, says)
@@ -287,13 +284,4 @@ fn offering<'n>(nodes: &'n Read<Vec<ClusterNode>>, resource: &str) -> Result<Vec
     let nodes = nodes.as_ref().map_err(String::as_str)?;
     let devices = |node: &ClusterNode| node.allocatable.get(resource).copied().unwrap_or_default();
     Ok(nodes.iter().map(|node| (node, devices(node))).filter(|(_, devices)| *devices > 0).collect())
-}
-
-/// The first of some names, and how many there are besides.
-pub(in crate::audit) fn first_names(names: &[&str]) -> String {
-    let mut text = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
-    if names.len() > MAX_NAMES {
-        text += &format!(" and {} more", names.len() - MAX_NAMES);
-    }
-    text
 }

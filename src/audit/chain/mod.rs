@@ -8,6 +8,7 @@
 //! by time (a NAD that is missing or stale) is judged by the audit's own rules, so that both say the same.
 
 mod links;
+mod names;
 mod nodes;
 mod releases;
 mod snapshot;
@@ -22,7 +23,7 @@ use crate::policy::{Action, Finding, Lookup, NetworkFact, Policy, Verdict, serve
 use crate::resources::{Network, NetworkId, Object, Rendered, render};
 use jiff::Timestamp;
 
-pub(in crate::audit) use links::first_names;
+pub(in crate::audit) use names::FirstNames;
 pub use nodes::{ClusterNode, NodePolicy};
 pub use releases::InstalledProgram;
 use snapshot::OnlyNetwork;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::resources::name_of;
+use crate::resources::{Taint, name_of};
 
 /// How many labels and resources of an object are kept: a tenant can write neither, but a file may hold anything.
 const MAX_MEMBERS: usize = 256;
@@ -31,6 +31,8 @@ pub struct ClusterNode {
     pub allocatable: BTreeMap<String, u64>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// Its taints that keep pods away.
+    pub taints: Vec<Taint>,
     /// Whether it is cordoned.
     pub is_unschedulable: bool,
 }
@@ -60,9 +62,23 @@ impl ClusterNode {
             name: text(node, "/metadata/name"),
             allocatable: allocatable.into_iter().flatten().filter_map(counted).take(MAX_MEMBERS).collect(),
             labels: texts(node, "/metadata/labels"),
+            taints: taints(node),
             is_unschedulable: node.pointer("/spec/unschedulable") == Some(&Value::Bool(true)),
         }
     }
+}
+
+fn taints(node: &Value) -> Vec<Taint> {
+    let all = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
+    let taint = |taint: &Value| Taint {
+        key: text(taint, "/key"),
+        value: text(taint, "/value"),
+        effect: text(taint, "/effect"),
+    };
+    all.map(taint)
+        .filter(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute"))
+        .take(MAX_MEMBERS)
+        .collect()
 }
 
 fn text(object: &Value, pointer: &str) -> String {
@@ -84,10 +100,12 @@ mod tests {
 
     #[test]
     fn reads_nodes_and_policies() {
-        let node = json!({ "metadata": { "name": "w1", "labels": { "rack": "1", "odd": 5 } }, "spec": { "unschedulable": true },
+        let node = json!({ "metadata": { "name": "w1", "labels": { "rack": "1", "odd": 5 } }, "spec": { "unschedulable": true,
+            "taints": [{ "key": "a", "effect": "NoSchedule" }, { "key": "b", "value": "c", "effect": "PreferNoSchedule" }, 5] },
             "status": { "allocatable": { "cpu": "4", "a.io/x": "2", "a.io/y": 3, "a.io/z": "1k" } } });
         let node = ClusterNode::of(&node);
         assert_eq!((node.name.as_str(), node.labels.len(), node.is_unschedulable), ("w1", 1, true));
+        assert_eq!(node.taints.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a:NoSchedule"]);
         assert_eq!(
             node.allocatable.into_iter().collect::<Vec<_>>(),
             [("a.io/x".to_owned(), 2), ("a.io/y".to_owned(), 3)]

@@ -87,12 +87,6 @@ impl ChainPlan {
         let all: Vec<&Plugin<'d>> =
             config.plugins.iter().chain(delegates.flat_map(|delegate| &delegate.plugins)).collect();
         let last = |find: &dyn Fn(&Plugin<'_>) -> Option<String>| all.iter().rev().find_map(|plugin| find(plugin));
-        let fixed = |plugin: &Plugin<'d>| match plugin.kind {
-            "host-device" => {
-                ["device", "hwaddr", "kernelpath", "pciBusID"].iter().find_map(|key| plugin.object.text_of(key))
-            }
-            _ => plugin.object.text_of("deviceID"),
-        };
         Self {
             plugins: all.iter().map(|plugin| PluginPlan::of(plugin)).collect(),
             vlan: all.iter().find_map(|plugin| vlan(plugin)),
@@ -103,10 +97,10 @@ impl ChainPlan {
             mtu: all.iter().rev().find_map(|plugin| mtu(plugin)),
             addresses: all.iter().filter_map(|plugin| AddressPlan::of(plugin)).collect(),
             arguments: config.arguments_read(),
-            fixed_device: all.iter().find_map(|plugin| fixed(plugin)).map(str::to_owned),
-            needs_device: all
-                .iter()
-                .any(|plugin| needs_device(plugin.kind) || (plugin.kind == "host-device" && fixed(plugin).is_none())),
+            fixed_device: all.iter().find_map(|plugin| plugin.fixed_device()).map(str::to_owned),
+            needs_device: all.iter().any(|plugin| {
+                needs_device(plugin.kind) || (plugin.kind == "host-device" && plugin.fixed_device().is_none())
+            }),
         }
     }
 }

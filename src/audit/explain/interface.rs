@@ -7,7 +7,7 @@ use super::nad::NadPlan;
 use super::{MAX_INTERFACES, MULTUS_NAMESPACE, PodPlan, PodQuestion};
 use crate::audit::chain::{LinkHealth, Read};
 use crate::cni::arguments::Arguments;
-use crate::policy::Finding;
+use crate::policy::{Finding, ResourceInjector};
 use crate::resources::{ObjectKey, RequestedValues, SelectedNetwork, Selection, Workload, WorkloadKind};
 
 /// The name of an interface.
@@ -176,7 +176,7 @@ fn one(
     let (device, unread, state) = match &plan {
         Ok(Some(found)) => {
             let device = devices.next(found);
-            let state = state(found, &device, question.is_final);
+            let state = state(found, &device, question.injector == Some(ResourceInjector::None));
             (device, PodPlan::unread(network.arguments, found.config.chain()), state)
         }
         Ok(None) => (DevicePlan::Unknown, Arguments::NONE, LinkHealth::Broken),

@@ -13,6 +13,7 @@ mod config;
 mod devices;
 mod interface;
 mod nad;
+mod node_labels;
 mod nodes;
 mod snapshot;
 #[cfg(test)]
@@ -23,7 +24,7 @@ use std::collections::BTreeMap;
 
 use crate::audit::chain::LinkHealth;
 use crate::cni::arguments::Arguments;
-use crate::policy::{Action, Finding, SourcePlace};
+use crate::policy::{Action, Finding, ResourceInjector, SourcePlace};
 use crate::resources::{DEFAULT_NETWORK, NETWORKS, NodeConstraints, ObjectKey, Selection, Workload, WorkloadKind};
 use devices::PodDevices;
 
@@ -32,6 +33,7 @@ pub use config::{ChainPlan, ConfigPlan, PluginPlan, VlanPlan};
 pub use devices::DevicePlan;
 pub use interface::{FoundBy, InterfaceName, InterfacePlan};
 pub use nad::{NadOrigin, NadPlan, NadPlans};
+pub use node_labels::NadLabel;
 pub use nodes::{KnownNodes, NodeFit, NodesPlan, OfferingPolicy, ResourceNeed};
 pub use snapshot::ExplainSnapshot;
 pub use words::{PlanLine, in_file};
@@ -56,8 +58,8 @@ pub struct PodQuestion<'q> {
     pub place: Option<SourcePlace>,
     /// What the rules find in it.
     pub findings: Vec<Finding>,
-    /// Whether nothing will change its requests any more: whoever adds some did so when the pod was created.
-    pub is_final: bool,
+    /// What will be added to its requests when it is created; `None` if that is not known. To a pod of a cluster nothing is added any more.
+    pub injector: Option<ResourceInjector>,
     /// The NADs.
     pub nads: &'q NadPlans,
     /// The nodes.
@@ -102,6 +104,8 @@ pub enum SelectionForm {
     Unreadable,
     /// By one that is longer or deeper than what nadmit reads.
     TooLarge,
+    /// By a text with variables, which are replaced before the manifest is applied.
+    Variables,
     /// In vain: the pod uses the network of its node.
     HostNetwork,
 }
@@ -116,6 +120,7 @@ impl SelectionForm {
             Self::Machine => "machine",
             Self::Unreadable => "unreadable",
             Self::TooLarge => "too-large",
+            Self::Variables => "variables",
             Self::HostNetwork => "host-network",
         }
     }
@@ -164,7 +169,11 @@ impl PodPlan {
         };
         let Some(workload) = question.workload else { return plan };
         plan.selection = SelectionForm::of(workload);
-        if plan.selection == SelectionForm::HostNetwork {
+        let has_variables = !question.nodes.is_cluster && workload.selects_by_variable();
+        if has_variables && plan.selection != SelectionForm::HostNetwork {
+            plan.selection = SelectionForm::Variables;
+        }
+        if matches!(plan.selection, SelectionForm::HostNetwork | SelectionForm::Variables) {
             plan.findings = question.findings;
             return plan;
         }
@@ -174,7 +183,8 @@ impl PodPlan {
         plan.left_out = workload.selected().count().saturating_sub(MAX_INTERFACES);
         let needs = plan.needs(&workload.requests);
         let constraints: NodeConstraints = workload.node_constraints();
-        plan.nodes = Some(NodesPlan::of(question.nodes, constraints, needs));
+        let nad_labels = NadLabel::of(&plan.interfaces, question.injector);
+        plan.nodes = Some(NodesPlan::of(question.nodes, constraints, needs, nad_labels));
         plan.place_findings(workload, question.findings);
         plan
     }
@@ -220,7 +230,7 @@ impl PodPlan {
     pub fn state(&self) -> LinkHealth {
         let own = match self.selection {
             SelectionForm::Unreadable => LinkHealth::Broken,
-            SelectionForm::TooLarge => LinkHealth::Unknown,
+            SelectionForm::TooLarge | SelectionForm::Variables => LinkHealth::Unknown,
             _ if self.left_out > 0 => LinkHealth::Unknown,
             _ => LinkHealth::Good,
         };

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use super::config::{ChainPlan, ConfigPlan};
 use crate::audit::chain::Read;
 use crate::policy::{Action, DeviceSource, Dra, FactLookup, Facts, Finding, Policy, Prefix, SourcePlace, Verdict};
-use crate::resources::{Nad, Network, NetworkId, Object, ObjectKey, RESOURCE_NAME, render};
+use crate::resources::{Nad, Network, NetworkId, Object, ObjectKey, RESOURCE_NAME, name_of, render};
+
+/// The annotation of a NAD with a label of the nodes that have its network. network-resources-injector copies it to pods.
+const NODE_SELECTOR: &str = "k8s.v1.cni.cncf.io/nodeSelector";
 
 /// Where the device of an interface comes from, as far as the NAD says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub struct NadPlan {
     pub resource: Option<String>,
     /// Whether only what follows the `/` of that resource is certain.
     pub(super) is_prefix_assumed: bool,
+    /// The label that its annotation asks of nodes, and its value.
+    pub(super) node_label: Option<(String, String)>,
     /// Its config.
     pub config: ConfigPlan,
     /// What admission finds.
@@ -109,6 +114,7 @@ impl NadPlan {
             need: need(config.chain(), resource.is_some(), source, is_allowed),
             resource,
             is_prefix_assumed: false,
+            node_label: nad.meta.annotation(NODE_SELECTOR).and_then(|text| node_label(&text)),
             config,
             findings: findings.into_iter().filter(|finding| finding.action > Action::Off).collect(),
             origin: NadOrigin::Given,
@@ -134,6 +140,15 @@ impl NadPlan {
             Action::Warn | Action::Audit | Action::Off => false,
         };
         self.findings.iter().any(is_breaking)
+    }
+}
+
+/// The label in that annotation, as network-resources-injector reads it: one `key=value`, or only a key.
+fn node_label(text: &str) -> Option<(String, String)> {
+    let mut parts = text.split('=').map(|part| name_of(part.trim()).to_owned());
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(key), value, None) if !key.is_empty() => Some((key, value.unwrap_or_default())),
+        _ => None,
     }
 }
 

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::node_labels::NadLabel;
 use crate::audit::chain::{ClusterNode, LinkHealth, NodePolicy, Read};
-use crate::resources::NodeConstraints;
+use crate::resources::{NodeConstraints, Taint, Toleration, UNSCHEDULABLE};
 
 /// What is known about the nodes of a cluster. What could not be read says why.
 #[derive(Clone, Debug)]
 pub struct KnownNodes {
     /// The nodes, and their devices.
-    pub nodes: Read<Vec<ClusterNode>>,
+    pub nodes: Read<Arc<[ClusterNode]>>,
     /// The node policies.
     pub policies: Read<Vec<NodePolicy>>,
     /// The extended resources that DeviceClasses serve.
@@ -21,21 +22,24 @@ pub struct KnownNodes {
     pub is_cluster: bool,
 }
 
-/// The nodes of one pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The nodes of one pod. They are compared when they are shown: there may be thousands of pods, and as many nodes.
+#[derive(Clone, Debug)]
 pub struct NodesPlan {
     /// What the pod needs of them.
     pub needs: Vec<ResourceNeed>,
     /// The labels that its node must have.
     pub labels: BTreeMap<String, String>,
+    /// The labels that its NADs ask for.
+    pub nad_labels: Vec<NadLabel>,
     /// The node that it is for, or that it runs on.
     pub node: Option<String>,
-    /// Each node, and what keeps the pod from it.
-    pub nodes: Read<Vec<NodeFit>>,
     /// Whether the pod has conditions that are not compared.
     pub has_others: bool,
     /// Whether one of them can run it.
     pub state: LinkHealth,
+    tolerations: Vec<Toleration>,
+    nodes: Read<Arc<[ClusterNode]>>,
+    is_cluster: bool,
 }
 
 /// How many devices of a resource a pod needs, and who offers them.
@@ -64,51 +68,145 @@ pub struct OfferingPolicy {
 
 /// A node, and what keeps a pod from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeFit {
+pub struct NodeFit<'n> {
     /// Its name.
-    pub name: String,
+    pub name: &'n str,
     /// What keeps the pod from it; empty where it can run there.
     pub reasons: Vec<String>,
-    /// Whether it is not known what it offers.
-    pub is_unknown: bool,
+    /// What may keep the pod from it.
+    pub doubts: Vec<String>,
+}
+
+impl NodeFit<'_> {
+    /// Whether the pod can run there; `None` if that is not known.
+    pub fn fits(&self) -> Option<bool> {
+        match (self.reasons.is_empty(), self.doubts.is_empty()) {
+            (false, _) => Some(false),
+            (true, true) => Some(true),
+            (true, false) => None,
+        }
+    }
 }
 
 impl NodesPlan {
     /// Compares a pod with the nodes. `needs` has the resources, with the number of devices of each.
-    pub(super) fn of(known: &KnownNodes, constraints: NodeConstraints, needs: BTreeMap<String, Option<u64>>) -> Self {
+    pub(super) fn of(
+        known: &KnownNodes,
+        constraints: NodeConstraints,
+        needs: BTreeMap<String, Option<u64>>,
+        nad_labels: Vec<NadLabel>,
+    ) -> Self {
         let needs: Vec<ResourceNeed> =
             needs.into_iter().map(|(resource, count)| ResourceNeed::of(known, resource, count)).collect();
-        let NodeConstraints { node, labels, has_others } = constraints;
-        let nodes = known.nodes.as_ref().map_err(Clone::clone).map(|nodes| {
-            let fit = |one: &ClusterNode| fit(one, node.as_deref(), &labels, &needs, known.is_cluster);
-            nodes.iter().map(fit).collect()
-        });
-        let mut plan = Self { needs, labels, node, nodes, has_others, state: LinkHealth::Unknown };
-        plan.state = plan.health(known);
+        let NodeConstraints { node, labels, tolerations, has_others } = constraints;
+        let mut plan = Self {
+            needs,
+            labels,
+            nad_labels,
+            node,
+            has_others,
+            state: LinkHealth::Unknown,
+            tolerations,
+            nodes: known.nodes.clone(),
+            is_cluster: known.is_cluster,
+        };
+        plan.state = plan.health();
         plan
     }
 
-    fn health(&self, known: &KnownNodes) -> LinkHealth {
+    fn health(&self) -> LinkHealth {
         // Any node can run it, as far as its networks matter.
-        if self.needs.is_empty() && self.labels.is_empty() && self.node.is_none() && !self.has_others {
-            return LinkHealth::Good;
+        let is_free = self.needs.is_empty()
+            && self.labels.is_empty()
+            && self.node.is_none()
+            && !self.has_others
+            && self.nad_labels.is_empty();
+        let nodes = match &self.nodes {
+            Ok(nodes) if !nodes.is_empty() || !is_free => nodes,
+            _ => return if is_free { LinkHealth::Good } else { LinkHealth::Unknown },
+        };
+        let mut may = false;
+        for node in nodes.iter() {
+            match self.fit(node).fits() {
+                Some(true) => return LinkHealth::Good,
+                Some(false) => {}
+                None => may = true,
+            }
         }
-        let Ok(nodes) = &self.nodes else { return LinkHealth::Unknown };
-        let can = nodes.iter().any(|node| node.reasons.is_empty() && !node.is_unknown);
-        let may = nodes.iter().any(|node| node.reasons.is_empty());
-        match (can, may) {
-            (true, _) if !self.has_others => LinkHealth::Good,
-            (true, _) | (_, true) => LinkHealth::Unknown,
-            // A cluster has other nodes than those in a few manifests.
-            (false, false) if !known.is_cluster => LinkHealth::Unknown,
-            (false, false) => LinkHealth::Broken,
+        // A cluster has other nodes than those in a few manifests.
+        if may || !self.is_cluster { LinkHealth::Unknown } else { LinkHealth::Broken }
+    }
+
+    /// Each node, and what keeps the pod from it; the error says why the nodes are not known.
+    pub fn fits(&self) -> Result<impl ExactSizeIterator<Item = NodeFit<'_>>, &str> {
+        self.nodes.as_ref().map(|nodes| nodes.iter().map(|node| self.fit(node))).map_err(String::as_str)
+    }
+
+    fn fit<'n>(&self, node: &'n ClusterNode) -> NodeFit<'n> {
+        let (mut reasons, mut doubts) = (Vec::new(), Vec::new());
+        if let Some(wanted) = self.node.as_deref().filter(|wanted| *wanted != node.name) {
+            reasons.push(format!("the pod is for node {wanted}"));
+        }
+        self.compare_taints(node, &mut reasons, &mut doubts);
+        for (key, value) in &self.labels {
+            match node.labels.get(key) {
+                Some(found) if found == value => {}
+                Some(found) => reasons.push(format!("its label {key} is {found}, not {value}")),
+                None => reasons.push(format!("it has no label {key}={value}")),
+            }
+        }
+        for label in self.nad_labels.iter().filter(|label| !label.is_on(node)) {
+            match label.is_copied {
+                Some(true) => reasons.push(label.reason()),
+                Some(false) => {}
+                None => doubts.push(label.reason()),
+            }
+        }
+        for need in self.needs.iter().filter(|need| !need.is_served) {
+            let (resource, count) = (&need.resource, need.count.unwrap_or(1));
+            match node.allocatable.get(resource).copied() {
+                Some(has) if has >= count => {}
+                // A manifest of a node rarely says what device plugins will report.
+                None if !self.is_cluster => match offer(need, node) {
+                    Some(false) => reasons.push(format!("no node policy that is for it offers {resource}")),
+                    Some(true) | None => doubts.push("its devices are not known".to_owned()),
+                },
+                None | Some(0) => reasons.push(format!("it has no {resource}")),
+                Some(has) => reasons.push(format!("it has {has} of {resource}, and the pod needs {count}")),
+            }
+        }
+        // A pod that runs has passed them.
+        if self.has_others && !(self.is_cluster && self.node.is_some()) {
+            doubts.push("the pod has conditions that are not compared, such as a node affinity".to_owned());
+        }
+        doubts.dedup();
+        NodeFit { name: &node.name, reasons, doubts }
+    }
+
+    fn compare_taints(&self, node: &ClusterNode, reasons: &mut Vec<String>, doubts: &mut Vec<String>) {
+        // The scheduler does not place a pod that names its node; the kubelet reads only `NoExecute`.
+        let is_placed = self.node.is_some();
+        let cordon = Taint { key: UNSCHEDULABLE.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() };
+        if node.is_unschedulable && !is_placed && self.tolerates(&cordon) != Some(true) {
+            reasons.push("it is cordoned".to_owned());
+        }
+        let others = node.taints.iter().filter(|taint| !(node.is_unschedulable && taint.key == UNSCHEDULABLE));
+        for taint in others.filter(|taint| !is_placed || taint.effect == "NoExecute") {
+            match self.tolerates(taint) {
+                Some(true) => {}
+                Some(false) => reasons.push(format!("the pod does not tolerate its taint {taint}")),
+                None => doubts.push(format!("it is not known whether the pod tolerates its taint {taint}")),
+            }
         }
     }
 
-    /// The nodes that can run it, as far as that is known.
-    pub fn fitting(&self) -> Vec<&str> {
-        let nodes = self.nodes.iter().flatten().filter(|node| node.reasons.is_empty() && !node.is_unknown);
-        nodes.map(|node| node.name.as_str()).collect()
+    fn tolerates(&self, taint: &Taint) -> Option<bool> {
+        let all = || self.tolerations.iter().map(|toleration| toleration.tolerates(taint));
+        match all().any(|tolerates| tolerates == Some(true)) {
+            true => Some(true),
+            false if all().any(|tolerates| tolerates.is_none()) => None,
+            false => Some(false),
+        }
     }
 }
 
@@ -129,46 +227,6 @@ impl ResourceNeed {
         });
         Self { is_served: known.served.contains(&resource), count, policies, resource }
     }
-}
-
-fn fit(
-    node: &ClusterNode,
-    wanted: Option<&str>,
-    labels: &BTreeMap<String, String>,
-    needs: &[ResourceNeed],
-    is_cluster: bool,
-) -> NodeFit {
-    let mut reasons = Vec::new();
-    let mut is_unknown = false;
-    if let Some(wanted) = wanted.filter(|wanted| *wanted != node.name) {
-        reasons.push(format!("the pod is for node {wanted}"));
-    }
-    // The scheduler does not place a pod that names its node.
-    if wanted.is_none() && node.is_unschedulable {
-        reasons.push("it is cordoned".to_owned());
-    }
-    for (key, value) in labels {
-        match node.labels.get(key) {
-            Some(found) if found == value => {}
-            Some(found) => reasons.push(format!("its label {key} is {found}, not {value}")),
-            None => reasons.push(format!("it has no label {key}={value}")),
-        }
-    }
-    for need in needs.iter().filter(|need| !need.is_served) {
-        let (resource, count) = (&need.resource, need.count.unwrap_or(1));
-        match node.allocatable.get(resource).copied() {
-            Some(has) if has >= count => {}
-            // A manifest of a node rarely says what device plugins will report.
-            None if !is_cluster => match offer(need, node) {
-                Some(true) => is_unknown = true,
-                Some(false) => reasons.push(format!("no node policy that is for it offers {resource}")),
-                None => is_unknown = true,
-            },
-            None | Some(0) => reasons.push(format!("it has no {resource}")),
-            Some(has) => reasons.push(format!("it has {has} of {resource}, and the pod needs {count}")),
-        }
-    }
-    NodeFit { name: node.name.clone(), reasons, is_unknown }
 }
 
 /// Whether a node policy offers a resource on a node; `None` if that is not known.

@@ -9,7 +9,9 @@ use super::{KnownNodes, NadPlan, NadPlans, PodPlan, PodQuestion};
 use crate::audit::chain::Read;
 use crate::audit::context::AuditContext;
 use crate::audit::pod::{OnlyClaims, PodNad};
-use crate::policy::{ClaimFacts, ClaimIndex, FactLookup, Lookup, NadFact, NadSummary, Operators, PodPolicy, Policy};
+use crate::policy::{
+    ClaimFacts, ClaimIndex, FactLookup, Lookup, NadFact, NadSummary, Operators, PodPolicy, Policy, ResourceInjector,
+};
 use crate::resources::{Object, ObjectKey, Workload};
 
 /// Everything read from the cluster for one pod.
@@ -81,7 +83,8 @@ impl PodPlan {
             name: snapshot.key.name().to_owned(),
             place: None,
             findings: findings.unwrap_or_default(),
-            is_final: true,
+            // Whoever adds requests did so when the pod was created.
+            injector: Some(ResourceInjector::None),
             nads: &nads,
             nodes: &snapshot.nodes,
         })
@@ -135,7 +138,7 @@ mod tests {
             operators: Operators::Unknown,
             device_claims: Arc::default(),
             nodes: KnownNodes {
-                nodes: Ok(Vec::new()),
+                nodes: Ok([].into()),
                 policies: Ok(Vec::new()),
                 served: [].into(),
                 prefix: None,

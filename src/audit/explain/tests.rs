@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::audit::chain::{ClusterNode, NodePolicy, Read};
-use crate::policy::{Facts, Policy, Subject, judge};
+use crate::policy::{Facts, Policy, ResourceInjector, Subject, judge};
 use crate::resources::Object;
 
 /// A NAD with that config, and a resource if it is not empty.
@@ -31,6 +31,7 @@ fn requesting(networks: &str, limits: &Value) -> Value {
 }
 
 fn known(nodes: Read<Vec<ClusterNode>>) -> KnownNodes {
+    let nodes = nodes.map(Into::into);
     let policies =
         Ok(vec![NodePolicy { name: "p".to_owned(), resource_name: "x".to_owned(), ..NodePolicy::default() }]);
     KnownNodes { nodes, policies, served: [].into(), prefix: None, is_cluster: true }
@@ -40,13 +41,13 @@ struct PodCase {
     object: Value,
     nads: NadPlans,
     nodes: KnownNodes,
-    is_final: bool,
+    injector: Option<ResourceInjector>,
 }
 
 impl PodCase {
     fn new(object: Value, nads: &[(&str, NadPlan)]) -> Self {
         let nads = nads.iter().map(|(name, nad)| (ObjectKey::new("apps", name), Ok(Some(nad.clone())))).collect();
-        Self { object, nads, nodes: known(Ok(Vec::new())), is_final: false }
+        Self { object, nads, nodes: known(Ok(Vec::new())), injector: None }
     }
 
     fn plan(&self) -> PodPlan {
@@ -65,7 +66,7 @@ impl PodCase {
             name: "p".to_owned(),
             place: None,
             findings: findings.map(|verdict| verdict.findings).unwrap_or_default(),
-            is_final: self.is_final,
+            injector: self.injector,
             nads: &self.nads,
             nodes: &self.nodes,
         })
@@ -268,7 +269,8 @@ fn a_missing_device_counts_when_it_is_certain() {
         (nad(MACVLAN, ""), json!({}), true, LinkHealth::Good),
         (nad(r#"{"cniVersion":"1.0.0","type":"macvlan","mode":"l2"}"#, ""), json!({}), true, LinkHealth::Broken),
     ] {
-        let case = PodCase { is_final, ..PodCase::new(requesting("net", &limits), &[("net", nad.clone())]) };
+        let injector = is_final.then_some(ResourceInjector::None);
+        let case = PodCase { injector, ..PodCase::new(requesting("net", &limits), &[("net", nad.clone())]) };
         assert_eq!(case.plan().interfaces[0].state, want, "{nad:?} {is_final}");
     }
 }

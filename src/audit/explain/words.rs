@@ -6,9 +6,12 @@ use super::{
     AddressPlan, ChainPlan, ConfigPlan, DevicePlan, FoundBy, InterfacePlan, Listed, NadOrigin, NadPlan, NodesPlan,
     PluginPlan, PodPlan, RangePlan, ResourceNeed, SelectionForm, VlanPlan,
 };
-use crate::audit::chain::{LinkHealth, first_names};
+use crate::audit::chain::{FirstNames, LinkHealth};
 use crate::cni::arguments::Arguments;
 use crate::policy::SourcePlace;
+
+/// How many reasons are listed: by a label, each node may have another one.
+const MAX_REASONS: usize = 8;
 
 /// A line: what it is about, and what it says.
 pub type PlanLine = (&'static str, String);
@@ -25,6 +28,9 @@ impl PodPlan {
             (_, SelectionForm::Absent) if self.interfaces.is_empty() => "selects no networks".to_owned(),
             (_, SelectionForm::HostNetwork) => "uses the network of its node, and gets no other".to_owned(),
             (LinkHealth::Broken, SelectionForm::Unreadable) => "cannot start: its annotation cannot be read".to_owned(),
+            (LinkHealth::Unknown, SelectionForm::Variables) => {
+                "is unknown: its networks depend on variables".to_owned()
+            }
             (LinkHealth::Unknown, SelectionForm::TooLarge) => "is unknown: its annotation is too large".to_owned(),
             (LinkHealth::Good | LinkHealth::Waiting, _) => "can start".to_owned(),
             (LinkHealth::Unknown, _) if bad(LinkHealth::Unknown).is_empty() => {
@@ -243,34 +249,46 @@ impl NodesPlan {
         if !self.labels.is_empty() {
             lines.push(("labels", labels(&self.labels)));
         }
-        match &self.nodes {
+        lines.extend(self.nad_labels.iter().map(|label| ("labels", label.in_words())));
+        match self.groups() {
             Err(why) => lines.push(("nodes", format!("unknown: {why}"))),
-            Ok(nodes) => {
-                let fitting = self.fitting();
-                let names = if fitting.is_empty() { String::new() } else { format!(": {}", first_names(&fitting)) };
-                lines.push(("nodes", format!("{} of {} can run it{names}", fitting.len(), nodes.len())));
-                lines.extend(self.others().into_iter().map(|line| ("", line)));
+            Ok(groups) => {
+                let (fitting, all) = (&groups.fitting, groups.all);
+                let names = if fitting.count == 0 { String::new() } else { format!(": {fitting}") };
+                lines.push(("nodes", format!("{} of {all} can run it{names}", fitting.count)));
+                let shown = groups.others.iter().take(MAX_REASONS);
+                lines.extend(shown.map(|(reason, names)| ("", format!("{names}: {reason}"))));
+                let more: usize = groups.others.values().skip(MAX_REASONS).map(|names| names.count).sum();
+                if more > 0 {
+                    lines.push(("", format!("{more} more for other reasons")));
+                }
             }
-        }
-        if self.has_others {
-            lines.push(("besides", "the pod has a node affinity, which is not compared".to_owned()));
         }
         lines
     }
 
-    /// The nodes that cannot run it, or may be able to, by the reason.
-    fn others(&self) -> Vec<String> {
-        let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for node in self.nodes.iter().flatten() {
-            let reason = match node.reasons.as_slice() {
-                [] if node.is_unknown => "perhaps: its devices are not known".to_owned(),
-                [] => continue,
-                reasons => reasons.join("; "),
+    /// The nodes by what keeps the pod from them, or may keep it.
+    fn groups(&self) -> Result<NodeGroups<'_>, &str> {
+        let mut groups = NodeGroups::default();
+        for node in self.fits()? {
+            groups.all += 1;
+            let names = match node.fits() {
+                Some(true) => &mut groups.fitting,
+                Some(false) => groups.others.entry(node.reasons.join("; ")).or_default(),
+                None => groups.others.entry(format!("perhaps: {}", node.doubts.join("; "))).or_default(),
             };
-            by_reason.entry(reason).or_default().push(&node.name);
+            names.push(node.name);
         }
-        by_reason.into_iter().map(|(reason, names)| format!("{}: {reason}", first_names(&names))).collect()
+        Ok(groups)
     }
+}
+
+/// The nodes of a pod, by what keeps it from them.
+#[derive(Default)]
+struct NodeGroups<'n> {
+    all: usize,
+    fitting: FirstNames<'n>,
+    others: BTreeMap<String, FirstNames<'n>>,
 }
 
 impl ResourceNeed {
@@ -286,7 +304,9 @@ impl ResourceNeed {
                     false => format!("{} on nodes with {}", policy.name, labels(&policy.nodes)),
                 };
                 let names: Vec<String> = policies.iter().map(one).collect();
-                format!("offered by {}", first_names(&names.iter().map(String::as_str).collect::<Vec<_>>()))
+                let mut first = FirstNames::default();
+                names.iter().for_each(|name| first.push(name));
+                format!("offered by {first}")
             }
         };
         format!("{count} of {}: {offer}", self.resource)

@@ -1,6 +1,7 @@
 //! Takes objects one by one, and connects their rows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::devices;
 use super::finding_rows;
@@ -13,7 +14,7 @@ use super::resources::{self, ResourceSources};
 use super::rows::{MapFinding, MapNad, MapNetwork, MapNodePolicy, MapPf, MapUser, UnknownPart};
 use super::users;
 use super::{MAP_VERSION, MAX_LEASES, MAX_PARTS, MAX_ROWS, MapSource, NetworkMap, key, object_name, short};
-use crate::policy::Verdict;
+use crate::policy::{Facts, NetworkFact, Policy, Verdict};
 use crate::resources::raw::RawFields;
 use crate::resources::{NAD_GROUP, NETWORK_GROUP, Network, Object, Rendered, WorkloadKind, render};
 
@@ -63,10 +64,19 @@ struct ReadNetwork {
     nad: Option<ReadNad>,
 }
 
+/// What decides which networks the operator renders.
+#[derive(Clone, Debug)]
+struct RenderRules {
+    policy: Policy,
+    facts: Facts,
+}
+
 /// Builds a map.
 #[derive(Clone, Debug, Default)]
 pub struct MapBuilder {
     prefix: String,
+    /// `None` where nothing is known about the operator: it may render every network then.
+    rules: Option<Arc<RenderRules>>,
     source: MapSource,
     networks: Vec<ReadNetwork>,
     nads: Vec<ReadNad>,
@@ -85,6 +95,16 @@ impl MapBuilder {
     /// A map made from that; networks are rendered with that prefix of resource names.
     pub fn new(source: MapSource, prefix: &str) -> Self {
         Self { source, prefix: short(prefix), ..Self::default() }
+    }
+
+    /// The same, with what is known about the operator: it ignores networks of other namespaces that have a foreign target.
+    pub fn with_operator(self, policy: &Policy, facts: Facts) -> Self {
+        Self { rules: Some(Arc::new(RenderRules { policy: policy.clone(), facts })), ..self }
+    }
+
+    /// An empty map with the same prefix and operator.
+    pub fn part(&self) -> Self {
+        Self { prefix: self.prefix.clone(), rules: self.rules.clone(), source: self.source.clone(), ..Self::default() }
     }
 
     /// Adds an object of that kind, which was found at that place.
@@ -125,9 +145,9 @@ impl MapBuilder {
                 }
             }
             MapKind::User(kind) => {
-                if let Some(user) =
-                    users::read(kind, json, place).filter(|_| self.has_capacity("users", self.users.len()))
-                {
+                let is_cluster = matches!(self.source, MapSource::Cluster { .. });
+                let user = users::read(kind, json, place, is_cluster);
+                if let Some(user) = user.filter(|_| self.has_capacity("users", self.users.len())) {
                     self.users.push(user);
                 }
             }
@@ -148,16 +168,25 @@ impl MapBuilder {
     }
 
     fn read_network(&self, network: &Network<'_>, place: &str) -> ReadNetwork {
-        let rendered: Rendered = render(network, &self.prefix);
-        let nad = rendered.nad().map(|nad| ReadNad::of(&nad, false, ""));
         let target = network.target_namespace();
+        let is_rendered = self
+            .rules
+            .as_ref()
+            .is_none_or(|rules| rules.policy.may_render(&NetworkFact::of(network), &target, &rules.facts));
+        let rendered: Rendered = render(network, &self.prefix);
+        let nad = rendered.nad().filter(|_| is_rendered).map(|nad| ReadNad::of(&nad, false, ""));
+        let problem = if is_rendered {
+            nad.is_none().then(|| "the operator cannot render a NAD from it".to_owned())
+        } else {
+            Some("the operator ignores it: only networks in its own namespace can have a networkNamespace".to_owned())
+        };
         let row = MapNetwork {
             kind: network.kind.name(),
             namespace: short(&network.meta.namespace),
             name: short(&network.meta.name),
-            nad: key(&target, &network.meta.name),
+            nad: if is_rendered { key(&target, &network.meta.name) } else { String::new() },
             resource: short(&network.text("resourceName")),
-            problem: nad.is_none().then(|| "the operator cannot render a NAD from it".to_owned()),
+            problem,
             place: place.to_owned(),
         };
         ReadNetwork { row, nad }

@@ -45,7 +45,7 @@ pub(super) fn namespaces(map: &NetworkMap) -> Vec<MapNamespace> {
     found.into_values().collect()
 }
 
-/// The namespace of the NAD that a network renders.
+/// The namespace of the NAD that a network renders; its own where it renders none.
 pub(super) fn target_of(network: &MapNetwork) -> &str {
-    network.nad.rsplit_once('/').map_or("", |(namespace, _)| namespace)
+    network.nad.rsplit_once('/').map_or(&network.namespace, |(namespace, _)| namespace)
 }

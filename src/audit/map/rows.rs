@@ -28,7 +28,7 @@ pub struct MapNetwork {
     pub namespace: String,
     /// The name.
     pub name: String,
-    /// The NAD that the operator renders from it, as `namespace/name`.
+    /// The NAD that the operator renders from it, as `namespace/name`; empty where it ignores the network.
     pub nad: String,
     /// `spec.resourceName`.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::policy::{Facts, Policy};
 
 fn build(objects: &[Value], end: impl FnOnce(&mut MapBuilder)) -> NetworkMap {
     let mut builder = MapBuilder::new(MapSource::Manifests, "openshift.io");
@@ -194,6 +195,37 @@ fn networks_meet_the_nads_they_render() {
     ];
     assert_eq!(found, want);
     assert_eq!(map.networks[0].nad, "apps/a");
+}
+
+/// Whoever may create a network must not appear as the owner of a NAD elsewhere.
+#[test]
+fn networks_that_the_operator_ignores_render_nothing() {
+    let from = |namespace: &str, name: &str| {
+        let mut network = network(name, "cx7");
+        network["metadata"]["namespace"] = json!(namespace);
+        network["spec"]["ipam"] = json!(r#"{"type":"whereabouts","range":"10.0.0.0/24"}"#);
+        network
+    };
+    let objects =
+        [from("tenant", "a"), from("tenant", "ghost"), from("op", "b"), from("apps", "c"), nad("a", &json!({}))];
+    let operator = |namespace: Option<&str>| {
+        let facts = Facts { operator_namespace: namespace.map(str::to_owned), ..Facts::default() };
+        let mut builder = MapBuilder::new(MapSource::Manifests, "p").with_operator(&Policy::default(), facts);
+        objects.iter().for_each(|object| builder.add(MapKind::Judged, &object.to_string(), ""));
+        builder.finish()
+    };
+    let map = operator(Some("op"));
+    let networks: Vec<_> =
+        map.networks.iter().map(|row| (row.name.as_str(), row.nad.as_str(), row.problem.is_some())).collect();
+    let want = [("c", "apps/c", false), ("b", "apps/b", false), ("a", "", true), ("ghost", "", true)];
+    assert_eq!(networks, want);
+    let nads: Vec<_> = map.nads.iter().map(|row| (row.name.as_str(), row.is_stored, row.networks.len())).collect();
+    assert_eq!(nads, [("a", true, 0), ("b", false, 1), ("c", false, 1)]);
+    assert_eq!(map.ranges[0].nads.len(), 2, "{:?}", map.ranges);
+    let namespaces: Vec<_> = map.namespaces.iter().map(|row| (row.name.as_str(), row.networks)).collect();
+    assert_eq!(namespaces, [("apps", 2), ("tenant", 2)]);
+    // Where it is not known which namespace is the operator's, every network may render a NAD.
+    assert!(operator(None).networks.iter().all(|row| row.problem.is_none()));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::resources::raw::RawFields;
 use crate::resources::{SelectedNetwork, Selection, Workload, WorkloadKind};
 
 /// Reads a pod or an object that makes pods; `None` if it selects and requests nothing, or has ended.
-pub(super) fn read(kind: WorkloadKind, json: &str, place: &str) -> Option<MapUser> {
+pub(super) fn read(kind: WorkloadKind, json: &str, place: &str, is_cluster: bool) -> Option<MapUser> {
     let object = RawFields::parse(json).ok()?;
     let member = |key: &str| object.raw(key).and_then(|raw| RawFields::parse(raw).ok()).unwrap_or_default();
     let text = |of: &RawFields<'_>, key: &str| short(&of.text(key).value().unwrap_or_default());
@@ -21,6 +21,8 @@ pub(super) fn read(kind: WorkloadKind, json: &str, place: &str) -> Option<MapUse
     let selected = workload.selected().chain(default.networks()).filter(|network| !network.name.is_empty());
     let networks: Vec<_> = selected.take(MAX_PARTS).map(selection).collect();
     let problem = match &workload.selection {
+        // In a cluster nothing replaces them any more.
+        _ if !is_cluster && workload.selects_by_variable() => Some("its networks depend on variables".to_owned()),
         Selection::Read(_) => None,
         Selection::Wrong(error) => Some(short(&error.problem)),
         Selection::Unknown => Some("its annotation is too large to be read".to_owned()),

@@ -12,8 +12,8 @@ use crate::cli::progress::Progress;
 use crate::cli::repository_args::RepositoryArgs;
 use crate::json::LineIndex;
 use crate::manifests::{Assumptions, Index, Input, InputDocument, Manifest, inputs};
-use crate::policy::{FactLookup, Policy, ResourceInjector, SourcePlace, Subject, Verdict, judge};
-use crate::resources::{NETWORK_GROUP, Object, ObjectKey, Workload, WorkloadKind};
+use crate::policy::{FactLookup, Facts, NetworkFact, Policy, SourcePlace, Subject, Verdict, judge};
+use crate::resources::{NETWORK_GROUP, Network, Object, ObjectKey, Workload, WorkloadKind};
 use crate::supervise::contained;
 
 /// What is in some manifests, as far as pods need it.
@@ -99,7 +99,7 @@ impl Manifests {
                 namespace: one.namespace.clone(),
                 name: one.name.clone(),
                 place: Some(one.place.clone()),
-                is_final: self.policy.resource_injector == Some(ResourceInjector::None),
+                injector: self.policy.resource_injector,
                 nads: &nads,
                 nodes: &nodes,
             }))
@@ -109,13 +109,14 @@ impl Manifests {
 
     /// The plans of the NADs with these keys.
     fn nads(&self, wanted: &BTreeSet<ObjectKey>) -> NadPlans {
-        let mut found = visit_all(&self.inputs, &|manifest, place, found| found.add_nad(manifest, place, wanted)).nads;
+        let mut found = visit_all(&self.inputs, &|manifest, place, found| self.add_nad(manifest, place, wanted, found));
+        let found = &mut found.nads;
         // A manifest of the NAD itself counts more than the network that renders it.
         found.sort_by(|one, other| (&one.key, one.is_network).cmp(&(&other.key, other.is_network)));
         let absent = || Err("it is not among the manifests".to_owned());
         let mut plans: NadPlans = wanted.iter().map(|key| (key.clone(), absent())).collect();
         let mut first: BTreeMap<&ObjectKey, &NadManifest> = BTreeMap::new();
-        for one in &found {
+        for one in found.iter() {
             match first.get(&one.key) {
                 None => {
                     plans.insert(one.key.clone(), self.plan(one));
@@ -130,6 +131,27 @@ impl Manifests {
             }
         }
         plans
+    }
+
+    /// Keeps a NAD, or a network that renders it, if a pod selects it.
+    fn add_nad(&self, manifest: &Manifest, place: SourcePlace, wanted: &BTreeSet<ObjectKey>, found: &mut Found) {
+        let json = manifest.node.to_json();
+        let (key, is_network) = match Object::read(&json) {
+            Ok(Some(object @ Object::Nad(_))) => (object.nad_key(), false),
+            Ok(Some(Object::Network(network))) if self.may_render(&network) => {
+                (Object::Network(network).nad_key(), true)
+            }
+            _ => return,
+        };
+        if wanted.contains(&key) {
+            found.nads.push(NadManifest { key, is_network, json, place });
+        }
+    }
+
+    /// Whether the operator may render a network: it ignores those of other namespaces that have a foreign target.
+    fn may_render(&self, network: &Network<'_>) -> bool {
+        let facts = Facts { operator_namespace: self.assume.operator_namespace.clone(), ..Facts::default() };
+        self.policy.may_render(&NetworkFact::of(network), &network.target_namespace(), &facts)
     }
 
     fn plan(&self, manifest: &NadManifest) -> Read<Option<NadPlan>> {
@@ -157,7 +179,7 @@ impl Manifests {
         let missing = |what: &str| format!("no {what} is among the manifests");
         let Found { nodes, policies, .. } = &self.found;
         KnownNodes {
-            nodes: if nodes.is_empty() { Err(missing("Node")) } else { Ok(nodes.clone()) },
+            nodes: if nodes.is_empty() { Err(missing("Node")) } else { Ok(nodes.clone().into()) },
             policies: if policies.is_empty() { Err(missing("SriovNetworkNodePolicy")) } else { Ok(policies.clone()) },
             served: self.index.served_by_classes(),
             prefix: Some(&self.assume.prefix).filter(|prefix| !prefix.assumed).map(|prefix| prefix.value.clone()),
@@ -229,19 +251,6 @@ impl Found {
             self.nodes.extend(serde_json::from_str(&json()).ok().map(|node| ClusterNode::of(&node)));
         } else if api_version.starts_with(NETWORK_GROUP) && kind == "SriovNetworkNodePolicy" {
             self.policies.extend(serde_json::from_str(&json()).ok().map(|policy| NodePolicy::of(&policy)));
-        }
-    }
-
-    /// Keeps a NAD, or a network that renders it, if a pod selects it.
-    fn add_nad(&mut self, manifest: &Manifest, place: SourcePlace, wanted: &BTreeSet<ObjectKey>) {
-        let json = manifest.node.to_json();
-        let (key, is_network) = match Object::read(&json) {
-            Ok(Some(object @ Object::Nad(_))) => (object.nad_key(), false),
-            Ok(Some(object @ Object::Network(_))) => (object.nad_key(), true),
-            _ => return,
-        };
-        if wanted.contains(&key) {
-            self.nads.push(NadManifest { key, is_network, json, place });
         }
     }
 }

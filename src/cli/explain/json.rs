@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::audit::explain::{
-    AddressPlan, ChainPlan, ConfigPlan, DevicePlan, InterfaceName, InterfacePlan, NodesPlan, PodPlan, RangePlan,
+    AddressPlan, ChainPlan, ConfigPlan, DevicePlan, InterfaceName, InterfacePlan, NadLabel, NodeFit, NodesPlan,
+    PodPlan, RangePlan,
 };
 use crate::cli::doctor::show::FindingJson;
 use crate::cni::arguments::Arguments;
@@ -14,14 +15,14 @@ use crate::json::write::to_json;
 use crate::policy::SourcePlace;
 use crate::resources::NetworkId;
 
-pub(super) fn render(plans: &[PodPlan]) -> String {
-    to_json(&ExplainReport { version: 1, pods: plans.iter().map(PlanJson::of).collect() }) + "\n"
-}
-
-#[derive(Serialize)]
-struct ExplainReport<'a> {
-    version: u8,
-    pods: Vec<PlanJson<'a>>,
+/// The parts of the document, in their order: with many nodes it is much larger than what it is made from.
+pub(super) fn parts(plans: &[PodPlan]) -> impl Iterator<Item = String> {
+    let pod = |(number, plan)| {
+        let comma = if number == 0 { "" } else { "," };
+        comma.to_owned() + &to_json(&PlanJson::of(plan))
+    };
+    let (begin, end) = (r#"{"version":1,"pods":["#, "]}\n");
+    std::iter::once(begin.to_owned()).chain(plans.iter().enumerate().map(pod)).chain([end.to_owned()])
 }
 
 #[derive(Serialize)]
@@ -151,6 +152,7 @@ struct NodesJson<'a> {
     reason: Option<&'a str>,
     needs: Vec<NeedJson<'a>>,
     labels: &'a BTreeMap<String, String>,
+    nad_labels: Vec<NadLabelJson<'a>>,
     node: Option<&'a str>,
     has_other_conditions: bool,
     nodes: Option<Vec<NodeJson<'a>>>,
@@ -165,10 +167,20 @@ struct NeedJson<'a> {
 }
 
 #[derive(Serialize)]
+struct NadLabelJson<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    key: &'a str,
+    value: &'a str,
+    is_copied: Option<bool>,
+}
+
+#[derive(Serialize)]
 struct NodeJson<'a> {
     name: &'a str,
     fits: Option<bool>,
-    reasons: &'a [String],
+    reasons: Vec<String>,
+    doubts: Vec<String>,
 }
 
 fn given(text: &str) -> Option<&str> {
@@ -322,19 +334,29 @@ impl<'a> NodesJson<'a> {
             is_served: need.is_served,
             policies: need.policies.as_ref().ok().map(|all| all.iter().map(|policy| policy.name.as_str()).collect()),
         };
-        let nodes = plan.nodes.as_ref().ok().map(|nodes| {
-            let one = |node: &'a crate::audit::explain::NodeFit| NodeJson {
-                name: &node.name,
-                fits: if node.reasons.is_empty() && node.is_unknown { None } else { Some(node.reasons.is_empty()) },
-                reasons: &node.reasons,
-            };
-            nodes.iter().map(one).collect()
-        });
+        let one = |node: NodeFit<'a>| NodeJson {
+            name: node.name,
+            fits: node.fits(),
+            reasons: node.reasons,
+            doubts: node.doubts,
+        };
+        let (nodes, reason) = match plan.fits() {
+            Ok(nodes) => (Some(nodes.map(one).collect()), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        let label = |label: &'a NadLabel| NadLabelJson {
+            namespace: label.nad.namespace(),
+            name: label.nad.name(),
+            key: &label.key,
+            value: &label.value,
+            is_copied: label.is_copied,
+        };
         Self {
             state: plan.state.name(),
-            reason: plan.nodes.as_ref().err().map(String::as_str),
+            reason,
             needs: plan.needs.iter().map(need).collect(),
             labels: &plan.labels,
+            nad_labels: plan.nad_labels.iter().map(label).collect(),
             node: plan.node.as_deref(),
             has_other_conditions: plan.has_others,
             nodes,

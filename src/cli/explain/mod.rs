@@ -14,7 +14,7 @@ use super::color::ColorArgs;
 use super::connection::{Connection, block_on};
 use super::doctor::namespace_of;
 use super::output_args::{OutputParser, OutputTarget, no_repeated_target};
-use super::outputs::write_whole;
+use super::outputs::{write_parts, write_whole};
 use super::policy_args::PolicyArgs;
 use super::repository_args::{AssumptionArgs, RepositoryArgs};
 use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_UNUSABLE};
@@ -211,12 +211,11 @@ impl ExplainOptions {
         for target in &self.output {
             let file: Option<&Path> = target.file.as_deref();
             let is_coloured = if file.is_some() { self.colours.is_on_in_files() } else { self.colours.is_on() };
-            let shown = match target.format {
-                ExplainFormat::Human => text::render(plans, is_coloured),
-                ExplainFormat::Json => json::render(plans),
-                ExplainFormat::Html => page::render(plans),
-            };
-            write_whole(file, &shown)?;
+            match target.format {
+                ExplainFormat::Human => write_parts(file, text::parts(plans, is_coloured))?,
+                ExplainFormat::Json => write_parts(file, json::parts(plans))?,
+                ExplainFormat::Html => write_whole(file, &page::render(plans))?,
+            }
         }
         let is_broken = plans.iter().any(|plan| plan.state() == LinkHealth::Broken);
         Ok(if is_broken { EXIT_DENIED } else { EXIT_CLEAN })

@@ -10,18 +10,15 @@ use crate::visible;
 /// The column in which lines say something.
 const COLUMN: usize = 16;
 
-pub(super) fn render(plans: &[PodPlan], has_colours: bool) -> String {
-    let mut text = String::new();
-    for (number, plan) in plans.iter().enumerate() {
-        if number > 0 {
-            text.push('\n');
-        }
+/// The text of each pod, in their order.
+pub(super) fn parts(plans: &[PodPlan], has_colours: bool) -> impl Iterator<Item = String> {
+    let nothing = "nothing selects networks: no pod, and nothing that makes pods\n";
+    let one = move |(number, plan)| {
+        let mut text = if number == 0 { String::new() } else { "\n".to_owned() };
         pod(plan, has_colours, &mut text);
-    }
-    if plans.is_empty() {
-        text += "nothing selects networks: no pod, and nothing that makes pods\n";
-    }
-    text
+        text
+    };
+    plans.iter().enumerate().map(one).chain(plans.is_empty().then(|| nothing.to_owned()))
 }
 
 fn pod(plan: &PodPlan, has_colours: bool, text: &mut String) {

@@ -8,7 +8,7 @@ use crate::cli::progress::Progress;
 use crate::cli::repository_args::RepositoryArgs;
 use crate::json::LineIndex;
 use crate::manifests::{Assumptions, Index, Input, InputDocument, Manifest, inputs};
-use crate::policy::{Policy, Subject, judge};
+use crate::policy::{Facts, Policy, Subject, judge};
 use crate::resources::Object;
 use crate::supervise::contained;
 
@@ -26,8 +26,9 @@ pub(super) fn read(command: &MapCommand) -> anyhow::Result<(NetworkMap, usize)> 
     let index = index(&found.inputs, &mut progress);
     let reader = ManifestReader { policy: &policy, assume: &assume, index: &index };
     let mut all = reader.builder();
+    let empty = all.part();
     for batch in found.inputs.chunks(BATCH) {
-        for (part, problems) in in_parallel(batch, |input| reader.input(input)) {
+        for (part, problems) in in_parallel(batch, |input| reader.input(input, empty.part())) {
             unreadable += problems.len();
             problems.iter().for_each(|problem| print_error(format_args!("error: {problem}")));
             all.merge(part);
@@ -47,12 +48,13 @@ struct ManifestReader<'r> {
 
 impl ManifestReader<'_> {
     fn builder(&self) -> MapBuilder {
-        MapBuilder::new(MapSource::Manifests, &self.assume.prefix.value)
+        let facts = Facts { operator_namespace: self.assume.operator_namespace.clone(), ..Facts::default() };
+        MapBuilder::new(MapSource::Manifests, &self.assume.prefix.value).with_operator(self.policy, facts)
     }
 
-    /// The objects of an input, and what could not be read.
-    fn input(&self, input: &Input) -> (MapBuilder, Vec<String>) {
-        let (mut part, mut problems) = (self.builder(), Vec::new());
+    /// The objects of an input, added to that part of the map, and what could not be read.
+    fn input(&self, input: &Input, mut part: MapBuilder) -> (MapBuilder, Vec<String>) {
+        let mut problems = Vec::new();
         let text = match input.text() {
             Ok(text) => text,
             Err(error) => return (part, vec![error.to_string()]),

@@ -163,6 +163,26 @@ pub async fn judge_with_facts(
     Ok(verdict)
 }
 
+/// Judges the deletion of a NAD, which is never denied. Where the writer's permission to list pods cannot be checked before the deadline,
+/// no pod is named.
+pub async fn judge_deletion(
+    source: &dyn FactSource,
+    subject: &Subject<'_>,
+    users: NadUsers,
+    user: Option<&str>,
+    policy: &Policy,
+    within: Duration,
+) -> Verdict {
+    let facts = Facts { users_at_deletion: Some(users), ..source.common() };
+    let verdict = judge(subject, &facts, policy);
+    let Some(missing) = &verdict.missing_fact else { return verdict };
+    let question = FactsQuery { subject, missing, policy, user };
+    match source.find(facts.clone(), question, within).await {
+        Ok(Some(facts)) => judge(subject, &facts, policy),
+        Ok(None) | Err(_) => verdict,
+    }
+}
+
 /// Whether this fact is fetched now: facts for findings when the object is final, all others before.
 fn should_fetch(missing: &MissingFact, subject: &Subject<'_>) -> bool {
     missing.is_for_final() == subject.is_final && (subject.is_final || !subject.is_deletion_progress())

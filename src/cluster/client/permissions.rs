@@ -37,6 +37,10 @@ impl<'a> Permission<'a> {
     pub(in crate::cluster) const RENDER: Permission<'static> =
         Permission { verb: "create", group: NAD_GROUP, resource: NADS, namespace: "", name: "" };
 
+    /// To list pods in all namespaces.
+    const LIST_PODS: Permission<'static> =
+        Permission { verb: "list", group: "", resource: "pods", namespace: "", name: "" };
+
     /// To read what a finding would name.
     pub(in crate::cluster) fn to_read(reference: &'a Reference) -> Self {
         match reference {
@@ -54,6 +58,8 @@ impl<'a> Permission<'a> {
                 let resource = ApiResource::NODE_POLICIES.plural();
                 Self { verb: "list", group: NETWORK_GROUP, resource, namespace: "", name: "" }
             }
+            Reference::Pods(namespace) => Self { namespace, ..Self::LIST_PODS },
+            Reference::AllPods => Self::LIST_PODS,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, missing};
 use crate::cluster::leader::dry_run::DryRunDenials;
 use crate::cluster::leader::full_scan::FullScan;
 use crate::cluster::leader::scan_scope::ScanScope;
-use crate::policy::{NameVisibility, Policy};
+use crate::policy::{Facts, NameVisibility, Operators, Policy};
 use crate::resources::{NetworkKind, WorkloadKind};
 use sink::FindingSink;
 
@@ -65,7 +65,9 @@ impl MapScan<'_> {
             name: self.cluster.description().to_owned(),
             namespace: self.namespace.map(str::to_owned),
         };
-        let mut map = MapBuilder::new(source, prefix);
+        let operators = scanned.as_ref().map_or(Operators::Unknown, |scanned| scanned.context.operators.clone());
+        let facts = Facts { operators, is_cluster: true, ..Facts::default() };
+        let mut map = MapBuilder::new(source, prefix).with_operator(self.policy, facts);
         match scanned {
             Ok(scanned) => scanned.unread.iter().for_each(|note| map.unknown("some findings", note)),
             Err(failed) if failed.is_forbidden() => map.unknown("findings", &failed.to_string()),

@@ -7,6 +7,7 @@ use super::{FactLookup, Facts, Lookup, NetworkFact};
 use crate::cni::Config;
 use crate::cni::arguments::Arguments;
 use crate::json::Document;
+use crate::policy::scope::NamespaceScope;
 use crate::policy::{NameVisibility, Policy};
 use crate::resources::{Nad, ObjectKey, RESOURCE_NAME, SelectedNetwork, Workload, name_of};
 
@@ -15,6 +16,11 @@ const MAX_SELECTED: usize = 64;
 /// For how many that are not there a similar one is searched.
 const MAX_SIMILAR: usize = 4;
 
+/// How many plugins of a NAD are kept.
+const MAX_PLUGINS: usize = 8;
+/// Moves the device that it is given into the pod.
+const HOST_DEVICE: &str = "host-device";
+
 /// What pods need to know about a NAD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NadSummary {
@@ -22,29 +28,41 @@ pub struct NadSummary {
     pub resource_name: Option<Box<str>>,
     /// Whether only what follows the `/` of that resource is certain.
     pub is_prefix_assumed: bool,
+    /// The types of its plugins, without those whose config names a device: which of them need one, the policy says.
+    pub plugins: Box<[Box<str>]>,
     /// What a pod can ask of its plugins.
     pub arguments: Arguments,
 }
 
-/// Nothing is known: no resource, and every argument may be read.
+/// Nothing is known: no resource, no plugin, and every argument may be read.
 impl Default for NadSummary {
     fn default() -> Self {
-        Self { resource_name: None, is_prefix_assumed: false, arguments: Arguments::EVERY }
+        Self { resource_name: None, is_prefix_assumed: false, plugins: Box::default(), arguments: Arguments::EVERY }
     }
 }
 
 impl NadSummary {
     /// Summarizes a NAD.
     pub fn of(nad: &Nad<'_>) -> Self {
-        let resource_name = nad.meta.annotation(RESOURCE_NAME).map(|name| name_of(&name).into());
-        Self { resource_name, arguments: arguments_of(nad).unwrap_or(Arguments::EVERY), ..Self::default() }
+        let summary = Self {
+            resource_name: nad.meta.annotation(RESOURCE_NAME).map(|name| name_of(&name).into()),
+            ..Self::default()
+        };
+        // The config may be a file on the node.
+        let document = nad.config.as_deref().and_then(|config| Document::parse(config).ok());
+        let Some(config) = document.as_ref().and_then(Config::of) else { return summary };
+        // Without a resource no device of a pod is for it.
+        let is_named = summary.resource_name.is_some();
+        let without_device = config.plugins.iter().filter(|plugin| is_named && plugin.fixed_device().is_none());
+        let kinds = without_device.flat_map(|plugin| [Some(plugin.kind), plugin.kind_in_text]).flatten();
+        let plugins = kinds.take(MAX_PLUGINS).map(|kind| name_of(kind).into()).collect();
+        Self { plugins, arguments: config.arguments_read(), ..summary }
     }
-}
 
-/// `None` where the config cannot be read, or is a file on the node.
-fn arguments_of(nad: &Nad<'_>) -> Option<Arguments> {
-    let document = Document::parse(nad.config.as_deref()?).ok()?;
-    Config::of(&document).map(|config| config.arguments_read())
+    /// Whether a plugin fails without the device that Multus adds. Others, such as `bridge`, ignore it.
+    pub(crate) fn needs_device(&self, scope: &NamespaceScope<'_>) -> bool {
+        self.plugins.iter().any(|kind| scope.needs_device(kind) || &**kind == HOST_DEVICE)
+    }
 }
 
 /// A NAD that a pod selects.
@@ -120,6 +138,7 @@ impl Facts {
         NadSummary {
             resource_name: Some(format!("{}/{}", prefix.value, network.resource_name).into()),
             is_prefix_assumed: prefix.assumed,
+            plugins: [network.id.kind.plugin().into()].into(),
             ..NadSummary::default()
         }
     }

@@ -8,9 +8,9 @@ use std::str::FromStr;
 use ipnet::IpNet;
 
 use super::OvnNetwork;
+use crate::cni::OVN_PLUGIN;
 use crate::cni::{CniObject, Config};
 use crate::json::Value;
-use crate::policy::rules::ovn::PLUGIN;
 use crate::resources::Nad;
 
 /// The annotation with the number of the network.
@@ -60,7 +60,7 @@ impl OvnAcceptance {
         if annotation(NETWORK_ID).is_some() && is_named {
             return Self::Annotated;
         }
-        let plugin = config.plugins.first().filter(|plugin| plugin.kind == PLUGIN);
+        let plugin = config.plugins.first().filter(|plugin| plugin.kind == OVN_PLUGIN);
         match plugin.is_some_and(|plugin| is_plain(plugin.object).unwrap_or_default()) {
             true => Self::Expected,
             false => Self::Unknown,
@@ -109,7 +109,7 @@ mod tests {
         .to_string();
         let Ok(Some(Object::Nad(nad))) = Object::read(&json) else { panic!("{json}") };
         let text = format!(
-            r#"{{"cniVersion":"1.0.0","name":"blue","type":"{PLUGIN}","netAttachDefName":"apps/n",{members}}}"#
+            r#"{{"cniVersion":"1.0.0","name":"blue","type":"{OVN_PLUGIN}","netAttachDefName":"apps/n",{members}}}"#
         );
         let document = Document::parse(&text).unwrap();
         let config = Config::of(&document).unwrap();

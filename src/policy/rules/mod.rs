@@ -215,7 +215,7 @@ pub(crate) fn run(
         }
         Object::NodePolicy(policy) => {
             let mut out = Findings::new(JudgedObject::NodePolicy(policy), None, ratchet, &scope.policy.versions);
-            node_policy::check(policy, &mut out);
+            node_policy::check(policy, facts, &mut out);
             node_policy_pairs::check(policy, facts, &mut out);
             out.into_parts_of(subject.is_final)
         }
@@ -237,7 +237,7 @@ fn run_nad(
 ) -> RuleRun {
     if let Some(users) = &facts.users_at_deletion {
         let mut out = Findings::new(JudgedObject::Nad(nad), None, ratchet, &scope.policy.versions);
-        in_use::check(nad, users, &mut out);
+        in_use::check(nad, users, facts, &mut out);
         return out.into_parts_of(subject.is_final);
     }
     let text = nad.config.as_deref().unwrap_or_default();

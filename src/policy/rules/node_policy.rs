@@ -1,11 +1,12 @@
 //! Rules on a SriovNetworkNodePolicy by itself: what the operator's webhook denies, and what the operator ignores. In a cluster that
 //! webhook comes first, if it is enabled; `nadmit check` shows the same before anything is applied.
 
+use super::super::Facts;
 use super::super::finding::Findings;
 use super::super::rule::rule;
 use super::super::similar::suggest;
-use crate::resources::raw::{FieldValue, RawFields};
-use crate::resources::{NamedVfs, NetworkNodePolicy, NicSelector};
+use crate::resources::raw::RawFields;
+use crate::resources::{NamedVfs, NetworkNodePolicy, NicSelector, has_variable};
 use crate::visible::truncated;
 
 rule! { RESOURCE_NAME = "node-policy/resource-name", Deny in check;
@@ -43,11 +44,13 @@ rule! { COMBINATION = "node-policy/combination", Deny in check;
 const DENIED: &str = "the operator's webhook denies the policy";
 
 /// The rules on a policy.
-pub(super) fn check(policy: &NetworkNodePolicy<'_>, out: &mut Findings<'_>) {
+pub(super) fn check(policy: &NetworkNodePolicy<'_>, facts: &Facts, out: &mut Findings<'_>) {
     if policy.is_ignored() {
         return;
     }
-    resource_name(policy, out);
+    // What stands in for a variable of a manifest is not known. In a cluster nothing replaces it any more.
+    let is_known = |text: &str| facts.is_cluster || !has_variable(text);
+    resource_name(policy, &is_known, out);
     combination(policy, out);
     let Some(nics) = policy.nic_selector() else { return };
     // The API server rejects a policy without the field.
@@ -62,7 +65,9 @@ pub(super) fn check(policy: &NetworkNodePolicy<'_>, out: &mut Findings<'_>) {
         };
         out.object(&NO_NIC, "/spec/nicSelector", "`nicSelector` has no condition", note, help);
     }
-    vf_ranges(policy, &nics, out);
+    if policy.spec.raw("nicSelector").is_some_and(is_known) {
+        vf_ranges(policy, &nics, out);
+    }
 }
 
 /// The longest name that Kubernetes, and the operator's webhook, accept behind the domain.
@@ -71,8 +76,8 @@ const LONGEST_RESOURCE_NAME: usize = 63;
 /// The conditions of a `nicSelector`.
 const CONDITIONS: [&str; 5] = ["vendor", "deviceID", "rootDevices", "pfNames", "netFilter"];
 
-fn resource_name(policy: &NetworkNodePolicy<'_>, out: &mut Findings<'_>) {
-    let FieldValue::Value(name) = policy.spec.text("resourceName") else { return };
+fn resource_name(policy: &NetworkNodePolicy<'_>, is_known: &dyn Fn(&str) -> bool, out: &mut Findings<'_>) {
+    let Some(name) = policy.spec.text("resourceName").value().filter(|name| is_known(name)) else { return };
     let is_end = |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     let problem = if name.is_empty() {

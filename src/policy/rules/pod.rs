@@ -11,6 +11,7 @@ use super::pod_devices;
 use crate::json::line_column;
 use crate::resources::{
     DEFAULT_NETWORK, LONGEST_INTERFACE, NETWORKS, ObjectKey, SelectedNetwork, Selection, SelectionError, Workload,
+    has_variable,
 };
 
 rule! { SELECTION = "pod/selection", Deny in check;
@@ -121,7 +122,14 @@ pub(super) fn check(workload: &Workload<'_>, facts: &Facts, scope: &NamespaceSco
         return;
     }
     let selected = SelectedNetworks::of(workload);
-    check_default(workload, out);
+    // What stands in for a variable of a manifest is not known. In a cluster nothing replaces it any more.
+    let is_known = |text: &str| facts.is_cluster || !has_variable(text);
+    if let Some(text) = workload.default_network.as_deref().filter(|text| is_known(text)) {
+        check_default(workload, text, out);
+    }
+    if !facts.is_cluster && workload.selects_by_variable() {
+        return;
+    }
     if let Selection::Wrong(error) = &workload.selection {
         unreadable(error, in_annotation(workload, NETWORKS, selected.text, error.span.clone()), out);
         return;
@@ -136,8 +144,7 @@ pub(super) fn check(workload: &Workload<'_>, facts: &Facts, scope: &NamespaceSco
 }
 
 /// The annotation that replaces the default network: exactly one element.
-fn check_default(workload: &Workload<'_>, out: &mut Findings<'_>) {
-    let Some(text) = workload.default_network.as_deref() else { return };
+fn check_default(workload: &Workload<'_>, text: &str, out: &mut Findings<'_>) {
     let error = |problem: &str, words| SelectionError {
         span: 0..text.len(),
         problem: problem.to_owned(),

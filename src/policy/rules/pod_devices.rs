@@ -14,7 +14,7 @@ use crate::resources::{SelectedNetwork, Workload, WorkloadKind};
 rule! { TOO_FEW = "pod/too-few-devices", Warn;
     wrong: "A pod selects more networks of a resource than it requests devices.";
     why: "Multus hands the devices that the kubelet allocated to the selections in their order. For the remaining ones there is no \
-        device, and their plugin fails (\"VF pci addr is required\"). network-resources-injector requests devices for the \
+        device, and a plugin that needs one, such as sriov, fails (\"VF pci addr is required\"). network-resources-injector requests devices for the \
         selected networks, but in its default leaves a resource alone that a container already requests. A pod that requests none is \
         reported where nothing can request them any more: in a cluster when it is created, and where the policy says that there is no \
         injector (`resourceInjector`).";
@@ -76,7 +76,9 @@ fn check_devices(
             Some(ResourceInjector::None) => requested < networks.len() as u64,
             Some(ResourceInjector::Missing) | None => requested > 0 && requested < networks.len() as u64,
         };
-        let first = usize::try_from(requested).ok().and_then(|requested| networks.get(requested));
+        // Multus counts every network of the resource, but without a device only some plugins fail.
+        let requested_here = usize::try_from(requested).unwrap_or(usize::MAX);
+        let first = networks.iter().skip(requested_here).find(|(_, _, nad)| nad.needs_device(scope));
         let Some((number, network, _)) = first.filter(|_| are_too_few) else { continue };
         let count = networks.len();
         let (these, devices) = (
@@ -84,7 +86,7 @@ fn check_devices(
             if requested == 1 { "1 device".to_owned() } else { format!("{requested} devices") },
         );
         let headline = format!("the pod selects {these} of resource {resource}, but requests {devices}");
-        let note = format!("from `{}` on, Multus has no device left; {HANGS}", network.name);
+        let note = format!("Multus has no device left for `{}`, whose plugin fails without one; {HANGS}", network.name);
         let help = format!("request {count} of {resource} in a container");
         let relation = format!("needs a device of {resource}");
         let related = network.nad().map(|nad| RelatedObject::new(NAD_KIND, nad, relation));

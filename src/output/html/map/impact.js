@@ -28,6 +28,7 @@ function nadImpact(nad) {
 }
 
 function networkImpact(network) {
+  if (!network.row.nad) return { lines: ["Nothing: the operator ignores it."], broken: [] };
   const nad = find("nad", network.row.nad);
   const others = nad ? networksOf(nad).filter((other) => other !== network) : [];
   if (others.length) return { lines: [`The operator deletes ${network.row.nad}; ${others[0].object} renders it too, and the operator creates it again.`], broken: [] };

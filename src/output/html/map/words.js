@@ -48,7 +48,7 @@ function share(row) {
 function factsOf(item) {
   const { type, row } = item;
   switch (type) {
-    case "network": return known([row.kind, `renders ${row.nad}`, row.resource && `resource ${row.resource}`, row.problem]);
+    case "network": return known([row.kind, row.nad && `renders ${row.nad}`, row.resource && `resource ${row.resource}`, row.problem]);
     case "nad": return known([
       row.plugins.join(", "), isMissing(row) && "not there yet", row.resource, row.link, row.vlan !== undefined && `VLAN ${row.vlan}`,
       row.ovn && `OVN ${row.ovn}`, row.ranges?.length === 1 && find("range", row.ranges[0])?.row.cidr, row.ranges?.length > 1 && counted(row.ranges.length, "range"),
