@@ -11,6 +11,8 @@ pub enum Reference {
     Nad(ObjectKey),
     /// The resources that node policies offer.
     NodePolicies,
+    /// The names under which the SR-IOV DRA driver publishes devices.
+    DeviceAttributes,
 }
 
 /// What may be named to readers of the findings.
@@ -57,6 +59,8 @@ mod tests {
             (NameVisibility::Own(Vec::new()), network("apps"), true),
             (NameVisibility::Own(Vec::new()), network("op"), false),
             (NameVisibility::Own(Vec::new()), Reference::NodePolicies, false),
+            (NameVisibility::Own(Vec::new()), Reference::DeviceAttributes, false),
+            (NameVisibility::Own(vec![Reference::DeviceAttributes]), Reference::DeviceAttributes, true),
             (NameVisibility::Own(vec![network("op")]), network("op"), true),
             (NameVisibility::Own(vec![network("op")]), network("other"), false),
             (NameVisibility::Own(Vec::new()), Reference::Nad(ObjectKey::new("apps", "n")), true),
