@@ -55,6 +55,11 @@ impl<'d> Plugin<'d> {
         self.ipam
     }
 
+    /// The same plugin for a reader that decodes its part of the config differently. The IPAM section stays as the plugin decodes it.
+    pub fn with_object(self, object: CniObject<'d>) -> Self {
+        Self { object, ..self }
+    }
+
     /// The tables of what is decoded in its part of the config.
     pub fn tables(&self) -> [&'static FieldTable; 2] {
         [readers::plugin(self.kind).unwrap_or(readers::NOTHING), readers::COMMON]

@@ -37,6 +37,11 @@ pub fn set_string(
     Some(Edit { span: Span { start: end, end }, text })
 }
 
+/// The edit that gives a member another value.
+pub fn replace_string(member: &Member<'_>, value: &str) -> Edit {
+    Edit { span: member.value.span, text: json_string(value) }
+}
+
 /// The text with the edits made. They must not overlap, but the same one may come twice; their order does not matter.
 pub fn apply(text: &str, edits: &[Edit]) -> String {
     let mut sorted: Vec<&Edit> = edits.iter().collect();

@@ -33,7 +33,8 @@ pub use excuse::ExcuseReason;
 pub use facts::{
     ClaimFacts, ClaimIndex, FactLookup, Facts, LinkType, Lookup, MAX_RENDERERS, MissingFact, NadFact, NadSummary,
     NadUsers, NamespaceState, NetworkCoverage, NetworkFact, NodePolicyFact, NodePolicyIndex, NodePolicyNeighbours,
-    NodeStates, OfferedLinkTypes, OfferingPolicies, Prefix, SelectedNad, SharedPf, VfRange, one_mode, served_resource,
+    NodeStates, OfferedLinkTypes, OfferingPolicies, Prefix, SelectedNad, SharedPf, VfRange, one_mode, published_names,
+    served_resource,
 };
 pub use failure::{FailurePolicies, FailurePolicy};
 pub(crate) use file::DEFAULT_OPERATOR_NAMESPACES;

@@ -15,6 +15,8 @@ pub enum Reference {
     Pods(String),
     /// The pods in all namespaces.
     AllPods,
+    /// The names under which the SR-IOV DRA driver publishes devices.
+    DeviceAttributes,
 }
 
 /// What may be named to readers of the findings.
@@ -62,6 +64,8 @@ mod tests {
             (NameVisibility::Own(Vec::new()), network("apps"), true),
             (NameVisibility::Own(Vec::new()), network("op"), false),
             (NameVisibility::Own(Vec::new()), Reference::NodePolicies, false),
+            (NameVisibility::Own(Vec::new()), Reference::DeviceAttributes, false),
+            (NameVisibility::Own(vec![Reference::DeviceAttributes]), Reference::DeviceAttributes, true),
             (NameVisibility::Own(vec![network("op")]), network("op"), true),
             (NameVisibility::Own(vec![network("op")]), network("other"), false),
             // Whoever may delete a NAD may have no right to see the pods beside it.

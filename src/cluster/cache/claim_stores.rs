@@ -138,9 +138,13 @@ impl DriverStore {
         })
     }
 
-    pub(super) fn publishes(&self, name: &str) -> bool {
-        let has = |object: &DriverObject| matches!(object, DriverObject::Devices(names) if names.iter().any(|one| one == name));
-        self.0.values().any(has)
+    /// The names under which devices are published.
+    pub(super) fn published(&self) -> impl Iterator<Item = &str> {
+        let names = self.0.values().filter_map(|object| match object {
+            DriverObject::Devices(names) => Some(names),
+            DriverObject::DaemonSet(_) => None,
+        });
+        names.flatten().map(String::as_str)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::cluster::cache::claim_stores::{ClaimStore, DeviceClassStore, DriverSt
 use crate::cluster::cache::observer::{ChangeNotifier, ObserverSlot};
 use crate::cluster::cache::watch::{Cache, CacheState};
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster};
-use crate::policy::{ClaimFacts, ClaimIndex, one_mode};
+use crate::policy::{ClaimFacts, ClaimIndex, one_mode, published_names};
 use crate::resources::{DeviceClaim, DriverObject, ObjectKey};
 use crate::telemetry::metrics::CacheMetrics;
 
@@ -93,27 +93,35 @@ impl ClaimCaches {
             CacheState::Known(sets) => one_mode(sets.modes()),
             CacheState::NotInstalled | CacheState::Unknown => None,
         };
+        let (is_published, published) = self.published(resource_name);
         ClaimFacts {
             has_driver,
             mode,
             is_named_by_class,
             is_named_by_claim: self.claims.iter().any(is_named),
-            is_published: resource_name.and_then(|name| self.is_published(name)),
+            is_published,
+            published,
         }
     }
 
-    /// Whether the driver publishes devices under a name; `None` if unknown.
-    fn is_published(&self, name: &str) -> Option<bool> {
+    /// Whether the driver publishes devices under a name, and otherwise some of the names that it does publish; `None` if unknown.
+    fn published(&self, name: Option<&str>) -> (Option<bool>, Arc<[String]>) {
         let [attributes, policies, _] = &self.driver;
-        let mut is_published = false;
-        for cache in [attributes, policies] {
-            match &*cache.state() {
-                CacheState::Known(devices) => is_published |= devices.publishes(name),
-                CacheState::NotInstalled => {}
-                CacheState::Unknown => return None,
-            }
+        let (attributes, policies) = (attributes.state(), policies.state());
+        let states = [&*attributes, &*policies];
+        if states.iter().any(|state| matches!(state, CacheState::Unknown)) {
+            return Default::default();
         }
-        Some(is_published)
+        let all = || {
+            let devices = states.iter().filter_map(|state| match state {
+                CacheState::Known(devices) => Some(devices),
+                CacheState::NotInstalled | CacheState::Unknown => None,
+            });
+            devices.flat_map(DriverStore::published)
+        };
+        let is_published = name.map(|name| all().any(|one| one == name));
+        let published = if is_published == Some(true) { Arc::default() } else { published_names(all(), name) };
+        (is_published, published)
     }
 }
 
@@ -201,16 +209,16 @@ mod tests {
         assert_eq!(facts(), ClaimFacts { has_driver: Some(false), ..ClaimFacts::default() });
 
         caches.classes.replace(CacheState::Known(store(&[class(DRA_DRIVER, "{}")])));
-        let driver = ClaimFacts { has_driver: Some(true), ..ClaimFacts::default() };
-        assert_eq!(facts(), driver);
+        let driver = || ClaimFacts { has_driver: Some(true), ..ClaimFacts::default() };
+        assert_eq!(facts(), driver());
         let [claims, _] = &caches.claims;
         claims.replace(CacheState::Known(store(&[claim("apps", "one", &["net"])])));
-        assert_eq!(facts(), ClaimFacts { is_named_by_claim: true, ..driver });
+        assert_eq!(facts(), ClaimFacts { is_named_by_claim: true, ..driver() });
         claims.replace(CacheState::Known(ClaimStore::default()));
 
         let named = class("vfs", &format!(r#"{{"config":[{}]}}"#, parameters("net")));
         caches.classes.replace(CacheState::Known(store(&[named])));
-        assert_eq!(facts(), ClaimFacts { is_named_by_class: true, ..driver });
+        assert_eq!(facts(), ClaimFacts { is_named_by_class: true, ..driver() });
 
         let [attributes, policies, daemon_sets] = &caches.driver;
         let group = format!("{DRA_DRIVER}/v1alpha1");
@@ -221,6 +229,11 @@ mod tests {
         assert_eq!(facts().is_published, Some(true));
         assert_eq!(caches.facts(&net, Some("nic_2")).is_published, Some(false));
         assert_eq!(caches.facts(&net, None).is_published, None);
+        for (name, want) in
+            [(None, &["nic_1"][..]), (Some("a.io/nic_1"), &["nic_1"]), (Some("nic_1"), &[]), (Some("nic_2"), &[])]
+        {
+            assert_eq!(*caches.facts(&net, name).published, *want, "{name:?}");
+        }
 
         let container = |mode: &str| {
             let spec = format!(

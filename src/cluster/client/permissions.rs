@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::cluster::client::{ApiError, ApiPath, ApiResource, Cluster, WriteResult};
 use crate::policy::Reference;
-use crate::resources::{NAD_GROUP, NADS, NETWORK_GROUP};
+use crate::resources::{DRA_DRIVER, NAD_GROUP, NADS, NETWORK_GROUP};
 
 /// How long a result is cached.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(10);
@@ -60,6 +60,10 @@ impl<'a> Permission<'a> {
             }
             Reference::Pods(namespace) => Self { namespace, ..Self::LIST_PODS },
             Reference::AllPods => Self::LIST_PODS,
+            Reference::DeviceAttributes => {
+                let resource = ApiResource::DEVICE_ATTRIBUTES.plural();
+                Self { verb: "list", group: DRA_DRIVER, resource, namespace: "", name: "" }
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ClaimFacts;
+use crate::policy::resource_name::own_name;
 use crate::resources::{ClaimKind, DeviceClaim, DraMode, DriverObject, ObjectKey};
 
 /// What is known about devices by claim (DRA).
@@ -76,15 +77,34 @@ impl ClaimIndex {
 
     /// The facts about a NAD; `resource_name` is the one it has.
     pub fn facts(&self, nad: &ObjectKey, resource_name: Option<&str>) -> ClaimFacts {
-        let is_published = resource_name.filter(|_| !self.published.is_empty());
+        let name = resource_name.filter(|_| !self.published.is_empty());
+        let is_published = name.map(|name| self.published.contains(name));
         ClaimFacts {
             has_driver: (self.has_driver || self.knows_classes).then_some(self.has_driver),
             mode: one_mode(self.modes.iter().copied()),
             is_named_by_class: self.by_class.contains(nad.name()),
             is_named_by_claim: self.by_claim.contains(nad),
-            is_published: is_published.map(|name| self.published.contains(name)),
+            is_published,
+            published: match is_published {
+                Some(true) => Arc::default(),
+                _ => published_names(self.published.iter().map(String::as_str), resource_name),
+            },
         }
     }
+}
+
+/// Some of the published names: without a resourceName the first ones, and with another one those that differ only before the slash.
+pub fn published_names<'p>(all: impl Iterator<Item = &'p str>, resource_name: Option<&str>) -> Arc<[String]> {
+    /// More would not be read in a finding.
+    const MOST: usize = 4;
+    let mut names = BTreeSet::new();
+    for name in all.filter(|name| resource_name.is_none_or(|other| own_name(other) == own_name(name))) {
+        names.insert(name);
+        if names.len() > MOST {
+            names.pop_last();
+        }
+    }
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// The mode of the driver's DaemonSets; `None` if there are none or they disagree.
@@ -135,6 +155,20 @@ mod tests {
             ("odd", None, None),
         ] {
             assert_eq!(served_resource(&served, name, prefix), want, "{name} {prefix:?}");
+        }
+    }
+
+    #[test]
+    fn published_names_are_few_and_like_the_one_that_is_there() {
+        let all = ["e.io/x", "x", "d.io/x", "y", "c.io/x", "b.io/x", "a.io/y"];
+        for (name, want) in [
+            (None, &["a.io/y", "b.io/x", "c.io/x", "d.io/x"][..]),
+            (Some("z.io/x"), &["b.io/x", "c.io/x", "d.io/x", "e.io/x"]),
+            (Some("y"), &["a.io/y", "y"]),
+            (Some("z"), &[]),
+            (Some(""), &[]),
+        ] {
+            assert_eq!(*published_names(all.into_iter(), name), *want, "{name:?}");
         }
     }
 

@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 use super::{DraMode, NameVisibility, NeighbourFact, Operators, Policy, Reference, StoredState};
 use crate::resources::{Network, NetworkId, NetworkKind, ObjectKey, name_of};
 
-pub use claim_index::{ClaimIndex, one_mode, served_resource};
+pub use claim_index::{ClaimIndex, one_mode, published_names, served_resource};
 pub use gather::{FactLookup, NetworkCoverage};
 pub use node_policies::{
     LinkType, NodePolicyFact, NodePolicyNeighbours, OfferedLinkTypes, OfferingPolicies, SharedPf, VfRange,
@@ -26,7 +26,7 @@ pub use node_policy_index::{NodePolicyIndex, NodeStates};
 pub use selected::{NadSummary, NadUsers, SelectedNad};
 
 /// What is known about devices that come by claim (DRA).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimFacts {
     /// Whether the SR-IOV driver is installed; `None` if unknown.
     pub has_driver: Option<bool>,
@@ -39,6 +39,9 @@ pub struct ClaimFacts {
     pub is_named_by_claim: bool,
     /// For a NAD: whether the driver publishes devices under its resourceName; `None` if unknown.
     pub is_published: Option<bool>,
+    /// For a NAD: some of the names under which the driver publishes devices. If the NAD has another resourceName, only those with the
+    /// same part after the slash.
+    pub published: Arc<[String]>,
 }
 
 /// The result of a lookup.

@@ -111,12 +111,16 @@ impl fmt::Display for L2 {
     }
 }
 
-/// What carries the frames of a plugin out of the node for sure, in words.
+/// What can carry the frames of a plugin out of the node, in words; `None` if they stay there, or the config does not say.
 pub(in crate::policy) fn uplink(plugin: &Plugin<'_>) -> Option<String> {
     let object = plugin.object;
     let tag = match plugin.kind {
-        "macvlan" | "ipvlan" => return master(object).map(|master| format!("master {master}")),
-        "vlan" => vlan(object.int_of("vlanId")?, false).zip(master(object)).map(|(tag, _)| tag)?,
+        "macvlan" => return link(object).map(|master| format!("master {master}")),
+        // In the other modes the host routes, and may translate addresses.
+        "ipvlan" if matches!(object.str_of("mode").unwrap_or_default(), "" | "l2") => {
+            return link(object).map(|master| format!("master {master}"));
+        }
+        "vlan" => vlan(object.int_of("vlanId")?, false).zip(link(object)).map(|(tag, _)| tag)?,
         "sriov" => sriov_vlan(object)?,
         "ib-sriov" => partition(object)?,
         _ => return None,
@@ -132,6 +136,11 @@ pub(in crate::policy) fn uplink(plugin: &Plugin<'_>) -> Option<String> {
 fn master(object: CniObject<'_>) -> Option<String> {
     let master = object.text_of("master")?;
     (!object.is_true("linkInContainer")).then(|| master.to_owned())
+}
+
+/// The interface of the node, unless its name says that it leads nowhere.
+fn link(object: CniObject<'_>) -> Option<String> {
+    master(object).filter(|master| master != "lo" && !master.starts_with("dummy"))
 }
 
 /// The resource that the devices come from, unless one device is fixed.
@@ -256,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn only_some_plugins_leave_the_node_for_sure() {
+    fn only_some_plugins_can_leave_the_node() {
         let of = |plugin: &str| {
             let text = format!("{{{plugin}}}");
             let document = Document::parse(&text).unwrap();
@@ -265,7 +274,10 @@ mod tests {
         for (plugin, want) in [
             (r#""type":"macvlan","master":"eth1""#, Some("master eth1")),
             (r#""type":"macvlan""#, None),
-            (r#""type":"ipvlan","master":"eth1","mode":"l3""#, Some("master eth1")),
+            (r#""type":"ipvlan","master":"eth1""#, Some("master eth1")),
+            (r#""type":"ipvlan","master":"eth1","mode":"l3""#, None),
+            (r#""type":"macvlan","master":"lo""#, None),
+            (r#""type":"vlan","master":"dummy0","vlanId":5"#, None),
             (r#""type":"ipvlan","master":"eth1","linkInContainer":true"#, None),
             (r#""type":"vlan","master":"eth1","vlanId":5"#, Some("VLAN 5")),
             (r#""type":"vlan","vlanId":5"#, None),

@@ -8,9 +8,9 @@ use std::str::FromStr;
 
 use ipnet::IpNet;
 
-use crate::cni::{Config, OVN_PLUGIN, Plugin};
+use crate::cni::{Config, Plugin};
 use crate::json::Value;
-use crate::policy::rules::ovn::is_rejected;
+use crate::policy::rules::ovn::{ControllerView, is_rejected};
 use crate::resources::{LONGEST_NAME, Nad};
 
 /// A network of OVN-Kubernetes.
@@ -54,7 +54,8 @@ const JOIN_SUBNETS: [&str; 2] = ["100.65.0.0/16", "fd99::/64"];
 impl OvnNetwork {
     /// That of a NAD; `None` if OVN-Kubernetes creates none from it, or it cannot be compared.
     pub(super) fn of(nad: &Nad<'_>, config: &Config<'_>) -> Option<Self> {
-        let plugin = config.plugins.first().filter(|plugin| plugin.kind == OVN_PLUGIN)?;
+        let view = ControllerView::of(config)?;
+        let plugin = &view.plugin();
         if !config.others.is_empty() || is_rejected(nad, config) {
             return None;
         }
@@ -64,7 +65,8 @@ impl OvnNetwork {
             "localnet" => Topology::Localnet,
             _ => return None,
         };
-        let name = config.root.str_of("name").filter(|name| !matches!(*name, "" | "default" | "ovn-kubernetes"))?;
+        let name = ControllerView::name(config, plugin).and_then(Value::as_str);
+        let name = name.filter(|name| !matches!(*name, "" | "default" | "ovn-kubernetes"))?;
         let text = |key: &str| plugin.object.value_of(key).map_or(Some(""), Value::as_str);
         let (is_localnet, is_layer3) = (topology == Topology::Localnet, topology == Topology::Layer3);
         let subnets = if is_layer3 { String::new() } else { networks(text("subnets")?)? };
@@ -167,6 +169,7 @@ fn names_itself(nad: &Nad<'_>, written: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cni::OVN_PLUGIN;
     use crate::json::Document;
     use crate::resources::Object;
 
@@ -227,6 +230,17 @@ mod tests {
             assert_eq!(one.differences(&other), *want, "{one:?} {other:?}");
             assert_eq!(other.conflicts(&one), !want.is_empty());
         }
+    }
+
+    /// In the order of the text, as the controllers decode it.
+    #[test]
+    fn of_a_repeated_key_the_last_is_compared() {
+        let (plain, repeated) =
+            (network(r#""topology":"layer2""#), network(r#""topology":"layer9","Topology":"layer2""#));
+        assert_eq!(plain, repeated);
+        let renamed = network(r#""topology":"layer2","Name":"red""#).unwrap();
+        assert_eq!((renamed.name(), renamed.is_accepted), ("red", true));
+        assert!(!network(r#""topology":"layer2","NetAttachDefName":"x/y""#).unwrap().is_accepted);
     }
 
     #[test]

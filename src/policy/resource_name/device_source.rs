@@ -1,5 +1,6 @@
 //! Where a NAD's device comes from: a device plugin, which needs the resourceName, or a claim (DRA), which may not.
 
+use super::name::is_unqualified;
 use crate::policy::scope::NamespaceScope;
 use crate::policy::{Dra, DraMode, Facts};
 
@@ -10,8 +11,8 @@ pub(crate) enum DeviceSource {
     Plugin,
     /// From a claim; the driver reads the NAD and adds the device.
     Claim,
-    /// From a claim, through Multus: the NAD needs the resourceName under which the driver publishes the device.
-    ClaimByMultus,
+    /// From a device plugin or, in its mode MULTUS, from the driver of claims: Multus finds the device by the resourceName alone.
+    ByResourceName,
     /// From either: the driver is there, but no claim names the NAD, or the other way round.
     Either,
 }
@@ -23,12 +24,13 @@ impl DeviceSource {
         if scope.dra() == Dra::Deny {
             return Self::Plugin;
         }
+        if scope.policy.dra_mode.or(claims.mode) == Some(DraMode::Multus) {
+            // In this mode the driver does not use the names of NADs.
+            let is_absent = claims.has_driver == Some(false) && !claims.is_named_by_class;
+            return if is_absent { Self::Plugin } else { Self::ByResourceName };
+        }
         if claims.is_named_by_class || (claims.is_named_by_claim && claims.has_driver == Some(true)) {
-            return match scope.policy.dra_mode.or(claims.mode) {
-                Some(DraMode::Multus) => Self::ClaimByMultus,
-                // Only in this mode the driver uses the name of a NAD.
-                Some(DraMode::Standalone) | None => Self::Claim,
-            };
+            return Self::Claim;
         }
         match (claims.is_named_by_claim, claims.has_driver) {
             (true, None) | (false, Some(true)) => Self::Either,
@@ -41,16 +43,17 @@ impl DeviceSource {
     pub(super) fn needs_name(self, scope: &NamespaceScope<'_>) -> bool {
         match self {
             Self::Plugin => true,
-            Self::ClaimByMultus => scope.policy.dra_mode.is_some(),
+            Self::ByResourceName => scope.policy.dra_mode.is_some(),
             Self::Claim | Self::Either => false,
         }
     }
 
-    /// Whether a name without a domain is one that the driver publishes.
-    pub(super) fn accepts_unqualified(facts: &Facts, scope: &NamespaceScope<'_>) -> bool {
+    /// Whether a name that no device plugin can offer is, or may be, one that the driver publishes.
+    pub(super) fn accepts_any_name(name: &str, facts: &Facts, scope: &NamespaceScope<'_>) -> bool {
+        let is_published = facts.claims.is_published == Some(true);
         match scope.dra() {
-            Dra::Allow => true,
-            Dra::Auto => facts.claims.is_published == Some(true),
+            Dra::Allow => is_published || is_unqualified(name),
+            Dra::Auto => is_published,
             Dra::Deny => false,
         }
     }
@@ -63,36 +66,43 @@ mod tests {
 
     #[test]
     fn source_by_policy_and_facts() {
-        use DeviceSource::{Claim, ClaimByMultus, Either, Plugin};
+        use DeviceSource::{ByResourceName, Claim, Either, Plugin};
         let unknown = ClaimFacts::default();
-        let driver = ClaimFacts { has_driver: Some(true), ..unknown };
-        let none = ClaimFacts { has_driver: Some(false), ..unknown };
-        let claim = |facts| ClaimFacts { is_named_by_claim: true, ..facts };
-        let class = |facts| ClaimFacts { is_named_by_class: true, ..facts };
-        let multus = |facts| ClaimFacts { mode: Some(DraMode::Multus), ..facts };
+        let of_driver = |has_driver| ClaimFacts { has_driver: Some(has_driver), ..ClaimFacts::default() };
+        let (driver, none) = (of_driver(true), of_driver(false));
+        let claim = |facts: &ClaimFacts| ClaimFacts { is_named_by_claim: true, ..facts.clone() };
+        let class = |facts: &ClaimFacts| ClaimFacts { is_named_by_class: true, ..facts.clone() };
+        let multus = |facts: &ClaimFacts| ClaimFacts { mode: Some(DraMode::Multus), ..facts.clone() };
         for (policy, facts, want) in [
-            ("{}", unknown, Plugin),
-            ("{}", none, Plugin),
-            ("{}", driver, Either),
-            ("{}", claim(unknown), Either),
-            ("{}", claim(none), Plugin),
-            ("{}", claim(driver), Claim),
-            ("{}", class(unknown), Claim),
-            ("{}", multus(claim(driver)), ClaimByMultus),
-            ("{}", multus(class(driver)), ClaimByMultus),
-            ("{}", multus(driver), Either),
-            ("{draMode: MULTUS}", claim(driver), ClaimByMultus),
-            ("{draMode: STANDALONE}", multus(claim(driver)), Claim),
-            ("{dra: deny}", class(driver), Plugin),
-            ("{dra: allow}", none, Plugin),
-            ("{dra: allow}", class(driver), Claim),
-            ("{dra: allow}", driver, Either),
-            ("{dra: deny, namespaces: [{names: [apps], dra: auto}]}", class(driver), Claim),
-            ("{namespaces: [{names: [apps], dra: deny}]}", class(driver), Plugin),
-            ("{namespaces: [{names: [other], dra: deny}]}", class(driver), Claim),
+            ("{}", &unknown, Plugin),
+            ("{}", &none, Plugin),
+            ("{}", &driver, Either),
+            ("{}", &claim(&unknown), Either),
+            ("{}", &claim(&none), Plugin),
+            ("{}", &claim(&driver), Claim),
+            ("{}", &class(&unknown), Claim),
+            ("{}", &multus(&claim(&driver)), ByResourceName),
+            ("{}", &multus(&class(&driver)), ByResourceName),
+            ("{}", &multus(&driver), ByResourceName),
+            ("{dra: allow}", &multus(&driver), ByResourceName),
+            ("{dra: deny}", &multus(&driver), Plugin),
+            ("{draMode: MULTUS}", &claim(&driver), ByResourceName),
+            ("{draMode: MULTUS}", &driver, ByResourceName),
+            ("{draMode: MULTUS}", &class(&unknown), ByResourceName),
+            ("{draMode: MULTUS}", &unknown, ByResourceName),
+            ("{draMode: MULTUS}", &none, Plugin),
+            ("{draMode: STANDALONE}", &multus(&driver), Either),
+            ("{draMode: STANDALONE}", &multus(&claim(&driver)), Claim),
+            ("{dra: deny}", &class(&driver), Plugin),
+            ("{dra: allow}", &none, Plugin),
+            ("{dra: allow}", &class(&driver), Claim),
+            ("{dra: allow}", &driver, Either),
+            ("{dra: deny, namespaces: [{names: [apps], dra: auto}]}", &class(&driver), Claim),
+            ("{namespaces: [{names: [apps], dra: deny}]}", &class(&driver), Plugin),
+            ("{namespaces: [{names: [other], dra: deny}]}", &class(&driver), Claim),
         ] {
             let policy = Policy::parse(policy).unwrap();
-            let facts = Facts { claims: facts, ..Facts::default() };
+            let facts = Facts { claims: facts.clone(), ..Facts::default() };
             assert_eq!(DeviceSource::of(&facts, &policy.scope("apps")), want, "{policy:?} {facts:?}");
         }
     }

@@ -29,7 +29,8 @@ impl ResourceNameCheck<'_> {
                 out.object(&MISSING, pointer, headline, note, help).with_repairs(self.repairs(&answer.value, devices));
             }
             None => {
-                let finding = out.object(&MISSING, pointer, headline, note, self.help_for_missing(devices));
+                let help = self.help_for_missing(devices, out);
+                let finding = out.object(&MISSING, pointer, headline, note, help);
                 if !self.source().needs_name(self.scope) {
                     finding.at_most_warn();
                 }
@@ -37,7 +38,7 @@ impl ResourceNameCheck<'_> {
         }
     }
 
-    fn help_for_missing(&self, devices: &[&Plugin<'_>]) -> String {
+    fn help_for_missing(&self, devices: &[&Plugin<'_>], out: &mut Findings<'_>) -> String {
         let unqualified =
             devices.iter().find_map(|plugin| plugin.object.str_of(KEY)).filter(|name| is_unqualified(name));
         match (unqualified, self.lacks_prefix(), self.source()) {
@@ -47,15 +48,37 @@ impl ResourceNameCheck<'_> {
                  k8s.v1.cni.cncf.io/resourceName: <domain>/{name}",
                 name = network.resource_name
             ),
-            (_, _, DeviceSource::ClaimByMultus) => "add the annotation k8s.v1.cni.cncf.io/resourceName with the value of the attribute k8s.cni.cncf.io/resourceName that a DeviceAttributes object gives to the claimed devices"
-                .to_owned(),
+            (_, _, DeviceSource::ByResourceName) => format!(
+                "add the annotation k8s.v1.cni.cncf.io/resourceName: if pods claim the devices (DRA), exactly {}; if a device plugin offers \
+                 them, <domain>/<name>",
+                name_of_claimed(self.published(out))
+            ),
             (Some(name), _, _) => format!(
                 "the config says `{name}`, without the domain: add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/{name}"
             ),
-            (None, None, DeviceSource::Either) => "if a device plugin offers the devices, add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>; if pods claim them (DRA), name this NAD as netAttachDefName in the VfConfig of a ResourceClaim, ResourceClaimTemplate or DeviceClass"
-                .to_owned(),
+            (None, None, DeviceSource::Either) => {
+                let by_name = match self.published(out) {
+                    [] => String::new(),
+                    names => format!(", or in the driver's mode MULTUS set that annotation to exactly {}", name_of_claimed(names)),
+                };
+                format!(
+                    "if a device plugin offers the devices, add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>; if \
+                     pods claim them (DRA), name this NAD as netAttachDefName in the VfConfig of a ResourceClaim, \
+                     ResourceClaimTemplate or DeviceClass{by_name}"
+                )
+            }
             (None, None, _) => "add the annotation k8s.v1.cni.cncf.io/resourceName: <domain>/<name>, as the node offers the devices; if pods claim their devices (DRA) instead, set `dra: allow` for this namespace in the policy"
                 .to_owned(),
         }
+    }
+}
+
+/// The names under which Multus finds claimed devices.
+fn name_of_claimed(published: &[String]) -> String {
+    match published {
+        [] => {
+            "the value that a DeviceAttributes object gives to their attribute k8s.cni.cncf.io/resourceName".to_owned()
+        }
+        names => format!("{}, which the SR-IOV DRA driver publishes", names.join(" or ")),
     }
 }

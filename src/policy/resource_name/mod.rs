@@ -7,8 +7,8 @@ mod name;
 use std::borrow::Cow;
 
 pub(crate) use device_source::DeviceSource;
-use name::{domain, is_unqualified, is_usable, own_name};
-pub(crate) use name::{is_name, unusable};
+use name::{domain, is_unqualified};
+pub(crate) use name::{is_name, own_name, unusable};
 
 use crate::cni::{Config, Plugin, edit};
 use crate::json::escape;
@@ -17,7 +17,7 @@ use crate::policy::finding::{Findings, Repair};
 use crate::policy::rules::dra;
 use crate::policy::rules::nad_device::{MALFORMED, MISMATCH, MISSING, ONE_DEVICE, STATIC_DEVICE, named};
 use crate::policy::scope::NamespaceScope;
-use crate::policy::{Dra, Facts, Finding, Lookup, MissingFact, NetworkFact};
+use crate::policy::{Dra, Facts, Finding, Lookup, MissingFact, NetworkFact, Reference};
 use crate::resources::{Nad, NetworkKind, OWNER_REF, RESOURCE_NAME};
 
 /// The key in the plugin's config that users look for. Multus does not read it.
@@ -81,9 +81,8 @@ pub(crate) fn check(question: &ResourceNameCheck<'_>, out: &mut Findings<'_>) {
     devices.retain(|plugin| !has_fixed_device(plugin, source, out));
     if devices.is_empty() {
         // A plugin with a fixed device needs no name, and a name without a device plugin is mostly harmless.
-        let is_malformed = |name: &str| unusable(name).is_some() && !question.is_published(name);
-        if let Some(name) = annotation.as_deref().filter(|name| all == 0 && is_malformed(name)) {
-            malformed_annotation(name, out).at_most_warn();
+        if let Some(name) = annotation.as_deref().filter(|name| all == 0 && !question.is_usable(name)) {
+            question.malformed_annotation(name, out).at_most_warn();
         }
         return;
     }
@@ -118,26 +117,39 @@ fn needs_device(plugin: &Plugin<'_>, scope: &NamespaceScope<'_>) -> bool {
     scope.needs_device(plugin.kind) || plugin.kind_in_text.is_some_and(|kind| scope.needs_device(kind))
 }
 
-fn malformed_annotation<'o>(name: &str, out: &'o mut Findings<'_>) -> &'o mut Finding {
-    let pointer = format!("/metadata/annotations/{}", escape(RESOURCE_NAME));
-    let problem = unusable(name).unwrap_or_default();
-    out.object(
-        &MALFORMED,
-        pointer,
-        format!("annotation resourceName is {name:?}, which {problem}"),
-        "no pod ever gets a device under that name",
-        "write <domain>/<name> exactly as the node offers it: `kubectl get node -o yaml` shows it under status.allocatable",
-    )
-}
-
 impl ResourceNameCheck<'_> {
     fn source(&self) -> DeviceSource {
         DeviceSource::of(self.facts, self.scope)
     }
 
-    /// Whether the driver of claims publishes devices under a name that device plugins cannot have.
-    fn is_published(&self, name: &str) -> bool {
-        is_unqualified(name) && DeviceSource::accepts_unqualified(self.facts, self.scope)
+    /// Whether a device plugin can offer, or the driver of claims publishes, devices under that resourceName, which the NAD has.
+    fn is_usable(&self, name: &str) -> bool {
+        unusable(name).is_none() || DeviceSource::accepts_any_name(name, self.facts, self.scope)
+    }
+
+    /// Published names that differ from that of the NAD only before the slash; without a name, some of all. As far as they may be named.
+    fn published(&self, out: &mut Findings<'_>) -> &[String] {
+        let names = &self.facts.claims.published;
+        let is_none = names.is_empty() || self.scope.dra() == Dra::Deny;
+        let may_name = !is_none && out.may_name(Reference::DeviceAttributes, &self.nad.meta.namespace, self.facts);
+        if may_name { names } else { &[] }
+    }
+
+    fn malformed_annotation<'o>(&self, name: &str, out: &'o mut Findings<'_>) -> &'o mut Finding {
+        let pointer = format!("/metadata/annotations/{}", escape(RESOURCE_NAME));
+        let problem = unusable(name).unwrap_or_default();
+        let help = match self.published(out) {
+            [] => "write <domain>/<name> exactly as the node offers it: `kubectl get node -o yaml` shows it under status.allocatable"
+                .to_owned(),
+            names => format!("write {}, which the SR-IOV DRA driver publishes", names.join(" or ")),
+        };
+        out.object(
+            &MALFORMED,
+            pointer,
+            format!("annotation resourceName is {name:?}, which {problem}"),
+            "no pod ever gets a device under that name",
+            help,
+        )
     }
 
     /// The network that renders this NAD: the one it names, or the only one there is. A network that renders elsewhere may be
@@ -205,7 +217,7 @@ impl ResourceNameCheck<'_> {
 
     /// The first source that has a value.
     fn answer<'q>(&'q self, annotation: Option<&'q str>, devices: &[&'q Plugin<'q>]) -> Option<ExpectedName<'q>> {
-        let usable = annotation.filter(|name| is_usable(name));
+        let usable = annotation.filter(|name| self.is_usable(name) || is_unqualified(name));
         if let (true, Some(value)) = (self.operator, usable) {
             return Some(ExpectedName { value: value.into(), source: NameSource::Operator });
         }
@@ -265,8 +277,8 @@ impl ResourceNameCheck<'_> {
             return true;
         };
         let from_network = answer.filter(|answer| answer.source == NameSource::Owner);
-        if !is_usable(name) || (is_unqualified(name) && !self.is_published(name)) {
-            let finding = malformed_annotation(name, out);
+        if !self.is_usable(name) {
+            let finding = self.malformed_annotation(name, out);
             if let Some(answer) = from_network {
                 finding.with_repairs(self.repairs(&answer.value, devices));
                 finding.help = format!("it becomes {}, as {}", answer.value, answer.source.phrase());
@@ -277,8 +289,9 @@ impl ResourceNameCheck<'_> {
             }
             return false;
         }
-        if self.source() == DeviceSource::ClaimByMultus && self.facts.claims.is_published == Some(false) {
-            dra::unpublished(name, out);
+        if self.source() == DeviceSource::ByResourceName {
+            let names = self.published(out);
+            dra::check_name(name, &self.facts.claims, names, out);
         }
         let Some(answer) = from_network else { return false };
         let pointer = || format!("/metadata/annotations/{}", escape(RESOURCE_NAME));
@@ -297,6 +310,7 @@ impl ResourceNameCheck<'_> {
         if let (Some(expected), Some(found)) = (expected, domain(name))
             && expected.value != found
             && !self.facts.served_by_classes.iter().any(|served| served == name)
+            && self.facts.claims.is_published != Some(true)
         {
             let headline =
                 format!("annotation resourceName is {name}, but the operator's prefix is {}", expected.value);

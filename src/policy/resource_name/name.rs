@@ -36,13 +36,8 @@ pub(super) fn is_unqualified(name: &str) -> bool {
     !name.contains('/') && is_name(name)
 }
 
-/// Whether it can be used, if only by claims.
-pub(super) fn is_usable(name: &str) -> bool {
-    unusable(name).is_none() || is_unqualified(name)
-}
-
 /// The part after the slash, which must agree; the domain differs between vendors.
-pub(super) fn own_name(name: &str) -> &str {
+pub(crate) fn own_name(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, own)| own)
 }
 

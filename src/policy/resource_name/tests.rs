@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::policy::{
-    Facts, Lookup, MissingFact, NetworkFact, OperatorFact, Operators, Policy, Prefix, Subject, Verdict, judge,
+    ClaimFacts, DraMode, Facts, Lookup, MissingFact, NameVisibility, NetworkFact, OperatorFact, Operators, Policy,
+    Prefix, Reference, Subject, Verdict, judge,
 };
 use crate::resources::{NetworkId, NetworkKind, Object};
 
@@ -190,5 +191,36 @@ fn a_named_network_that_renders_elsewhere_is_ignored() {
         let facts = Facts { named_owner: Lookup::Found(network), prefix, ..Facts::default() };
         let verdict = judged(&metadata, r#"{"cniVersion":"1.0.0","type":"sriov"}"#, &facts);
         assert_eq!(verdict.patch.to_string().contains("op.io/b"), is_completed, "{target}");
+    }
+}
+
+/// The names that the DRA driver publishes are in its own namespace: they are named to those who may list them.
+#[test]
+fn published_names_are_named_to_those_who_may_read_them() {
+    let config = r#"{"cniVersion":"1.0.0","type":"sriov"}"#;
+    let claims = ClaimFacts {
+        has_driver: Some(true),
+        mode: Some(DraMode::Multus),
+        is_published: Some(false),
+        published: ["nic_1".to_owned()].into(),
+        ..ClaimFacts::default()
+    };
+    let annotated = |name: Value| json!({"annotations": {"k8s.v1.cni.cncf.io/resourceName": name}});
+    for metadata in [annotated(json!("a.io/nic_1")), annotated(Value::Null), annotated(json!("a.io/nic_1/"))] {
+        for (names, is_named) in [
+            (NameVisibility::All, true),
+            (NameVisibility::Own(vec![Reference::DeviceAttributes]), true),
+            (NameVisibility::Own(Vec::new()), false),
+        ] {
+            let facts = Facts { claims: claims.clone(), names, ..Facts::default() };
+            let verdict = judged(&metadata, config, &facts);
+            let [finding] = verdict.findings.as_slice() else { panic!("{:?}", verdict.findings) };
+            assert_eq!(
+                ["exactly nic_1", "write nic_1"].iter().any(|text| finding.help.contains(text)),
+                is_named,
+                "{finding:?}"
+            );
+            assert_eq!(finding.note.ends_with(": nic_1"), is_named && metadata == annotated(json!("a.io/nic_1")));
+        }
     }
 }

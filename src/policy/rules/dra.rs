@@ -6,6 +6,7 @@ use super::super::similar::{named_once, suggest};
 use super::nad_device::MISMATCH;
 use crate::cni::Config;
 use crate::json::escape;
+use crate::policy::ClaimFacts;
 use crate::resources::raw::FieldValue;
 use crate::resources::{DRA_DRIVER, DeviceClaim, DriverConfig, RESOURCE_NAME};
 
@@ -137,11 +138,26 @@ pub(in crate::policy) fn check_claimed(config: &Config<'_>, out: &mut Findings<'
     }
 }
 
-/// A resourceName under which the driver publishes no devices.
-pub(in crate::policy) fn unpublished(name: &str, out: &mut Findings<'_>) {
+/// The resourceName of a NAD where the driver is in its mode MULTUS. A device plugin may offer devices under a name that the driver does
+/// not publish, so it is reported only if the driver seems to be meant. `published`: what may be named of its names.
+pub(in crate::policy) fn check_name(name: &str, claims: &ClaimFacts, published: &[String], out: &mut Findings<'_>) {
+    let is_named = claims.is_named_by_class || claims.is_named_by_claim;
+    if claims.is_published != Some(false) || (claims.published.is_empty() && !is_named) {
+        return;
+    }
     let pointer = format!("/metadata/annotations/{}", escape(RESOURCE_NAME));
-    let headline = format!("annotation resourceName is {name}, but no DeviceAttributes object publishes that name");
-    let note = "in MULTUS mode the claimed device is found only by exactly this name";
-    let help = "write the value of the attribute k8s.cni.cncf.io/resourceName of the claimed devices";
+    let headline = format!("annotation resourceName is {name}, which the DRA driver does not publish");
+    let by_name = "in the driver's mode MULTUS a claimed device is found only by exactly the name that is published";
+    let names = published.join(" or ");
+    let (note, help) = match names.as_str() {
+        "" => (
+            by_name.to_owned(),
+            "write the value of the attribute k8s.cni.cncf.io/resourceName that a DeviceAttributes object gives to the devices".to_owned(),
+        ),
+        _ => (
+            format!("{by_name}: {names}"),
+format!("if pods claim the devices, write {names}, or publish them as {name}; if a device plugin offers {name}, leave it"),
+        ),
+    };
     out.object(&MISMATCH, pointer, headline, note, help).at_most_warn();
 }

@@ -15,7 +15,8 @@ rule! { MISSING = "nad/resource-name-missing", Patch + repairs;
         policy's default for the namespace. In a NAD that belongs to a network it adds the key to the config too. If none of them has \
         a value, the NAD is denied. A NAD needs no resourceName if its pods claim their devices (DRA): if a DeviceClass of the SR-IOV \
         DRA driver names the NAD, or a claim in its namespace does and the driver is installed. If the driver is installed and nothing \
-        names the NAD, this is a warning.";
+        names the NAD, this is a warning. In its mode MULTUS the driver does not use the names of NADs, and every NAD needs the annotation: \
+        where the policy states that mode (`draMode`) it is denied, and where the driver's DaemonSet does it is a warning.";
     fix: "Add the annotation `k8s.v1.cni.cncf.io/resourceName: DOMAIN/NAME` with the name under which nodes offer the devices \
         (`kubectl get node -o yaml`, status.allocatable). If pods claim their devices, set `dra: allow` for the namespace in the \
         policy.";
@@ -25,9 +26,9 @@ rule! { MALFORMED = "nad/resource-name-malformed", Deny + repairs;
     wrong: "The resourceName is not of the form DOMAIN/NAME.";
     why: "Devices are found only under exactly the name that nodes offer, such as `openshift.io/mlxnics`. With a domain alone, a \
         domain given twice, or invalid characters, no pod gets a device; and where the network-resources-injector copies the name into \
-        pods, the API server rejects these pods. If the owning network is known, nadmit writes its name instead. A name without a \
-        domain can only be meant for claims (DRA): it is accepted if a DeviceAttributes object publishes it, and is otherwise a \
-        warning.";
+        pods, the API server rejects these pods. If the owning network is known, nadmit writes its name instead. Devices \
+        that pods claim (DRA) are found under the name that a DeviceAttributes object publishes, whatever its form: such a name is \
+        accepted. Any other name without a domain can only be meant for claims, and is a warning.";
     fix: "Write the name exactly as nodes offer it: `kubectl get node -o yaml` lists it under status.allocatable.";
 }
 
@@ -35,7 +36,8 @@ rule! { MISMATCH = "nad/resource-name-mismatch", Patch + repairs;
     wrong: "The NAD's annotation, its config and its network do not name the same resource.";
     why: "Multus gives pods a device of the resource in the annotation; people read the one in the config; the operator writes that of \
         the network. If they differ, pods get devices that somebody did not intend. nadmit writes the resource of the owning network \
-        everywhere. If the owner is not known, or only the part before the slash differs, this is a warning.";
+        everywhere. If the owner is not known, or only the part before the slash differs, this is a warning; so is \
+        a name that the SR-IOV DRA driver publishes with another domain or with none, where the driver is in its mode MULTUS.";
     fix: "Correct the wrong one of them. If the owning network itself is wrong, change its `resourceName`.";
 }
 

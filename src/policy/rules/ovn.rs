@@ -1,5 +1,5 @@
 //! Networks of OVN-Kubernetes. Its controllers read the config from the NAD itself, not as Multus passes it on, and create no
-//! network from one that they reject.
+//! network from one that they reject. A single config they decode from the text; of a list, the CNI library hands them a copy.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -9,7 +9,8 @@ use super::super::finding::{Findings, Repair};
 use super::super::ratchet::{JudgedObject, Ratchet};
 use super::super::rule::rule;
 use crate::cni::releases::Versions;
-use crate::cni::{Config, OVN_PLUGIN, Plugin, edit};
+use crate::cni::schema::Reading;
+use crate::cni::{CniObject, Config, OVN_PLUGIN, Plugin, edit, fold, readers};
 use crate::json::{Span, Value};
 use crate::resources::Nad;
 
@@ -37,13 +38,16 @@ const REJECTED: &str = "OVN-Kubernetes rejects the NAD and creates no network; e
 
 /// The rules on a NAD whose first plugin is that of OVN-Kubernetes.
 pub(crate) fn check(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) {
-    let Some(plugin) = config.plugins.first().filter(|plugin| plugin.kind == OVN_PLUGIN) else { return };
+    let Some(view) = ControllerView::of(config) else { return };
+    let plugin = &view.plugin();
     if let (true, Some(second)) = (config.is_list, config.plugins.get(1)) {
         let headline = format!("`{}` follows `{OVN_PLUGIN}` in the list", second.kind);
         out.config(&CONFIG, second.type_member.value.span, headline, REJECTED, "keep only the first plugin");
     }
-    if let Some((_, kind)) = plugin.ipam() {
-        let span = plugin.object.value_of("ipam").map_or(plugin.type_member.value.span, |ipam| ipam.span);
+    if let Some(ipam) = plugin.object.object_of("ipam")
+        && let Some(kind) = ipam.str_of("type").filter(|kind| !kind.is_empty())
+    {
+        let span = ipam.value.span;
         let headline = format!("`ipam` of type {kind:?} is not supported");
         out.config(&CONFIG, span, headline, REJECTED, "remove `ipam`, and write `subnets` for addresses");
     }
@@ -61,6 +65,36 @@ pub(crate) fn check(nad: &Nad<'_>, config: &Config<'_>, out: &mut Findings<'_>) 
     subnets(plugin, topology, out);
 }
 
+/// A plugin of OVN-Kubernetes as its controllers decode it.
+pub(in crate::policy) struct ControllerView<'d> {
+    plugin: Plugin<'d>,
+    /// The config, if the order in which a repeated key is decoded matters.
+    decoded: Option<Value<'static>>,
+}
+
+impl<'d> ControllerView<'d> {
+    /// That of a NAD; `None` if the controllers ignore it.
+    pub(in crate::policy) fn of(config: &Config<'d>) -> Option<Self> {
+        let plugin = *config.plugins.first()?;
+        let kind = plugin.kind_in_text.filter(|_| !config.is_list).unwrap_or(plugin.kind);
+        let is_text = !config.is_list && fold::repeats(plugin.written.value);
+        let tables = [readers::plugin(OVN_PLUGIN).unwrap_or(readers::NOTHING), readers::COMMON];
+        let decoded = is_text.then(|| fold::object(&tables, plugin.written.value, Reading::Text));
+        (kind == OVN_PLUGIN).then_some(Self { plugin, decoded })
+    }
+
+    pub(in crate::policy) fn plugin(&self) -> Plugin<'_> {
+        let object = self.decoded.as_ref().and_then(CniObject::of);
+        object.map_or(self.plugin, |object| self.plugin.with_object(object))
+    }
+
+    /// The name of the network. That of a list is beside its plugins.
+    pub(in crate::policy) fn name<'v>(config: &Config<'v>, plugin: &Plugin<'v>) -> Option<&'v Value<'v>> {
+        let holder = if config.is_list { config.root } else { plugin.object };
+        holder.value_of("name")
+    }
+}
+
 /// Whether OVN-Kubernetes creates no network from a config, whatever others there are.
 pub(in crate::policy) fn is_rejected(nad: &Nad<'_>, config: &Config<'_>) -> bool {
     let versions = Versions::default();
@@ -76,7 +110,7 @@ fn text<'d>(plugin: &Plugin<'d>, key: &str) -> Option<(&'d str, Span)> {
 }
 
 fn name(config: &Config<'_>, plugin: &Plugin<'_>, out: &mut Findings<'_>) {
-    let value = config.root.value_of("name");
+    let value = ControllerView::name(config, plugin);
     let span = value.map_or(plugin.type_member.value.span, |value| value.span);
     let headline = match value.map(Value::as_str) {
         None | Some(Some("")) => "the network has no `name`".to_owned(),
@@ -114,7 +148,11 @@ fn nad_name(nad: &Nad<'_>, config: &Config<'_>, plugin: &Plugin<'_>, out: &mut F
     } else {
         let finding = out.config(&NAD_NAME, span, headline, REJECTED, format!("it becomes {wanted}"));
         let key = "netAttachDefName";
-        let edit = edit::set_string(config.document, plugin.written, key, &wanted, plugin.type_member);
+        let reading = if config.is_list { Reading::Copy } else { Reading::Text };
+        let edit = match plugin.written.get_string(key, reading) {
+            Some(read) => Some(edit::replace_string(read, &wanted)),
+            None => edit::set_string(config.document, plugin.written, key, &wanted, plugin.type_member),
+        };
         finding.with_repairs(edit.map(Repair::Config));
     }
 }
@@ -240,6 +278,34 @@ mod tests {
         for (members, want) in table {
             assert_eq!(of(members), *want, "{members}");
         }
+    }
+
+    /// A single config is decoded in the order of its text, a plugin of a list in sorted order; the plugin itself always reads the latter.
+    #[test]
+    fn repeated_keys_as_the_controllers_decode_them() {
+        let single = |members: &str| {
+            let mut found = of(members);
+            found.retain(|finding| finding.starts_with("ovn/"));
+            found
+        };
+        let table: &[(&str, &[&str])] = &[
+            (r#""topology":"layer9","Topology":"layer2""#, &[]),
+            (r#""Topology":"layer2","topology":"layer9""#, &["ovn/config deny /topology"]),
+            (r#""topology":"layer2","Topology":"layer9""#, &["ovn/config deny /Topology"]),
+            (r#""topology":"layer2","Topology":null"#, &[]),
+            (r#""topology":"layer2","Name":"default""#, &["ovn/config deny /Name"]),
+            (r#""topology":"layer2","ipam":{"type":"dhcp"},"IPAM":{"type":""}"#, &[]),
+            (r#""topology":"layer2","IPAM":{},"ipam":{"type":"dhcp"}"#, &["ovn/config deny /ipam"]),
+            (r#""topology":"layer2","NetAttachDefName":"x/y""#, &["ovn/nad-name patch /NetAttachDefName"]),
+            (r#""topology":"layer9","Type":"macvlan""#, &[]),
+        ];
+        for (members, want) in table {
+            assert_eq!(single(members), *want, "{members}");
+        }
+        let list = found_without_device(&format!(
+            r#"{{"cniVersion":"1.0.0","name":"blue","plugins":[{{"type":"{OVN_PLUGIN}","netAttachDefName":"apps/net","topology":"layer9","Topology":"layer2"}}]}}"#
+        ));
+        assert!(list.contains(&"ovn/config deny /plugins/0/topology".to_owned()), "{list:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! host-local on a network that spans nodes.
+//! host-local on a network that may span nodes.
 
 use super::super::super::finding::Findings;
 use super::super::super::neighbours::{is_for_some_nodes, uplink};
@@ -8,11 +8,12 @@ use crate::cni::Config;
 use crate::resources::Nad;
 
 rule! { PER_NODE = "ipam/per-node", Warn;
-    wrong: "host-local hands out addresses on a network that spans nodes.";
+    wrong: "host-local hands out addresses on a network that may span nodes.";
     why: "host-local keeps its leases in files on each node, and knows nothing of other nodes. Where the interfaces of pods on several \
         nodes are on one layer 2 network, two nodes give the same address to two pods, and their connections break now and then. \
-        This is reported where the config shows that frames leave the node: a `master` of macvlan, ipvlan or vlan, a VLAN of sriov, a \
-        partition of ib-sriov. A cluster with one node, or pods that only run on one, are fine.";
+        This is reported where the config names something through which frames can leave the node: a `master` of macvlan, ipvlan (in \
+        its mode l2) or vlan, a VLAN of sriov, a partition of ib-sriov. Whether it is connected to other nodes nadmit cannot know: a \
+        link that ends at its node, a cluster with one node, and pods that only run on one, are fine.";
     fix: "Use whereabouts, which allocates for the whole cluster. Or write one NAD for each node, with its own part of the range and the \
         annotation `k8s.v1.cni.cncf.io/nodeSelector`. Where there is only one node, switch the rule off in the policy.";
 }
@@ -28,8 +29,8 @@ pub(in crate::policy::rules) fn check(nad: &Nad<'_>, config: &Config<'_>, out: &
         return;
     }
     let Some(uplink) = uplink(&found.plugin) else { return };
-    let headline = format!("host-local hands out addresses on each node by itself, but {uplink} spans nodes");
-    let note = "two nodes give the same address to two pods of one layer 2 network";
+    let headline = format!("host-local hands out addresses on each node by itself, and {uplink} may span nodes");
+    let note = "if it connects pods of several nodes, two of them get the same address in one layer 2 network";
     let help = "use whereabouts, or write a NAD for each node, with its own part of the range and the annotation \
         k8s.v1.cni.cncf.io/nodeSelector";
     out.config(&PER_NODE, found.span, headline, note, help);
@@ -47,7 +48,9 @@ mod tests {
         let subnet = ["ipam/per-node warn /ipam/subnet"];
         for (plugin, ipam, want) in [
             (macvlan, local, &subnet[..]),
-            (r#""type":"ipvlan","master":"eth1","mode":"l3""#, local, &subnet),
+            (r#""type":"ipvlan","master":"eth1""#, local, &subnet),
+            (r#""type":"ipvlan","master":"eth1","mode":"l3""#, local, &[]),
+            (r#""type":"macvlan","master":"dummy0""#, local, &[]),
             (r#""type":"vlan","master":"eth1","vlanId":5"#, local, &subnet),
             (r#""type":"sriov","vlan":100"#, local, &subnet),
             (macvlan, r#""host-local","ranges":[[{"subnet":"10.0.0.0/24"}]]"#, &["ipam/per-node warn /ipam/ranges"]),
