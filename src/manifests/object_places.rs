@@ -66,7 +66,6 @@ impl ObjectPlaces {
     }
 
     /// The place of an object. Of several manifests of it, as of an overlay and its base, it is that of the first.
-
     pub(super) fn find(&self, kind: &str, key: &ObjectKey) -> Option<SourcePlace> {
         let place = self.all(kind, key).next()?;
         Some(SourcePlace { file: Arc::clone(&place.file), line: place.line as usize, column: place.column as usize })

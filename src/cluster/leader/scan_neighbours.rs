@@ -17,12 +17,12 @@ pub(in crate::cluster) enum ScanNeighbours {
     /// In the caches, which have them anyway.
     Cached(Arc<Caches>),
     /// In a list that was read for the scan.
-    Listed(NeighbourIndex),
+    Listed(Box<NeighbourIndex>),
 }
 
 impl Default for ScanNeighbours {
     fn default() -> Self {
-        Self::Listed(NeighbourIndex::default())
+        Self::Listed(Box::default())
     }
 }
 
@@ -43,7 +43,9 @@ impl Cluster {
         readable: &ReadableKinds,
     ) -> Result<ScanNeighbours, ApiError> {
         let mut index = NeighbourIndex::default();
-        let Some(path) = readable.collection(ApiResource::NADS)? else { return Ok(ScanNeighbours::Listed(index)) };
+        let Some(path) = readable.collection(ApiResource::NADS)? else {
+            return Ok(ScanNeighbours::Listed(Box::new(index)));
+        };
         let add = |text: &str| {
             let read = || {
                 let object = ApiObject::read(text)?;
@@ -58,6 +60,6 @@ impl Cluster {
         };
         let listed = self.for_each_object(&path, add).await;
         listed.map_err(|failed| failed.naming(&format!("list {} in all namespaces", ApiResource::NADS.plural())))?;
-        Ok(ScanNeighbours::Listed(index))
+        Ok(ScanNeighbours::Listed(Box::new(index)))
     }
 }
