@@ -103,7 +103,7 @@ fn warns_or_denies_depending_on_the_plugin() {
         ),
         (
             r#""cniVersion":"1.0.0","runtimeConfig":{"ipRanges":[[{"subnet":"10.2.0.0/24"}],[]]}"#,
-            r#"{"type":"host-local"}"#,
+            r#"{"type":"host-local","subnet":"10.1.0.0/24"}"#,
             &["ipam/host-local-range warn /runtimeConfig/ipRanges/1"],
         ),
         (
