@@ -178,7 +178,8 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether the words are known otherwise than from a pod.
 fn is_known_otherwise(rule: &str, words: &str) -> bool {
-    let mut rows = POD_ERRORS.iter().filter(|error| error.evidence != ErrorEvidence::Pod && error.rules.contains(&rule));
+    let mut rows =
+        POD_ERRORS.iter().filter(|error| error.evidence != ErrorEvidence::Pod && error.rules.contains(&rule));
     rows.any(|error| error.words.contains(words))
 }
 

@@ -149,6 +149,7 @@ pub(super) const BRIDGE: &FieldTable = &table(&[
     field("enabledad", Type::Bool).since(1, 1, 0),
     field("disableContainerInterface", Type::Bool).since(1, 4, 1),
     field("portIsolation", Type::Bool).since(1, 7, 0),
+    field("args", Type::Object(&table(&[field("cni", Type::Object(&table(&[field("mac", Type::Str)])))]))),
     field("runtimeConfig", Type::Object(&table(&[field("mac", Type::Str)]))),
 ]);
 
@@ -181,7 +182,7 @@ pub(super) const HOST_DEVICE: &FieldTable = &table(&[
     field("hwaddr", Type::Str),
     field("kernelpath", Type::Str),
     field("pciBusID", Type::Str).quiet(),
-    field("DPDKMode", Type::Bool).quiet(),
+    field("DPDKMode", Type::Bool),
     field("runtimeConfig", Type::Object(&table(&[field("deviceID", Type::Str)]))),
 ]);
 

@@ -67,7 +67,9 @@ rule! { FIREWALL_POLICY = "plugin/firewall-policy", Warn;
 rule! { PORTMAP = "plugin/portmap", Deny;
     wrong: "`portmap` has an option that it rejects, or two that exclude each other.";
     why: "`markMasqBit` is a number from 0 to 31, and cannot be combined with `externalSetMarkChain`. `backend` is iptables or \
-        nftables. The plugin rejects everything else, and every pod that uses the network fails to start.";
+        nftables. The plugin rejects everything else, and every pod that uses the network fails to start. It also rejects conditions, or \
+        an `externalSetMarkChain`, that are written for the other backend; this is a warning, because older releases do not compare \
+        them. Without `backend` it is iptables, unless a node has only nftables.";
     fix: "Correct the option that the message names, or remove one of the two.";
     releases: "The portmap plugin reads `backend` from release 1.6 of cni-plugins on: a wrong one is denied if the policy names such a \
         release (`versions`), and a warning if it names none.";
@@ -288,10 +290,35 @@ fn portmap(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
             out.config(&PORTMAP, chain.span, headline, REJECTED, "keep one of the two");
         }
     }
+    wrong_backend(plugin, out);
     let Some(backend) = plugin.object.value_of("backend") else { return };
     if let Some(name) = backend.as_str().filter(|name| !matches!(*name, "iptables" | "nftables")) {
         let headline = format!("`backend` is {name:?}, which `portmap` does not know");
         out.config(&PORTMAP, backend.span, headline, REJECTED, "write iptables or nftables");
+    }
+}
+
+/// Options that are written for another backend than the one in use.
+fn wrong_backend(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    // The plugin looks at the first character: an option of iptables begins with a hyphen or an exclamation mark.
+    let written_for = |key: &str| {
+        let first = plugin.object.list_of(key).first()?.as_str()?.chars().next()?;
+        Some(if matches!(first, '-' | '!') { "iptables" } else { "nftables" })
+    };
+    let backend = match plugin.object.value_of("backend").map(Value::as_str) {
+        None => "iptables",
+        Some(Some(name @ ("iptables" | "nftables"))) => name,
+        Some(_) => return,
+    };
+    for (key, other) in [
+        ("conditionsV4", written_for("conditionsV4")),
+        ("conditionsV6", written_for("conditionsV6")),
+        ("externalSetMarkChain", Some("iptables")),
+    ] {
+        if let (Some(value), Some(other)) = (plugin.object.value_of(key), other.filter(|other| *other != backend)) {
+            let headline = format!("`{key}` is written for {other}, but the backend is {backend}");
+            out.config(&PORTMAP, value.span, headline, REJECTED, "write both for the same backend").at_most_warn();
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod called_version;
 pub(crate) mod cluster;
 pub(crate) mod dra;
 pub(crate) mod drift;
+mod host_device;
 pub(crate) mod host_file;
 pub(crate) mod ib_sriov;
 pub(crate) mod in_use;
@@ -101,7 +102,7 @@ pub static RULES: &[&Rule] = &[
     &plugin::BRIDGE_OPTIONS,
     &plugin::VLAN_MASTER,
     &plugin::VLAN_ID,
-    &plugin::HOST_DEVICE,
+    &host_device::HOST_DEVICE,
     &meta::FIREWALL_VERSION,
     &meta::FIREWALL_POLICY,
     &meta::PORTMAP,
@@ -254,7 +255,7 @@ fn run_nad(
                 check_config(nad, &config, &mut out);
                 let reader = (nad.meta.namespace.as_ref(), subject.writer.is_some());
                 neighbours::check(nad, &config, reader, facts, &mut out);
-                plugin::check_host_devices(nad, &config, scope, &mut out);
+                host_device::check_host_devices(nad, &config, scope, &mut out);
                 resource_name::check(&ResourceNameCheck { nad, config: &config, facts, scope, operator }, &mut out);
             }
         },

@@ -1,13 +1,12 @@
-//! What the plugins of the CNI project reject: bridge, macvlan, ipvlan, vlan and host-device.
+//! What the plugins of the CNI project reject: bridge, macvlan, ipvlan and vlan.
 
 use super::super::finding::Findings;
 use super::super::rule::rule;
-use super::super::scope::NamespaceScope;
 use super::meta::is_interface_name;
 use super::sriov;
-use crate::cni::{CniObject, Config, Plugin};
+use crate::cni::mac::Mac;
+use crate::cni::{CniObject, Plugin};
 use crate::json::Value;
-use crate::resources::{Nad, RESOURCE_NAME};
 
 rule! { MACVLAN_MODE = "plugin/macvlan-mode", Deny;
     wrong: "macvlan does not know this `mode`.";
@@ -24,10 +23,11 @@ rule! { IPVLAN_MODE = "plugin/ipvlan-mode", Deny;
 }
 
 rule! { MAC = "plugin/mac", Deny;
-    wrong: "`mac` of macvlan is not a MAC address that an interface can have.";
+    wrong: "`mac` of macvlan or bridge is not a MAC address that an interface can have.";
     why: "macvlan parses the address before it creates the interface, and fails the pod if it cannot (\"invalid args ... for MAC \
         addr\"). An address that only the driver rejects is a warning: a multicast address, one of all zeros, or one that has not six \
-        bytes. So is any address if the NAD has the capability `mac`, because a pod can then replace it.";
+        bytes. So is any address if the NAD has the capability `mac`, because a pod can then replace it; and so is an \
+        address that bridge cannot parse, which reads it from `args.cni` or `runtimeConfig`.";
     fix: "Write six bytes in hexadecimal, as in \"02:00:00:00:00:01\", or remove `mac`.";
 }
 
@@ -73,16 +73,7 @@ rule! { VLAN_ID = "plugin/vlan-id", Deny;
     fix: "Write a VLAN id from 1 to 4094, or 0 for none.";
 }
 
-rule! { HOST_DEVICE = "plugin/host-device", Deny;
-    wrong: "A host-device plugin does not say which device to use.";
-    why: "The plugin moves a device of the host into the pod: the one that `device`, `hwaddr`, `kernelpath` or `pciBusID` names, or \
-        the one that the pod was given. A pod is given one if the NAD has a resourceName annotation (Multus then writes the device's \
-        address into the config), or can name one if the NAD has the capability `deviceID`. Without any of these the plugin fails the \
-        pod (\"specify either ...\").";
-    fix: "Set `device`, `hwaddr`, `kernelpath` or `pciBusID`; or add the annotation `k8s.v1.cni.cncf.io/resourceName`.";
-}
-
-const REJECTED: &str = "the plugin rejects the config; every pod that uses this network fails to start";
+pub(super) const REJECTED: &str = "the plugin rejects the config; every pod that uses this network fails to start";
 /// The smallest MTU of an Ethernet interface, by the kernel.
 pub(super) const SMALLEST_MTU: i64 = 68;
 /// The largest MTU of an Ethernet interface, by the kernel.
@@ -181,6 +172,7 @@ fn bridge(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         let help = "write a name of at most 15 letters, digits, `-` or `_`, or remove `bridge` to use cni0";
         out.config(&BRIDGE_OPTIONS, value.span, headline, REJECTED, help);
     }
+    bridge_mac(plugin, out);
     let is_set = |key: &str| plugin.object.is_true(key);
     let span = |key: &str| plugin.object.value_of(key).map_or(plugin.type_member.value.span, |value| value.span);
     if is_set("hairpinMode") && is_set("promiscMode") {
@@ -191,6 +183,19 @@ fn bridge(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
         let headline = "`disableContainerInterface` is set, but `ipam` needs the interface";
         let help = "remove one of the two";
         out.config(&BRIDGE_OPTIONS, span("disableContainerInterface"), headline, REJECTED, help);
+    }
+}
+
+/// The address that the bridge plugin gives to the pod's interface: it has no key of its own for it.
+fn bridge_mac(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
+    let of_pod = plugin.object.object_of("runtimeConfig").and_then(|runtime| runtime.value_of("mac"));
+    let argument = || plugin.object.object_of("args")?.object_of("cni")?.value_of("mac");
+    let Some(value) = of_pod.filter(|value| value.as_str() != Some("")).or_else(argument) else { return };
+    if let Some(text) = value.as_str().filter(|text| !text.is_empty() && Mac::parse(text).is_none()) {
+        let headline = format!("`mac` is {text:?}, which is not a MAC address");
+        let help = "write six bytes in hexadecimal, as in \"02:00:00:00:00:01\"";
+        // Old releases of the plugin do not read it.
+        out.config(&MAC, value.span, headline, REJECTED, help).at_most_warn();
     }
 }
 
@@ -216,35 +221,9 @@ fn trunk_problem(entry: &Value<'_>) -> Option<String> {
     .or_else(|| outside("id"))
 }
 
-/// The device of each host-device plugin. Where the policy calls it a device plugin, `nad/resource-name-missing` reports it.
-pub(crate) fn check_host_devices(
-    nad: &Nad<'_>,
-    config: &Config<'_>,
-    scope: &NamespaceScope<'_>,
-    out: &mut Findings<'_>,
-) {
-    if nad.meta.annotation(RESOURCE_NAME).is_some() || scope.policy.device_kinds().any(|kind| kind == "host-device") {
-        return;
-    }
-    let plugins = std::iter::once(config).chain(&config.others).flat_map(|config| &config.plugins);
-    plugins.filter(|plugin| plugin.kind == "host-device").for_each(|plugin| host_device(plugin, out));
-}
-
-fn host_device(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
-    let names = |object: CniObject<'_>, key: &str| object.value_of(key).is_some_and(|value| value.as_str() != Some(""));
-    let is_named = ["device", "hwaddr", "kernelpath", "pciBusID"].iter().any(|key| names(plugin.object, key))
-        || plugin.object.object_of("runtimeConfig").is_some_and(|runtime| names(runtime, "deviceID"));
-    if is_named || sriov::from_pod(plugin, "deviceID") {
-        return;
-    }
-    let help =
-        "set `device`, `hwaddr`, `kernelpath` or `pciBusID`, or add the annotation k8s.v1.cni.cncf.io/resourceName";
-    out.config(&HOST_DEVICE, plugin.type_member.value.span, "`host-device` names no device", REJECTED, help);
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::policy::rules::testing::{found, found_without_device};
+    use crate::policy::rules::testing::found_without_device;
 
     fn of(plugin: &str) -> Vec<String> {
         found_without_device(&format!(r#"{{"cniVersion":"1.0.0","name":"net",{plugin}}}"#))
@@ -322,26 +301,12 @@ mod tests {
         assert_eq!(bridge(r#""vlan":-1"#), ["plugin/bridge-vlan deny /vlan"]);
         let both = r#""hairpinMode":true,"promiscMode":true"#;
         assert_eq!(bridge(both), ["plugin/bridge-options deny /promiscMode"]);
+        assert_eq!(bridge(r#""runtimeConfig":{"mac":"zz"}"#), ["plugin/mac warn /runtimeConfig/mac"]);
+        assert_eq!(bridge(r#""args":{"cni":{"mac":"02:00"}}"#), ["plugin/mac warn /args/cni/mac"]);
+        assert_eq!(bridge(r#""args":{"cni":{"mac":5}}"#), ["nad/field-type deny /args/cni/mac"]);
+        let replaced = r#""args":{"cni":{"mac":"x"}},"runtimeConfig":{"mac":"02:00:00:00:00:01"}"#;
+        assert_eq!(bridge(replaced), Vec::<String>::new());
         let disabled = r#""disableContainerInterface":true,"ipam":{"type":"dhcp"}"#;
         assert_eq!(bridge(disabled), ["plugin/bridge-options warn /disableContainerInterface"]);
-    }
-
-    #[test]
-    fn host_device_needs_a_device() {
-        let missing = ["plugin/host-device deny /type"];
-        assert_eq!(of(r#""type":"host-device""#), missing);
-        assert_eq!(of(r#""type":"host-device","device":"""#), missing);
-        assert_eq!(of(r#""type":"host-device","capabilities":{"deviceID":false}"#), missing);
-        assert_eq!(of(r#""type":"host-device","capabilities":{"DEVICEID":true}"#), missing);
-        for named in [
-            r#""device":"eth1""#,
-            r#""hwaddr":"02:00:00:00:00:01""#,
-            r#""kernelpath":"/sys/devices/x""#,
-            r#""capabilities":{"deviceID":true}"#,
-        ] {
-            assert_eq!(of(&format!(r#""type":"host-device",{named}"#)), Vec::<String>::new(), "{named}");
-        }
-        let annotated = found(r#"{"cniVersion":"1.0.0","name":"net","type":"host-device"}"#);
-        assert_eq!(annotated, Vec::<String>::new());
     }
 }

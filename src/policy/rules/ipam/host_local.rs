@@ -68,7 +68,7 @@ fn bounds_without_subnet(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> Option<Rang
 }
 
 /// One set of ranges; `None` where host-local would have stopped with an error.
-fn set(ipam: &Ipam<'_>, value: &Value<'_>, out: &mut Findings<'_>) -> Option<Vec<Range>> {
+pub(super) fn set(ipam: &Ipam<'_>, value: &Value<'_>, out: &mut Findings<'_>) -> Option<Vec<Range>> {
     let elements = match value.elements() {
         Some(elements) if !elements.is_empty() => elements,
         None if !value.is_null() => return None,

@@ -57,6 +57,7 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
             "whereabouts" => whereabouts::check(&ipam, out),
             _ => continue,
         };
+        static_address::check_beside(plugin, &ipam, out);
         gateways::check_bridge(plugin, &ipam, out);
         gateways::check(&ipam, last_sbr.is_some_and(|last| last > index), out);
         dialect::check(&ipam, source, out);

@@ -5,8 +5,8 @@ use super::super::super::finding::Findings;
 use super::super::super::rule::rule;
 use super::address::{AddressParser, Cidr, cidr_help, ip_help};
 use super::repeated::Repeated;
-use super::{AddressSource, Ipam, debug_text, routes, version_name};
-use crate::cni::CniObject;
+use super::{AddressSource, Ipam, debug_text, host_local, routes, version_name};
+use crate::cni::{CniObject, Plugin};
 use crate::json::{Span, Value};
 
 rule! { STATIC_ADDRESS = "ipam/static-address", Deny;
@@ -14,7 +14,7 @@ rule! { STATIC_ADDRESS = "ipam/static-address", Deny;
     why: "The plugin parses `addresses` when a pod starts. An `address` without its prefix length, or a `gateway` that is not an \
         address, fails every pod; so does a second address of the same IP family before cniVersion 0.3.0. An address that is given \
         twice is a warning, because it fails only if the pod gets a kernel interface. With the capability `ips`, pods can provide \
-        addresses that replace these, and an invalid one is a warning.";
+        addresses that replace these, and an invalid one is a warning; so is an invalid one of `ips` in `args.cni` or `runtimeConfig`.";
     fix: "Write the address with its prefix length, for example 192.168.10.7/24.";
 }
 
@@ -22,6 +22,35 @@ rule! { STATIC_ADDRESS = "ipam/static-address", Deny;
 pub(super) fn check(ipam: &Ipam<'_>, out: &mut Findings<'_>) -> AddressSource {
     routes::check(ipam, out);
     addresses(ipam, &STATIC_ADDRESS, AddressParser::Strict, out).source
+}
+
+/// The addresses that static and host-local read beside their section. A runtime replaces those of `runtimeConfig`.
+pub(super) fn check_beside(plugin: &Plugin<'_>, ipam: &Ipam<'_>, out: &mut Findings<'_>) {
+    let (rule, help) = match ipam.kind {
+        "static" => (&STATIC_ADDRESS, "write the address with its prefix length, for example 192.168.10.7/24"),
+        "host-local" => (&host_local::HOST_LOCAL_RANGE, "write an address of one of the ranges"),
+        _ => return,
+    };
+    let is_good = |text: &str| {
+        let is_cidr = AddressParser::Strict.cidr(text).is_some();
+        is_cidr || (ipam.kind == "host-local" && AddressParser::Strict.ip(text).is_some())
+    };
+    let runtime = plugin.object.object_of("runtimeConfig");
+    if let Some(runtime) = runtime.filter(|_| ipam.kind == "host-local") {
+        let replaceable = Ipam { is_uncertain: true, ..*ipam };
+        for set in runtime.list_of("ipRanges") {
+            let _ = host_local::set(&replaceable, set, out);
+        }
+    }
+    let arguments = plugin.object.object_of("args").and_then(|args| args.object_of("cni"));
+    for object in [arguments, runtime].into_iter().flatten() {
+        for value in object.list_of("ips") {
+            if let Some(text) = value.as_str().filter(|text| !is_good(text)) {
+                let headline = format!("`ips` has {}, which {} cannot parse", debug_text(text), ipam.kind);
+                ipam.report(out, rule, value.span, headline, ipam.fails(), help).at_most_warn();
+            }
+        }
+    }
 }
 
 /// What `addresses` hold.

@@ -167,6 +167,16 @@ fn options_of_firewall_and_portmap() {
             r#"{"type":"portmap","markMasqBit":1,"externalSetMarkChain":"X"}"#,
             &["plugin/portmap deny /plugins/1/externalSetMarkChain"],
         ),
+        (r#"{"type":"portmap","conditionsV4":["-s","10.0.0.0/8"],"conditionsV6":[""]}"#, &[]),
+        (r#"{"type":"portmap","conditionsV4":["ip","saddr"]}"#, &["plugin/portmap warn /plugins/1/conditionsV4"]),
+        (
+            r#"{"type":"portmap","backend":"nftables","conditionsV4":["ip"],"conditionsV6":["!","-s"]}"#,
+            &["plugin/portmap warn /plugins/1/conditionsV6"],
+        ),
+        (
+            r#"{"type":"portmap","backend":"nftables","externalSetMarkChain":"X"}"#,
+            &["plugin/portmap warn /plugins/1/externalSetMarkChain"],
+        ),
         (r#"{"type":"portmap","backend":"pf"}"#, &["plugin/portmap warn /plugins/1/backend"]),
     ];
     for (plugin, want) in table {

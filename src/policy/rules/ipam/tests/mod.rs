@@ -90,6 +90,22 @@ fn warns_or_denies_depending_on_the_plugin() {
             &["ipam/ignored warn /ipam/routes/0"],
         ),
         (r#""cniVersion":"1.0.0","capabilities":{"ips":true}"#, r#"{"type":"static"}"#, &[]),
+        (r#""cniVersion":"1.0.0","args":{"cni":{"ips":["10.0.0.1/24"]}}"#, r#"{"type":"static"}"#, &[]),
+        (
+            r#""cniVersion":"1.0.0","args":{"cni":{"ips":["10.0.0.1"]}}"#,
+            r#"{"type":"static"}"#,
+            &["ipam/static-address warn /args/cni/ips/0"],
+        ),
+        (
+            r#""cniVersion":"1.0.0","runtimeConfig":{"ips":["10.1.0.1","x"]}"#,
+            r#"{"type":"host-local","subnet":"10.1.0.0/24"}"#,
+            &["ipam/host-local-range warn /runtimeConfig/ips/1"],
+        ),
+        (
+            r#""cniVersion":"1.0.0","runtimeConfig":{"ipRanges":[[{"subnet":"10.2.0.0/24"}],[]]}"#,
+            r#"{"type":"host-local","subnet":"10.1.0.0/24"}"#,
+            &["ipam/host-local-range warn /runtimeConfig/ipRanges/1"],
+        ),
         (
             r#""cniVersion":"1.0.0","capabilities":{"ips":true}"#,
             r#"{"type":"static","addresses":[{"address":"x"}]}"#,
