@@ -29,6 +29,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -149,6 +150,11 @@ fn confirm(question: &str) -> io::Result<bool> {
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// The error for a file that cannot be read, which says what the file is for.
+fn unreadable(what: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow::anyhow!("cannot read {what} \"{}\": {}", path.display(), visible::cause(error))
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

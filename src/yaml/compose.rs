@@ -200,7 +200,11 @@ impl<'t> Composer<'t> {
             return Err(self.error_at(Mark::default(), "not valid YAML".to_owned()));
         };
         event.map_err(|error| {
-            let mark = error.problem_mark().unwrap_or_default();
+            let mut mark = error.problem_mark().unwrap_or_default();
+            // What is missing at the end of the text belongs to what was opened before.
+            if self.line_of(mark) > self.last_line {
+                mark = error.context_mark().unwrap_or(mark);
+            }
             let problem = match error.context() {
                 Some(context) => format!("{} {context}", error.problem()),
                 None => error.problem().to_owned(),

@@ -93,9 +93,9 @@ fn mistakes_stop_the_run() {
         ),
         (
             "policy: none.yaml\n",
-            "error: .nadmit.yaml: line 1: column 9: `policy`: cannot read \"none.yaml\": No such file",
+            "error: .nadmit.yaml: line 1: column 9: `policy`: cannot read \"none.yaml\": no such file or directory\n",
         ),
-        ("policy: good.yaml\n", "error: good.yaml: line 1: `apiVersion`: unknown field `apiVersion`"),
+        ("policy: good.yaml\n", "error: good.yaml: line 1: `apiVersion`: there is no such key"),
         ("exclude: [\n", "error: .nadmit.yaml: line 1: column 1: did not find expected node content"),
     ] {
         fs::write(&config, text_of_config).unwrap();
