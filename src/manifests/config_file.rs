@@ -261,7 +261,7 @@ mod tests {
             ("policy: none.yaml\n", "line 1: column 9: `policy`: cannot read \"none.yaml\": no such file"),
             ("policy: .\n", "`policy`: \".\" is not a file"),
             ("- policy\n", "line 1: column 1: expected a mapping"),
-            ("a: [\n", "line 1: column 1: did not find expected node content"),
+            ("a: [\n", "line 1: column 4: did not find expected node content"),
             ("policy: p.yaml\n---\na: 1\n", "line 3: a configuration has one document"),
         ] {
             write(&path, text);
