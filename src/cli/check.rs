@@ -256,7 +256,16 @@ impl InputJudge<'_> {
     fn manifest(&self, manifest: &Manifest, source: &ManifestSource<'_>, outcome: &mut InputOutcome) {
         let json = manifest.node.to_json();
         let Ok(Some(object)) = Object::read(&json) else {
-            outcome.summary.skipped.other_kinds += 1;
+            match manifest.meant_kind() {
+                None => outcome.summary.skipped.other_kinds += 1,
+                Some(meant) => outcome.problems.push(format!(
+                    "{}: line {}: {} has no kind `{}`; did you mean `{meant}`?",
+                    source.name,
+                    manifest.line,
+                    manifest.text("apiVersion"),
+                    manifest.text("kind"),
+                )),
+            }
             return;
         };
         let facts = self.index.facts(&object, self.assume, self.policy);
