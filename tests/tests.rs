@@ -28,6 +28,7 @@ mod map;
 mod map_page;
 mod neighbours;
 mod not_run;
+mod package;
 mod page;
 mod properties;
 mod purity;
