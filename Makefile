@@ -97,5 +97,5 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain; installs 
 			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 || exit 1; \
 	done
 
-generate: ## generate docs, schema and manifests from the code, and write the address of the repository wherever it is needed
-	GENERATE=1 $(CARGO) test --locked --quiet --test tests -- generated:: pod_errors::the_page address::
+generate: ## generate docs, schema, manifests and (with Chromium) the pictures of the pages from the code, and write the address of the repository wherever it is needed
+	GENERATE=1 $(CARGO) test --locked --quiet --test tests -- generated:: pod_errors::the_page address:: picture_

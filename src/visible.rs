@@ -33,6 +33,18 @@ pub(crate) fn json(line: &str) -> Cow<'_, str> {
     })
 }
 
+/// An error of the system in the middle of a sentence: `no such file or directory`, without its number.
+pub(crate) fn cause(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    let words = text.split_once(" (os error ").map_or(text.as_str(), |(words, _)| words);
+    let mut characters = words.chars();
+    match (characters.next(), words.chars().nth(1)) {
+        // Not an abbreviation, such as that of a protocol.
+        (Some(first), Some(second)) if !second.is_uppercase() => first.to_lowercase().chain(characters).collect(),
+        _ => words.to_owned(),
+    }
+}
+
 /// The start of a text, of at most that many bytes.
 pub(crate) fn at_most(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)

@@ -96,6 +96,10 @@ fn unreadable_inputs_and_wrong_options_are_exit_code_2() {
     fs::write(runner.path("workspace/a.yaml"), BAD).unwrap();
     assert!(runner.run("check", &[("PATHS", "a.yaml"), ("POLICY", "missing.yaml")]).status.success());
     assert_eq!((runner.output("exit-code"), runner.output("sarif")), ("2".to_owned(), String::new()));
+    fs::write(runner.path("workspace/values.yaml"), "a: 1\n").unwrap();
+    fs::remove_file(runner.path("workspace/a.yaml")).unwrap();
+    assert!(runner.run("check", &[("PATHS", ".")]).status.success());
+    assert_eq!(runner.output("exit-code"), "2", "a run that judges nothing is an error");
     for paths in ["", "\n\n", "-"] {
         assert!(!runner.run("check", &[("PATHS", paths)]).status.success(), "{paths:?}");
     }

@@ -1,6 +1,7 @@
 //! A real browser without a window: chromium, controlled through a pipe with its DevTools protocol.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -8,13 +9,37 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::not_run::not_run;
 
+/// The most that a picture in the documentation may take.
+const MAX_PICTURE_BYTES: usize = 200 * 1024;
+
 /// The timeout of every call to the browser: a page of ten thousand objects loads slowly on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(240);
+
+/// Whether a picture in the documentation shows the page as it is: beside the picture is the hash of the page that it was taken of. With
+/// `GENERATE=1`, where there is a browser, `take` takes it again if the page has changed.
+pub fn is_picture_of(picture: &str, html: &str, take: impl FnOnce(&mut Browser) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(picture);
+    let hash_file = path.with_extension("png.sha256");
+    // The page names the version of nadmit, which changes nothing else of it.
+    let html = html.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    let hash = format!("{}\n", nadmit::tls::sha256_digits(&html, 64));
+    let is_shown = || fs::read_to_string(&hash_file).is_ok_and(|taken| taken == hash);
+    if std::env::var_os("GENERATE").is_some_and(|value| value == "1") && !is_shown() {
+        let Some(mut browser) = Browser::start() else { return };
+        fs::write(&path, BASE64_STANDARD.decode(take(&mut browser)).unwrap()).unwrap();
+        fs::write(&hash_file, &hash).unwrap();
+    }
+    assert!(is_shown(), "{picture} shows an older page: run `make generate` where Chromium is installed");
+    let picture = fs::read(path).unwrap();
+    assert!(picture.starts_with(b"\x89PNG") && picture.len() < MAX_PICTURE_BYTES, "{} bytes", picture.len());
+}
 
 /// A browser with one page; dropping this ends the browser.
 pub struct Browser {

@@ -81,6 +81,8 @@ fn under_its_name_as_a_plugin_it_speaks_as_one() {
         (&[], 2, &["Usage: kubectl nadmit <COMMAND>"]),
         (&["--version"], 0, &[concat!("nadmit ", env!("CARGO_PKG_VERSION"))]),
         (&["rules", "nad/schema"], 0, &["nad/schema"]),
+        (&["check", "--policy", "/dev/null", "examples/telco.yaml"], 1, &["fixed with `kubectl nadmit check --fix`"]),
+        (&["check", "--policy", "/dev/null", "deploy/chart/templates/service.yaml"], 2, &["| kubectl nadmit check -"]),
     ] {
         let out = run(&plugin, arguments);
         let shown = [text(&out.stdout), text(&out.stderr)].concat();
@@ -116,4 +118,50 @@ fn install_needs_an_image_and_uninstall_a_yes() {
         assert!(out.status.code() == Some(code) && shown.contains(words), "{arguments:?}: {:?} {shown}", out.status);
         assert!(code == 0 || out.stdout.is_empty(), "{arguments:?}");
     }
+}
+
+/// Errors about a cluster name the server, the context or the file, and the cause once.
+#[test]
+fn errors_name_the_server_the_context_and_the_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let kubeconfig = at("config");
+    fs::write(
+        &kubeconfig,
+        "{apiVersion: v1, kind: Config, current-context: dev, clusters: [{name: dev, cluster: {server: 'https://127.0.0.1:1'}}], \
+         users: [{name: dev, user: {token: t}}], contexts: [{name: dev, context: {cluster: dev, user: dev}}]}",
+    )
+    .unwrap();
+    let refused = "cannot reach https://127.0.0.1:1 (context \"dev\"): connection refused\n";
+    let missing = at("none");
+    for (arguments, want) in [
+        (&["audit", "--kubeconfig", &kubeconfig] as &[&str], refused.to_owned()),
+        (&["uninstall", "--dry-run", "--kubeconfig", &kubeconfig], refused.to_owned()),
+        (
+            &["audit", "--kubeconfig", &kubeconfig, "--context", "nope"],
+            "error: the kubeconfig has no context \"nope\"; it has \"dev\"\n".to_owned(),
+        ),
+        (
+            &["audit", "--kubeconfig", &missing],
+            format!("error: cannot read the kubeconfig \"{missing}\": no such file or directory\n"),
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nadmit"));
+        let output = command.args(arguments).env_remove("NADMIT_POLICY").output().unwrap();
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.ends_with(&want), "{arguments:?}: {error}");
+        assert_eq!(error.to_lowercase().matches("refused").count(), usize::from(want == refused), "{error}");
+        assert!(!error.contains("cannot delete") && !error.contains("os error"), "{error}");
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nadmit"));
+    command.arg("audit").env("KUBECONFIG", format!("{missing}:{}", at("other")));
+    command
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .env_remove("NADMIT_KUBECONFIG")
+        .env_remove("NADMIT_CONTEXT")
+        .env_remove("NADMIT_POLICY");
+    let error = command.output().unwrap().stderr;
+    let want = format!("no kubeconfig found at {missing} or {}, and not running in a pod", at("other"));
+    assert!(text(&error).contains(&want), "{}", text(&error));
 }

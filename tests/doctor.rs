@@ -40,8 +40,8 @@ fn several_kubeconfigs_are_merged() {
     fs::write(path("unset"), kubeconfig("")).unwrap();
     fs::write(path("set"), kubeconfig("it")).unwrap();
     for (files, words) in [
-        (vec!["missing", "unset", "set"], "request to the API server failed"),
-        (vec!["set", "unset"], "request to the API server failed"),
+        (vec!["missing", "unset", "set"], "cannot reach "),
+        (vec!["set", "unset"], "cannot reach "),
         (vec!["unset"], "cannot use the kubeconfig"),
         (vec!["missing"], "no kubeconfig found"),
     ] {
@@ -61,13 +61,13 @@ fn unreachable_cluster_exits_with_2() {
     let config = format!("--kubeconfig={}", file.display());
     let missing = format!("--kubeconfig={}/none", directory.path().display());
     for (arguments, words) in [
-        (&["net"] as &[&str], "no cluster: no kubeconfig found and not running in a pod"),
+        (&["net"] as &[&str], "no cluster: no kubeconfig found at "),
         (&["net", "--context", "it"], "--context: no kubeconfig found"),
-        (&["net", &missing], "cannot use the kubeconfig"),
+        (&["net", &missing], "cannot read the kubeconfig "),
         (&["net", &config, "--context", "other"], "other"),
-        (&["net", &config], "request to the API server failed"),
-        (&["op/net", &config, "--wait", "60s"], "request to the API server failed"),
-        (&["--canary", "--yes", &config], "request to the API server failed"),
+        (&["net", &config], "cannot reach "),
+        (&["op/net", &config, "--wait", "60s"], "cannot reach "),
+        (&["--canary", "--yes", &config], "cannot reach "),
         (&[], "NETWORK"),
         (&["net", "--canary"], "cannot be used with"),
         (&["net", "--yes"], "cannot be used with"),
@@ -76,11 +76,11 @@ fn unreachable_cluster_exits_with_2() {
         (&["net", "-A", "-n", "a"], "cannot be used with"),
         (&["--canary", "--yes", "-n", "a"], "cannot be used with"),
         (&["op/net", "-n", "other", &config], "name two namespaces"),
-        (&["net", "-n", "a", &config], "request to the API server failed"),
+        (&["net", "-n", "a", &config], "cannot reach "),
         (&["net", "--user", "none", &config], "the kubeconfig has no user \"none\""),
         (&["net", "--cluster", "none", &config], "none"),
         (&["net", "--user", "it"], "--user: no kubeconfig found"),
-        (&["pod", "web", &config], "request to the API server failed"),
+        (&["pod", "web", &config], "cannot reach "),
         (&["pod", "a/web", "-n", "b", &config], "name two namespaces"),
         (&["pod", "a/b/c"], "write NAME or NAMESPACE/NAME"),
         (&["Pod/a/b"], "use SriovNetwork, SriovIBNetwork or OVSNetwork"),

@@ -142,6 +142,46 @@ fn every_shown_command_is_valid() {
     assert_eq!(rejected, [true, true, false], "a wrong command is found");
 }
 
+/// Inline code that is a command line of nadmit with an option: each command and each option exists. What is left out of it, such as a file,
+/// is no mistake in a sentence.
+#[test]
+fn every_inline_command_is_valid() {
+    let mut checked = 0;
+    for page in pages().iter().filter(|page| !page.ends_with("CHANGELOG.md")) {
+        for span in code_spans(&read(page)) {
+            let Some(wrong) = wrong_inline(&span) else { continue };
+            assert_eq!(wrong, "", "{}: `{span}`", page.display());
+            checked += 1;
+        }
+    }
+    assert!(checked > 60, "only {checked} commands");
+    for (span, is_wrong) in [
+        ("nadmit check --dif", Some(true)),
+        ("nadmit chekc a.yaml", Some(true)),
+        ("kustomize build DIRECTORY \\| nadmit check --fixx -", Some(true)),
+        ("nadmit check --fix", Some(false)),
+        ("nadmit audit --output html=FILE", Some(false)),
+        ("nadmit: 3 documents judged", None),
+        ("nadmit", None),
+    ] {
+        assert_eq!(wrong_inline(span).map(|wrong| !wrong.is_empty()), is_wrong, "{span}");
+    }
+}
+
+/// What is wrong with a command of nadmit in inline code, empty if nothing is; `None` if it has none with arguments.
+fn wrong_inline(span: &str) -> Option<String> {
+    use clap::error::ErrorKind;
+    let block = format!("```sh\n{}\n```\n", span.replace("\\|", "|").replace('…', ""));
+    let commands = commands(&block);
+    let words = commands.iter().filter_map(|words| of_nadmit(words)).find(|words| words.len() > 1)?;
+    // A word in capitals stands for what a reader has.
+    let is_placeholder = |word: &&String| word.chars().all(|letter| letter.is_ascii_uppercase());
+    let words = words.iter().filter(|word| !is_placeholder(word));
+    let error = Cli::command().try_get_matches_from(words).err();
+    let kinds = [ErrorKind::UnknownArgument, ErrorKind::InvalidSubcommand, ErrorKind::ArgumentConflict];
+    Some(error.filter(|error| kinds.contains(&error.kind())).map(|error| error.to_string()).unwrap_or_default())
+}
+
 /// README.md has the two commands to start with, and begins with `check` on an example and the picture of what it prints, which
 /// `make generate` makes.
 #[test]

@@ -31,6 +31,7 @@ mod map;
 mod map_page;
 mod neighbours;
 mod not_run;
+mod package;
 mod page;
 mod pod_errors;
 mod properties;

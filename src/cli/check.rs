@@ -18,12 +18,12 @@ use super::progress::Progress;
 use super::repository_args::{AssumptionArgs, RepositoryArgs};
 use super::{EXIT_CLEAN, EXIT_UNUSABLE, print_error};
 use crate::json::LineIndex;
-use crate::manifests::{Assumptions, Index, Input, InputDocument, Manifest, inputs};
+use crate::manifests::{Assumptions, ChangedFiles, ChangedKinds, Index, Input, InputDocument, Manifest, inputs};
 use crate::output::Summary;
-use crate::policy::{Policy, Subject, judge};
+use crate::policy::{ExcuseReason, Policy, Subject, judge};
 use crate::resources::Object;
 use crate::supervise::contained;
-use account::{closing_line, notices};
+use account::{Unrendered, closing_line, notices};
 use input_args::InputArgs;
 
 /// How many files are processed at once: enough to keep every core busy, few enough to use little memory.
@@ -70,7 +70,7 @@ impl Check {
         let mut found = inputs(&self.paths, &exclude);
         let assume = self.assumptions.assumptions(config.as_ref());
         let with_diff = self.output_args.with_diff();
-        let judge = FixJudge { policy: &policy, assume: &assume };
+        let judge = FixJudge { policy: &policy, assume: &assume, changed: &found.changed };
         let fixed = self.fix.run(&self.paths, &mut found.inputs, &judge, with_diff)?;
         let standard = self.fix.report_to(&self.paths, with_diff).unwrap_or(self.input_args.standard_output());
         let mut run = Run {
@@ -80,7 +80,8 @@ impl Check {
             outputs: self.output_args.open("nadmit check", &standard)?,
             progress: Progress::new("checking", found.inputs.len() * 2, 500),
             summary: Summary::default(),
-            template: None,
+            changed: &found.changed,
+            unrendered: Unrendered::default(),
         };
         let skipped = &mut run.summary.skipped;
         (skipped.ignored, skipped.links) = (found.ignored, found.links);
@@ -89,8 +90,8 @@ impl Check {
             run.unreadable(&error.to_string());
         }
         run.all(&found.inputs)?;
-        let Run { summary, template, .. } = run;
-        for notice in notices(&summary.skipped, template.as_deref(), found.patches.first().map(PathBuf::as_path)) {
+        let Run { summary, unrendered, .. } = run;
+        for notice in notices(&summary.skipped, &unrendered, found.patches.first().map(PathBuf::as_path)) {
             print_error(notice);
         }
         let config = config.as_ref().map(|config| config.path.as_path());
@@ -117,8 +118,8 @@ struct Run<'r> {
     outputs: Outputs,
     progress: Progress,
     summary: Summary,
-    /// The first Helm template that was skipped.
-    template: Option<String>,
+    changed: &'r ChangedFiles,
+    unrendered: Unrendered,
 }
 
 /// The result of one input.
@@ -128,7 +129,7 @@ struct InputOutcome {
     chunks: Vec<Vec<String>>,
     problems: Vec<String>,
     summary: Summary,
-    template: Option<String>,
+    unrendered: Unrendered,
 }
 
 impl Run<'_> {
@@ -140,6 +141,7 @@ impl Run<'_> {
                 policy: self.policy,
                 assume: &self.assume,
                 offers_fixes: self.offers_fixes,
+                changed: self.changed,
                 outputs: &self.outputs,
                 index: &index,
             };
@@ -164,7 +166,7 @@ impl Run<'_> {
             self.outputs.write(rendered)?;
         }
         self.summary.add(&outcome.summary);
-        self.template = self.template.take().or(outcome.template);
+        self.unrendered.add(outcome.unrendered);
         Ok(())
     }
 
@@ -204,8 +206,17 @@ struct InputJudge<'j> {
     assume: &'j Assumptions,
     /// Whether to count what `--fix` would fix.
     offers_fixes: bool,
+    changed: &'j ChangedFiles,
     outputs: &'j Outputs,
     index: &'j Index,
+}
+
+/// Where a manifest is from.
+struct ManifestSource<'s> {
+    name: &'s str,
+    lines: &'s LineIndex<'s>,
+    /// What kustomizations change in it.
+    changed: Option<&'s ChangedKinds>,
 }
 
 impl InputJudge<'_> {
@@ -220,10 +231,11 @@ impl InputJudge<'_> {
         };
         let name = input.name();
         let lines = LineIndex::of(&text);
+        let source = ManifestSource { name: &name, lines: &lines, changed: self.changed.in_input(input) };
         input.documents(&lines, &mut |document| match document {
             // A panic on one manifest must not hide the others.
             InputDocument::Manifest(manifest) => {
-                if let Err(panicked) = contained(|| self.manifest(&manifest, &name, &lines, &mut outcome)) {
+                if let Err(panicked) = contained(|| self.manifest(&manifest, &source, &mut outcome)) {
                     let line = manifest.line;
                     outcome.problems.push(format!("{name}: line {line}: cannot judge it: nadmit {panicked}"));
                 }
@@ -234,26 +246,40 @@ impl InputJudge<'_> {
             InputDocument::WithoutKind => outcome.summary.skipped.no_kind += 1,
             InputDocument::HelmTemplate => {
                 outcome.summary.skipped.helm_templates += 1;
-                outcome.template = Some(name.clone().into_owned());
+                outcome.unrendered.template = Some(name.clone().into_owned());
             }
         });
         outcome
     }
 
-    fn manifest(&self, manifest: &Manifest, source: &str, lines: &LineIndex<'_>, outcome: &mut InputOutcome) {
+    fn manifest(&self, manifest: &Manifest, source: &ManifestSource<'_>, outcome: &mut InputOutcome) {
         let json = manifest.node.to_json();
         let Ok(Some(object)) = Object::read(&json) else {
-            outcome.summary.skipped.other_kinds += 1;
+            match manifest.meant_kind() {
+                None => outcome.summary.skipped.other_kinds += 1,
+                Some(meant) => outcome.problems.push(format!(
+                    "{}: line {}: {} has no kind `{}`; did you mean `{meant}`?",
+                    source.name,
+                    manifest.line,
+                    manifest.text("apiVersion"),
+                    manifest.text("kind"),
+                )),
+            }
             return;
         };
         let facts = self.index.facts(&object, self.assume, self.policy);
         let mut verdict = judge(&Subject::manifest(&object), &facts, self.policy);
         self.index.locate_related(&mut verdict);
+        if source.changed.is_some_and(|changed| changed.contains(object.kind()))
+            && verdict.only_warn(&ExcuseReason::Kustomization)
+        {
+            outcome.unrendered.count_changed(source.name);
+        }
         outcome.summary.count(&verdict);
         if self.offers_fixes {
             outcome.summary.fixable += verdict.findings.iter().filter(|finding| finding.is_fixable()).count();
         }
-        let judged = judged((source, lines), manifest, (object.meta(), &json), &verdict);
+        let judged = judged((source.name, source.lines), manifest, (object.meta(), &json), &verdict);
         outcome.chunks.push(self.outputs.render(&judged));
     }
 }
@@ -316,8 +342,14 @@ mod tests {
         let mut outputs = Outputs::default();
         outputs.add(Box::new(Poisoned), &Destination::Stdout).unwrap();
         let policy = Policy::default();
-        let judge =
-            InputJudge { policy: &policy, assume: &assume, offers_fixes: true, outputs: &outputs, index: &index };
+        let judge = InputJudge {
+            policy: &policy,
+            assume: &assume,
+            offers_fixes: true,
+            changed: &ChangedFiles::default(),
+            outputs: &outputs,
+            index: &index,
+        };
         let outcome = judge.input(&Input::File(file.path().into()));
         assert_eq!(outcome.chunks, [["a"], ["b"]]);
         let [problem] = outcome.problems.as_slice() else { panic!("{:?}", outcome.problems) };

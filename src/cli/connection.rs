@@ -37,10 +37,16 @@ impl Connection {
         if let Some(cluster) = Cluster::by_kubeconfigs(&choice).await? {
             return Ok(cluster);
         }
+        let tried: Vec<_> = KubeconfigChoice::usual_files().iter().map(|path| path.display().to_string()).collect();
+        let none = if tried.is_empty() {
+            "no kubeconfig found".to_owned()
+        } else {
+            format!("no kubeconfig found at {}", tried.join(" or "))
+        };
         for (option, value) in [("context", &self.context), ("cluster", &self.cluster), ("user", &self.user)] {
-            anyhow::ensure!(value.is_none(), "--{option}: no kubeconfig found; pass --kubeconfig");
+            anyhow::ensure!(value.is_none(), "--{option}: {none}; pass --kubeconfig");
         }
-        Cluster::by_pod()?.context("no cluster: no kubeconfig found and not running in a pod; pass --kubeconfig")
+        Cluster::by_pod()?.with_context(|| format!("no cluster: {none}, and not running in a pod; pass --kubeconfig"))
     }
 }
 

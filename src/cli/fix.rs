@@ -11,9 +11,11 @@ use super::outputs::Destination;
 use super::progress::Progress;
 use super::{EXIT_DENIED, EXIT_UNUSABLE, print_error};
 use crate::json::LineIndex;
-use crate::manifests::{Assumptions, DeclinedFix, FixedText, Index, Input, Manifest, Writable, fixed};
+use crate::manifests::{
+    Assumptions, ChangedFiles, ChangedKinds, DeclinedFix, FixedText, Index, Input, Manifest, Writable, fixed,
+};
 use crate::output::diff_of_files;
-use crate::policy::{Finding, Fix, Policy, Subject, judge};
+use crate::policy::{ExcuseReason, Finding, Fix, Policy, Subject, judge};
 use crate::resources::Object;
 use crate::supervise::contained;
 
@@ -150,6 +152,7 @@ fn report(declined: &[(String, DeclinedFix)], has_more: bool, with_diff: bool, (
 pub(super) struct FixJudge<'j> {
     pub(super) policy: &'j Policy,
     pub(super) assume: &'j Assumptions,
+    pub(super) changed: &'j ChangedFiles,
 }
 
 /// An input with another text than before.
@@ -219,16 +222,20 @@ impl FixJudge<'_> {
         if input.is_template(&text) {
             return Default::default();
         }
-        let mut fixes_of = |manifest: &Manifest| contained(|| self.fixes(index, manifest)).unwrap_or_default();
+        let changed = self.changed.in_input(input);
+        let mut fixes_of = |manifest: &Manifest| contained(|| self.fixes(index, manifest, changed)).unwrap_or_default();
         let result = contained(|| fixed(&LineIndex::of(&text), &mut fixes_of)).unwrap_or_default();
         (if result.text.is_some() { text.into_owned() } else { String::new() }, result)
     }
 
-    fn fixes(&self, index: &Index, manifest: &Manifest) -> Vec<Fix> {
+    fn fixes(&self, index: &Index, manifest: &Manifest, changed: Option<&ChangedKinds>) -> Vec<Fix> {
         let json = manifest.node.to_json();
         let Ok(Some(object)) = Object::read(&json) else { return Vec::new() };
         let facts = index.facts(&object, self.assume, self.policy);
-        let verdict = judge(&Subject::manifest(&object), &facts, self.policy);
+        let mut verdict = judge(&Subject::manifest(&object), &facts, self.policy);
+        if changed.is_some_and(|changed| changed.contains(object.kind())) {
+            verdict.only_warn(&ExcuseReason::Kustomization);
+        }
         verdict.findings.iter().filter_map(Finding::fix).collect()
     }
 }

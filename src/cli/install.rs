@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, Resettable};
 
 use super::policy_args::PolicyArgs;
-use super::print;
+use super::{print, unreadable};
 use crate::deploy::clients::{Clients, admission_files};
 use crate::deploy::{CertificateSource, Options, ServiceRef, audit_only, objects};
 use crate::manifests::PolicyFile;
@@ -141,7 +141,7 @@ impl Install {
 
 /// Reads the client CA. An invalid one would keep every replica from starting.
 fn read_clients(path: &Path, name: Option<String>) -> anyhow::Result<Clients> {
-    let mut ca = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut ca = fs::read_to_string(path).map_err(|error| unreadable("client CA", path, &error))?;
     check_client_ca(ca.as_bytes()).with_context(|| path.display().to_string())?;
     if !ca.ends_with('\n') {
         ca.push('\n');

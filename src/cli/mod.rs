@@ -29,6 +29,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -87,7 +88,10 @@ pub fn run_program() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
     let command = match ProgramName::of(arguments.first().map(OsString::as_os_str)) {
         ProgramName::Nadmit => Cli::command(),
-        ProgramName::Plugin => plugin::of_kubectl(Cli::command()),
+        ProgramName::Plugin => {
+            plugin::remember();
+            plugin::of_kubectl(Cli::command())
+        }
         ProgramName::Completer => {
             let given: Vec<_> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
             let printed = print(&plugin::candidates(Cli::command(), &given));
@@ -140,7 +144,7 @@ fn print(text: &str) -> anyhow::Result<u8> {
 
 /// Prints a line to standard error, escaped: it may quote untrusted text such as a file name.
 fn print_error(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{}", visible::line(&line.to_string()));
+    let _ = writeln!(io::stderr(), "{}", visible::line(&plugin::as_started(line.to_string())));
 }
 
 /// Asks a question on the terminal; only a yes counts. It is the only question, so no crate for prompts is used.
@@ -149,6 +153,11 @@ fn confirm(question: &str) -> io::Result<bool> {
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// The error for a file that cannot be read, which says what the file is for.
+fn unreadable(what: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow::anyhow!("cannot read {what} \"{}\": {}", path.display(), visible::cause(error))
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

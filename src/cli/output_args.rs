@@ -10,7 +10,7 @@ use clap::{Arg, Args, Command, ValueEnum};
 
 use super::color::ColorArgs;
 use super::outputs::{Destination, Outputs};
-use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_UNUSABLE};
+use super::{EXIT_CLEAN, EXIT_DENIED, EXIT_UNUSABLE, plugin};
 use crate::json::LineIndex;
 use crate::manifests::Manifest;
 use crate::output::{Format, Github, Html, Human, Json, JudgedDocument, Junit, Sarif, Summary, locate};
@@ -106,7 +106,7 @@ impl OutputArgs {
             None => self.colours.is_on(),
         };
         match target.format {
-            OutputFormat::Human => Box::new(Human::new(is_coloured, self.diff)),
+            OutputFormat::Human => Box::new(Human::new(is_coloured, self.diff).started_as(plugin::program())),
             OutputFormat::Json => Box::new(Json),
             OutputFormat::Sarif => Box::new(Sarif),
             OutputFormat::Junit => Box::new(Junit),

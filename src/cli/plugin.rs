@@ -3,9 +3,10 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use clap::builder::{Resettable, StyledStr};
-use clap::{Arg, Command};
+use clap::{Arg, Command, CommandFactory};
 
 /// What the program is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,28 @@ impl ProgramName {
             _ => Self::Nadmit,
         }
     }
+}
+
+/// Set where nadmit runs as a plugin.
+static IS_PLUGIN: OnceLock<()> = OnceLock::new();
+
+/// Remembers that nadmit runs as a plugin, for all that it prints.
+pub(super) fn remember() {
+    IS_PLUGIN.get_or_init(|| ());
+}
+
+/// What a user types to start nadmit.
+pub(super) fn program() -> &'static str {
+    if IS_PLUGIN.get().is_some() { "kubectl nadmit" } else { "nadmit" }
+}
+
+/// A text with the commands as a user types them.
+pub(super) fn as_started(text: String) -> String {
+    if IS_PLUGIN.get().is_none() {
+        return text;
+    }
+    let names: Vec<String> = super::Cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    in_kubectl(&text, &names)
 }
 
 /// The command as a user of kubectl writes it, in usage lines and in texts.

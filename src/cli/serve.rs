@@ -12,9 +12,9 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::EXIT_CLEAN;
 use super::in_cluster::{InCluster, cached_cluster};
 use super::policy_args::PolicyArgs;
+use super::{EXIT_CLEAN, unreadable};
 use crate::cluster::cache::facts::{FactSource, NoCluster};
 use crate::cluster::cache::policy_config_map::{ConfigMapName, PolicyConfigMap};
 use crate::cluster::identity::certificates::CertificateKeeper;
@@ -213,7 +213,7 @@ impl Serve {
         let names = if ip.is_unspecified() { Vec::new() } else { vec![ip.to_string()] };
         let mut made = Development::make(&names)?;
         if let Some(ca) = &self.client_ca {
-            made.material.client_ca = Some(fs::read(ca).with_context(|| ca.display().to_string())?);
+            made.material.client_ca = Some(fs::read(ca).map_err(|error| unreadable("client CA", ca, &error))?);
         }
         let hint = "pass a writable directory with --cert-dir";
         let place = match &self.cert_dir {

@@ -10,6 +10,7 @@ use super::ignore::repository_of;
 use super::{IgnoreList, Input, InputError};
 use crate::json::line_column;
 use crate::policy::closest;
+use crate::visible::cause;
 use crate::yaml::{Documents, MapEntry, YamlNode, YamlValue};
 
 /// The name of the file.
@@ -40,7 +41,7 @@ pub enum ConfigFileError {
     #[error(transparent)]
     Read(#[from] InputError),
     /// An I/O error.
-    #[error("{path}: {problem}")]
+    #[error("cannot read configuration \"{path}\": {}", cause(problem))]
     Io {
         /// The file.
         path: String,
@@ -169,7 +170,7 @@ impl Reader<'_> {
         let given = self.string("policy", &entry.node)?;
         let wrong = |problem: String| self.wrong(entry.node.span.start, &format!("`policy`: {problem}"));
         let real = fs::canonicalize(self.directory.join(given))
-            .map_err(|problem| wrong(format!("cannot read \"{given}\": {problem}")))?;
+            .map_err(|problem| wrong(format!("cannot read \"{given}\": {}", cause(&problem))))?;
         if !real.starts_with(self.root) {
             return Err(wrong(format!("\"{given}\" is outside of the repository of this file; pass it with --policy")));
         }
@@ -257,10 +258,10 @@ mod tests {
             ("exclude: x\n", "line 1: column 10: `exclude`: expected a list of patterns"),
             ("exclude:\n- x\n- [y]\n", "line 3: column 3: `exclude`: expected a text"),
             ("exclude:\n- x\n- '[y'\n", "line 3: column 3: `exclude`: not a pattern"),
-            ("policy: none.yaml\n", "line 1: column 9: `policy`: cannot read \"none.yaml\": No such file"),
+            ("policy: none.yaml\n", "line 1: column 9: `policy`: cannot read \"none.yaml\": no such file"),
             ("policy: .\n", "`policy`: \".\" is not a file"),
             ("- policy\n", "line 1: column 1: expected a mapping"),
-            ("a: [\n", "line 1: column 1: did not find expected node content"),
+            ("a: [\n", "line 1: column 4: did not find expected node content"),
             ("policy: p.yaml\n---\na: 1\n", "line 3: a configuration has one document"),
         ] {
             write(&path, text);

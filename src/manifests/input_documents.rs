@@ -7,6 +7,7 @@ use super::helm::HelmTemplate;
 use super::{Input, Manifest, ManifestDocument, documents};
 use crate::json::LineIndex;
 use crate::policy::Policy;
+use crate::yaml::{Documents, YamlValue};
 
 /// A document of an input.
 #[derive(Debug)]
@@ -54,12 +55,18 @@ impl Input {
         let is = |name: &str| self.path().is_some_and(|path| path.ends_with(name));
         if is(super::CONFIG_FILE) {
             "; this is the configuration of nadmit: pass it with --config"
-        } else if Policy::parse(text).is_ok_and(|policy| policy != Policy::default()) {
+        } else if Policy::parse(text).is_ok() && has_entries(text) {
             "; this is a policy of nadmit: pass it with --policy"
         } else {
             ""
         }
     }
+}
+
+/// Whether a text is a mapping with something in it, which an empty file is not.
+fn has_entries(text: &str) -> bool {
+    let node = Documents::new(text).next().and_then(|document| document.node.ok());
+    node.is_some_and(|node| matches!(node.value, YamlValue::Map(entries) if !entries.is_empty()))
 }
 
 fn unrendered(template: &HelmTemplate) -> InputDocument {
@@ -94,10 +101,11 @@ mod tests {
             ("- hosts: all\n", &["no kind"], &["expected a mapping"]),
             ("# nothing\n", &[], &[]),
             ("a: [\n", &["no kind"], &["did not find expected node content"]),
-            ("kind: A\nb: [\n", &["2: document 1: column 1: "], &["did not find expected"]),
+            ("kind: A\nb: [\n", &["2: document 1: column 4: "], &["did not find expected"]),
             ("apiVersion: k8s.cni.cncf.io/v1\n", &["`kind` is missing"], &["`kind` is missing"]),
             ("apiVersion: v2\nname: chart\n", &["no kind"], &["`kind` is missing"]),
             ("mode: audit\n", &["no kind"], &["this is a policy of nadmit: pass it with --policy"]),
+            ("mode: enforce\n", &["no kind"], &["this is a policy of nadmit: pass it with --policy"]),
             ("{}\n", &["no kind"], &["`kind` is missing"]),
             (
                 "kind: A\nb: {{ c }}: d\n",

@@ -26,6 +26,7 @@ pub use glob::MalformedPattern;
 pub use ignore::IgnoreList;
 pub use index::{Assumptions, Index};
 pub use input_documents::InputDocument;
+pub use kustomize::{ChangedFiles, ChangedKinds};
 pub use objects::{Manifest, ManifestDocument, documents};
 pub use policy_file::{LoadedPolicy, PolicyFile, PolicyFileError};
 pub use rewrite::{RewriteError, Writable};

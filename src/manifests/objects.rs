@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::json::LineIndex;
+use crate::policy::closest;
 use crate::resources::{CLAIM_GROUP, NAD_GROUP, NETWORK_GROUP};
 use crate::yaml::{Documents, YamlNode, YamlValue};
 
@@ -119,6 +120,33 @@ fn object(lines: &LineIndex<'_>, place: DocumentPlace, node: YamlNode, visit: &m
             let place = DocumentPlace { line: lines.at(item.span.start).0, pointer, ..place.clone() };
             object(lines, place, item, visit);
         }
+    }
+}
+
+/// The kinds of the groups whose objects nadmit reads, also those that it does not judge.
+const KINDS: [(&str, &[&str]); 3] = [
+    (NAD_GROUP, &["NetworkAttachmentDefinition"]),
+    (
+        NETWORK_GROUP,
+        &[
+            "SriovNetwork",
+            "SriovIBNetwork",
+            "OVSNetwork",
+            "SriovNetworkNodePolicy",
+            "SriovNetworkNodeState",
+            "SriovNetworkPoolConfig",
+            "SriovOperatorConfig",
+        ],
+    ),
+    (CLAIM_GROUP, &["ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ResourceSlice"]),
+];
+
+impl Manifest {
+    /// The kind that is meant, if there is none of this name in its group, but one of nearly the same.
+    pub fn meant_kind(&self) -> Option<&'static str> {
+        let group = self.text("apiVersion").split('/').next()?;
+        let (_, kinds) = KINDS.iter().find(|(known, _)| *known == group)?;
+        closest(self.text("kind"), kinds.iter().copied()).filter(|meant| *meant != self.text("kind"))
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Input, InputError};
 use crate::policy::{Policy, PolicyError};
 use crate::tls::sha256_digits;
+use crate::visible::cause;
 
 /// The largest policy that is read.
 const MAX_BYTES: u64 = 1 << 20;
@@ -15,8 +16,13 @@ const HASH_DIGITS: usize = 12;
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFileError {
     /// It cannot be read.
-    #[error(transparent)]
-    Read(#[from] InputError),
+    #[error("cannot read policy file \"{path}\": {problem}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What is wrong; part of the message, so not a source.
+        problem: String,
+    },
     /// It is larger than a policy is.
     #[error("{0}: the policy is larger than 1 MiB")]
     TooLarge(String),
@@ -96,7 +102,13 @@ fn read(path: &Path) -> Result<String, PolicyFileError> {
     if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > MAX_BYTES) {
         return Err(PolicyFileError::TooLarge(path.display().to_string()));
     }
-    Ok(Input::File(path.into()).text()?.into_owned())
+    let text = Input::File(path.into()).text().map(|text| text.into_owned());
+    text.map_err(|error| match error {
+        InputError::Io { problem, .. } => {
+            PolicyFileError::Read { path: path.display().to_string(), problem: cause(&problem) }
+        }
+        other => PolicyFileError::Read { path: path.display().to_string(), problem: other.to_string() },
+    })
 }
 
 fn parse(path: &Path, text: &str) -> Result<LoadedPolicy, PolicyFileError> {

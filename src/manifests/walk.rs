@@ -3,14 +3,14 @@
 //! Not by the `ignore` crate, which does not report what it leaves out: here it is counted with its reason. And nothing outside of the
 //! repository is read, also not through a symbolic link.
 
-use std::collections::HashSet;
 use std::fs::{self, DirEntry, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::files::io_error;
 use super::ignore::{IgnoreList, is_ignored, is_repository, repository_of};
-use super::{Input, InputError, kustomize};
+use super::kustomize::{ChangedFiles, Kustomizations};
+use super::{Input, InputError};
 
 /// The inputs behind the paths of a command line, and what was left out of directories.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub struct FoundInputs {
     pub links: usize,
     /// The patches of kustomizations.
     pub patches: Vec<PathBuf>,
+    /// The files in directories whose objects kustomizations change.
+    pub changed: ChangedFiles,
 }
 
 /// Finds the inputs behind paths: files as they are, directories with all the manifests below them, `-` for standard input.
@@ -32,7 +34,7 @@ pub struct FoundInputs {
 /// In a directory, hidden entries are left out, and what `exclude` or a `.gitignore` of its repository ignores. A path that is named itself is
 /// never left out.
 pub fn inputs(paths: &[PathBuf], exclude: &[IgnoreList]) -> FoundInputs {
-    let mut walk = Walk { exclude, found: FoundInputs::default(), patches: HashSet::new() };
+    let mut walk = Walk { exclude, found: FoundInputs::default(), kustomizations: Kustomizations::default() };
     for path in paths {
         if let Err(error) = walk.named(path) {
             walk.found.errors.push(error);
@@ -40,14 +42,13 @@ pub fn inputs(paths: &[PathBuf], exclude: &[IgnoreList]) -> FoundInputs {
     }
     // Only now all kustomizations are known: one may name a file in a directory before it.
     walk.take_patches();
-    walk.found
+    FoundInputs { changed: walk.kustomizations.changed_files(), ..walk.found }
 }
 
 struct Walk<'e> {
     exclude: &'e [IgnoreList],
     found: FoundInputs,
-    /// The files that kustomizations apply as patches, without symbolic links.
-    patches: HashSet<PathBuf>,
+    kustomizations: Kustomizations,
 }
 
 /// A directory on the way down, and what holds for its entries.
@@ -105,7 +106,7 @@ impl Walk<'_> {
             Err(error) => self.found.errors.push(error),
             Ok((entries, list)) => {
                 lists.extend(list);
-                kustomize::add_patches(directory.real, &mut self.patches);
+                self.kustomizations.add(directory.real);
                 for entry in entries {
                     if let Err(problem) = self.entry(directory, &entry, lists) {
                         self.found.errors.push(io_error(&entry.path(), problem));
@@ -117,10 +118,10 @@ impl Walk<'_> {
     }
 
     fn take_patches(&mut self) {
-        if self.patches.is_empty() {
+        let (patches, found) = (&self.kustomizations.patches, &mut self.found.patches);
+        if patches.is_empty() {
             return;
         }
-        let (patches, found) = (&self.patches, &mut self.found.patches);
         self.found.inputs.retain(|input| match input {
             Input::Found(path) if fs::canonicalize(path).is_ok_and(|real| patches.contains(&real)) => {
                 found.push(path.to_path_buf());

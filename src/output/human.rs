@@ -12,6 +12,8 @@ use crate::visible;
 pub struct Human {
     renderer: Renderer,
     with_diff: bool,
+    /// What a user types to start nadmit.
+    program: &'static str,
     /// Findings with a weaker action are not shown.
     weakest: Action,
 }
@@ -20,7 +22,12 @@ impl Human {
     /// With colours or without; with the diff of each repair or without.
     pub fn new(colour: bool, with_diff: bool) -> Self {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-        Self { renderer, with_diff, weakest: Action::Warn }
+        Self { renderer, with_diff, program: "nadmit", weakest: Action::Warn }
+    }
+
+    /// The same, where nadmit is started in another way.
+    pub fn started_as(self, program: &'static str) -> Self {
+        Self { program, ..self }
     }
 
     /// The same with the findings that are only recorded.
@@ -92,7 +99,8 @@ impl Format for Human {
             line += &format!("; {} could not be read", summary.unreadable);
         }
         if summary.fixable > 0 {
-            line += &format!("\n{} can be fixed with `nadmit check --fix`", count(summary.fixable, "finding"));
+            let fixable = count(summary.fixable, "finding");
+            line += &format!("\n{fixable} can be fixed with `{} check --fix`", self.program);
         }
         line + "\n"
     }

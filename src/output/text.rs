@@ -74,6 +74,7 @@ pub(super) fn why(because: &ExcuseReason) -> String {
         ExcuseReason::Ratchet => "allowed, because the stored object already has it".to_owned(),
         ExcuseReason::Exempt => "allowed, because the policy exempts this namespace or user".to_owned(),
         ExcuseReason::Operator => "allowed, because the operator wrote it".to_owned(),
+        ExcuseReason::Kustomization => "only a warning, because a kustomization changes this object".to_owned(),
         ExcuseReason::Exception(reason) => format!("allowed by an exception in the policy: {reason}"),
     }
 }
@@ -131,6 +132,7 @@ mod tests {
             (ExcuseReason::Exempt, "exempts this namespace or user"),
             (ExcuseReason::Operator, "the operator wrote it"),
             (ExcuseReason::Exception("lab".to_owned()), "exception in the policy: lab"),
+            (ExcuseReason::Kustomization, "a kustomization changes this object"),
         ];
         for (reason, words) in reasons {
             assert!(why(&reason).contains(words), "{reason:?}: {}", why(&reason));

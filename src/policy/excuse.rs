@@ -1,5 +1,9 @@
 //! Why a finding does not have the action of its rule.
 
+use json_patch::Patch;
+
+use super::{Action, Verdict};
+
 /// Why a finding has a weaker action than its rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExcuseReason {
@@ -13,6 +17,8 @@ pub enum ExcuseReason {
     Operator,
     /// The policy excepts this object from this rule, for this reason.
     Exception(String),
+    /// A kustomization changes the object before it is applied.
+    Kustomization,
 }
 
 impl ExcuseReason {
@@ -24,6 +30,21 @@ impl ExcuseReason {
             Self::Exempt => "exempt",
             Self::Operator => "operator",
             Self::Exception(_) => "exception",
+            Self::Kustomization => "kustomization",
         }
+    }
+}
+
+impl Verdict {
+    /// Makes every finding at most a warning, and repairs nothing. Whether that changed a finding.
+    pub fn only_warn(&mut self, because: &ExcuseReason) -> bool {
+        self.patch = Patch::default();
+        let mut stronger = self.findings.iter_mut().filter(|finding| finding.action > Action::Warn).peekable();
+        let has_any = stronger.peek().is_some();
+        for finding in stronger {
+            finding.action = Action::Warn;
+            finding.because = Some(because.clone());
+        }
+        has_any
     }
 }

@@ -10,7 +10,7 @@ use super::failure::FailurePolicies;
 use super::pods::{MultusPolicy, PodPolicy, ResourceInjector};
 use super::scope::NamespaceScope;
 use super::status::GuardedStatus;
-use super::{Action, AuditPolicy, DraMode, Rule, rules};
+use super::{Action, AuditPolicy, DraMode, Rule, rules, unknown};
 use crate::cni::releases::Versions;
 use crate::yaml::Documents;
 
@@ -267,7 +267,8 @@ impl Policy {
             let path = error.path().to_string();
             let problem = error.inner().to_string();
             // Strip the position, which refers to our JSON and not to the file.
-            let problem = problem.rsplit_once(" at line ").map_or(problem.as_str(), |(before, _)| before).to_owned();
+            let problem =
+                unknown::explained(problem.rsplit_once(" at line ").map_or(problem.as_str(), |(before, _)| before));
             PolicyError::Value { line: line_of(&pointer_of(error.path())), path, problem }
         })?;
         policy.check(&|pointer, path, problem| PolicyError::Value { line: line_of(pointer), path, problem })?;

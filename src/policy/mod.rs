@@ -27,6 +27,7 @@ pub(crate) mod scope;
 mod similar;
 mod status;
 mod stored;
+mod unknown;
 
 pub use crate::resources::DraMode;
 pub use excuse::ExcuseReason;

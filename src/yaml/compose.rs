@@ -200,7 +200,11 @@ impl<'t> Composer<'t> {
             return Err(self.error_at(Mark::default(), "not valid YAML".to_owned()));
         };
         event.map_err(|error| {
-            let mark = error.problem_mark().unwrap_or_default();
+            let mut mark = error.problem_mark().unwrap_or_default();
+            // What is missing at the end of the text belongs to what was opened before.
+            if self.line_of(mark) > self.last_line {
+                mark = error.context_mark().unwrap_or(mark);
+            }
             let problem = match error.context() {
                 Some(context) => format!("{} {context}", error.problem()),
                 None => error.problem().to_owned(),
@@ -370,9 +374,13 @@ impl<'t> Composer<'t> {
     }
 
     fn error_at(&self, mark: Mark, problem: String) -> YamlError {
-        // Something missing at the end is reported after the last line.
-        let line = self.line_of(mark).min(self.last_line);
-        YamlError { line, column: mark.column as usize + 1, problem }
+        let line = self.line_of(mark);
+        if line <= self.last_line {
+            return YamlError { line, column: mark.column as usize + 1, problem };
+        }
+        // Something is missing at the end: the last character is the place.
+        let last = self.part.trim_end().rsplit('\n').next().unwrap_or_default();
+        YamlError { line: self.last_line, column: last.chars().count().max(1), problem }
     }
 }
 

@@ -35,6 +35,27 @@ fn other_files_are_skipped_and_counted() {
         // These might be meant as manifests.
         ("broken.yaml", "kind: NetworkAttachmentDefinition\nspec: [\n", 2, json!({}), "did not find expected"),
         ("tabs.yaml", "apiVersion: v1\n\tkind: A\n", 2, json!({}), "line 2: "),
+        (
+            "kind.yaml",
+            "apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetwrk\n",
+            2,
+            json!({}),
+            "line 1: sriovnetwork.openshift.io/v1 has no kind `SriovNetwrk`; did you mean `SriovNetwork`?",
+        ),
+        (
+            "kinds.yaml",
+            "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinitions\n",
+            2,
+            json!({}),
+            "did you mean `NetworkAttachmentDefinition`?",
+        ),
+        (
+            "state.yaml",
+            "apiVersion: sriovnetwork.openshift.io/v1\nkind: SriovNetworkNodeState\n",
+            0,
+            json!({"other_kinds": 1}),
+            "",
+        ),
         ("nad.yaml", "apiVersion: k8s.cni.cncf.io/v1\nmetadata: {name: a}\n", 2, json!({}), "`kind` is missing"),
     ] {
         let tree = tree(&[("good.yaml", GOOD), (name, content)]);

@@ -14,9 +14,9 @@ fn policy_errors_name_line_and_key() {
             "line 3: `nad/resource-name-mising`: there is no such rule; did you mean `nad/resource-name-missing`?",
         ),
         ("rules:\n  sriov/vlan: patch\n", "line 2: `sriov/vlan`: this rule has no repair; use deny"),
-        ("mode: loud\n", "line 1: `mode`: unknown variant `loud`, expected `enforce` or `audit`"),
-        ("exempt:\n  user: [x]\n", "line 2: `exempt.user`: unknown field `user`, expected `users` or `namespaces`"),
-        ("a: [\n", "line 1, column 1: did not find expected node content while parsing a flow node"),
+        ("mode: loud\n", "line 1: `mode`: there is no such value as `loud`; the values are `enforce`, `audit`"),
+        ("exempt:\n  user: [x]\n", "line 2: `exempt.user`: there is no such key; did you mean `users`?"),
+        ("a: [\n", "line 1, column 4: did not find expected node content while parsing a flow node"),
         ("mode: audit\n---\nmode: audit\n", "line 3: a policy file has one document"),
         (
             "exceptions:\n- {rule: sriov/vlan, namespace: a, name: b, reason: x, expires: soon}\n",

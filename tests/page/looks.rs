@@ -1,9 +1,7 @@
 //! How a page looks: contrast in both schemes, on paper, in narrow windows, and its picture in the documentation.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-
 use super::*;
+use crate::browser::is_picture_of;
 
 /// Everything with too little contrast (WCAG AA): texts, and the signs and bars beside them.
 const FAINT: &str = include_str!("contrast.js");
@@ -123,20 +121,14 @@ fn equal_input_gives_equal_bytes() {
     assert_eq!(log().html, log().html);
 }
 
-/// The most that the picture in the documentation may take.
-const MAX_PICTURE_BYTES: usize = 200 * 1024;
-
-/// docs/page.png is the page of the example; with `GENERATE=1` it is taken again.
+/// docs/page.png is the page of the example.
 #[test]
-fn picture_in_the_documentation_is_small() {
-    let path = root().join("docs/page.png");
-    if std::env::var_os("GENERATE").is_some_and(|value| value == "1") {
-        let Some(mut browser) = Browser::start() else { return };
+fn picture_in_the_documentation_is_current() {
+    let page = sites();
+    is_picture_of("docs/page.png", &page.html, |browser| {
         browser.resize(1100, 1240);
-        browser.open(&sites().path, "#namespace=ran-du");
+        browser.open(&page.path, "#namespace=ran-du");
         browser.value("(() => { const entry = [...document.querySelectorAll('.entry')].find((one) => one.querySelector('b').textContent === 'fronthaul-control'); entry.firstChild.open = true; scrollTo(0, 0); })()");
-        fs::write(&path, BASE64_STANDARD.decode(browser.picture()).unwrap()).unwrap();
-    }
-    let picture = fs::read(path).unwrap();
-    assert!(picture.starts_with(b"\x89PNG") && picture.len() < MAX_PICTURE_BYTES, "{} bytes", picture.len());
+        browser.picture()
+    });
 }

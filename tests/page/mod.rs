@@ -7,7 +7,7 @@ mod looks;
 mod untrusted;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -98,8 +98,4 @@ fn choose(browser: &mut Browser, name: &str, value: &str) {
 fn address(browser: &mut Browser) -> String {
     let frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(decodeURIComponent(location.hash)))))";
     browser.value(frames).as_str().unwrap().to_owned()
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
 }

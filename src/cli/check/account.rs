@@ -5,6 +5,41 @@ use std::path::Path;
 
 use crate::output::{SkippedCounts, Summary};
 
+/// What is not what will be applied, and has to be rendered to be judged.
+#[derive(Debug, Default)]
+pub(super) struct Unrendered {
+    /// The first Helm template that was skipped.
+    pub(super) template: Option<String>,
+    /// How many objects have findings that only warn, because a kustomization changes the object.
+    changed: usize,
+    /// The first file with one.
+    first_changed: Option<String>,
+}
+
+impl Unrendered {
+    /// Counts an object whose findings only warn.
+    pub(super) fn count_changed(&mut self, source: &str) {
+        self.changed += 1;
+        self.first_changed.get_or_insert_with(|| source.to_owned());
+    }
+
+    /// Adds what a later input has.
+    pub(super) fn add(&mut self, later: Self) {
+        self.changed += later.changed;
+        self.template = self.template.take().or(later.template);
+        self.first_changed = self.first_changed.take().or(later.first_changed);
+    }
+
+    fn changed_notice(&self) -> Option<String> {
+        let first = self.first_changed.as_ref()?;
+        let objects = match self.changed {
+            1 => format!("1 object only warn, in {first}, because a kustomization changes it"),
+            more => format!("{more} objects only warn, such as in {first}, because kustomizations change them"),
+        };
+        Some(format!("nadmit: findings on {objects}; judge the result: kustomize build DIRECTORY | nadmit check -"))
+    }
+}
+
 /// The last line.
 pub(super) fn closing_line(summary: &Summary, config: Option<&Path>, policy: Option<&Path>) -> String {
     let mut line = format!("nadmit: {} judged", counted(summary.documents, "document"));
@@ -37,11 +72,11 @@ fn skipped(counts: &SkippedCounts) -> Vec<String> {
 }
 
 /// What to do about files that must be rendered first: for each sort one notice, which names the first file.
-pub(super) fn notices(counts: &SkippedCounts, template: Option<&str>, patch: Option<&Path>) -> Vec<String> {
+pub(super) fn notices(counts: &SkippedCounts, unrendered: &Unrendered, patch: Option<&Path>) -> Vec<String> {
     let sorts = [
         (
             counts.helm_templates,
-            template.map(Cow::Borrowed),
+            unrendered.template.as_deref().map(Cow::Borrowed),
             ["Helm template", "Helm templates"],
             "helm template CHART",
         ),
@@ -63,7 +98,7 @@ pub(super) fn notices(counts: &SkippedCounts, template: Option<&str>, patch: Opt
             }
         })
     };
-    sorts.into_iter().filter_map(notice).collect()
+    sorts.into_iter().filter_map(notice).chain(unrendered.changed_notice()).collect()
 }
 
 fn counted(number: usize, what: &str) -> String {
@@ -108,12 +143,18 @@ mod tests {
     #[test]
     fn one_notice_for_all_files_of_a_sort() {
         let counts = |number| SkippedCounts { helm_templates: number, kustomize_patches: number, ..Default::default() };
-        let shown = |number| notices(&counts(number), Some("a.yaml"), Some(Path::new("b.yaml")));
+        let unrendered = |number| {
+            let mut unrendered = Unrendered { template: Some("a.yaml".to_owned()), ..Unrendered::default() };
+            (0..number).for_each(|_| unrendered.count_changed("c.yaml"));
+            unrendered
+        };
+        let shown = |number| notices(&counts(number), &unrendered(number), Some(Path::new("b.yaml")));
         assert_eq!(
             shown(1),
             [
                 "nadmit: 1 Helm template is not judged, a.yaml; render it: helm template CHART | nadmit check -",
                 "nadmit: 1 kustomize patch is not judged, b.yaml; render it: kustomize build DIRECTORY | nadmit check -",
+                "nadmit: findings on 1 object only warn, in c.yaml, because a kustomization changes it; judge the result: kustomize build DIRECTORY | nadmit check -",
             ]
         );
         assert_eq!(
@@ -121,8 +162,9 @@ mod tests {
             [
                 "nadmit: 2 Helm templates are not judged, such as a.yaml; render them: helm template CHART | nadmit check -",
                 "nadmit: 2 kustomize patches are not judged, such as b.yaml; render them: kustomize build DIRECTORY | nadmit check -",
+                "nadmit: findings on 2 objects only warn, such as in c.yaml, because kustomizations change them; judge the result: kustomize build DIRECTORY | nadmit check -",
             ]
         );
-        assert!(notices(&SkippedCounts::default(), None, None).is_empty());
+        assert!(notices(&SkippedCounts::default(), &Unrendered::default(), None).is_empty());
     }
 }

@@ -202,7 +202,7 @@ impl<K: Summarize> Cache<K> {
             timeout(RESPONSE_TIMEOUT, cluster.client.request_stream(request)).await.map_err(|_| ApiError::Timeout)?;
         let stream = match stream {
             Err(kube::Error::Api(status)) if status.code == 410 => return Ok(None),
-            stream => stream.map_err(|error| ApiError::Request(Box::new(error)))?,
+            stream => stream.map_err(|error| cluster.failure(error))?,
         };
         let mut lines = Box::pin(stream).lines();
         loop {

@@ -3,9 +3,13 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use crate::cluster::client::{Cluster, ClusterError};
+use crate::policy::closest;
+
+/// How many names are shown of a kubeconfig that does not have the one that was chosen.
+const MAX_NAMED: usize = 8;
 
 /// What the user chooses of the kubeconfigs. The rest is as they say.
 #[derive(Clone, Debug, Default)]
@@ -23,23 +27,27 @@ pub struct KubeconfigChoice {
 impl KubeconfigChoice {
     /// The chosen file, or all others merged; `None` if there is none.
     fn read(&self) -> Result<Option<Kubeconfig>, ClusterError> {
-        if let Some(file) = &self.file {
-            return read(file).map(Some);
+        match &self.file {
+            Some(file) => read(file).map(Some),
+            None => merged(Self::usual_files()),
         }
+    }
+
+    /// Where kubectl looks for kubeconfigs if none is chosen.
+    pub fn usual_files() -> Vec<PathBuf> {
         match env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
-            Some(list) => merged(env::split_paths(&list)),
-            None => merged(env::home_dir().map(|home| home.join(".kube/config"))),
+            Some(list) => env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect(),
+            None => env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect(),
         }
     }
 
     async fn connect(&self, kubeconfig: Kubeconfig) -> Result<Cluster, ClusterError> {
         let Self { context, cluster, user, .. } = self.clone();
+        let contexts = kubeconfig.contexts.iter().map(|known| known.name.as_str());
+        exists("context", context.as_deref(), contexts)?;
+        exists("cluster", cluster.as_deref(), kubeconfig.clusters.iter().map(|known| known.name.as_str()))?;
         // A user that does not exist would send its requests without credentials.
-        if let Some(user) = user.as_deref()
-            && !kubeconfig.auth_infos.iter().any(|known| known.name == user)
-        {
-            return Err(ClusterError::NoUser(user.to_owned()));
-        }
+        exists("user", user.as_deref(), kubeconfig.auth_infos.iter().map(|known| known.name.as_str()))?;
         let name = context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
         let options = KubeConfigOptions { context, cluster, user };
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(unusable)?;
@@ -75,15 +83,38 @@ fn merged(paths: impl IntoIterator<Item = PathBuf>) -> Result<Option<Kubeconfig>
     Ok(all)
 }
 
+/// An error if what was chosen does not exist, with what does.
+fn exists<'k>(
+    what: &'static str,
+    chosen: Option<&str>,
+    known: impl Iterator<Item = &'k str> + Clone,
+) -> Result<(), ClusterError> {
+    let Some(name) = chosen.filter(|name| !known.clone().any(|known| known == *name)) else { return Ok(()) };
+    let quoted: Vec<String> = known.clone().take(MAX_NAMED).map(|name| format!("{name:?}")).collect();
+    let more = known.clone().count() - quoted.len();
+    let known = match (closest(name, known), quoted.as_slice()) {
+        (Some(close), _) => format!("did you mean {close:?}?"),
+        (None, []) => "it has none".to_owned(),
+        (None, _) if more > 0 => format!("it has {} and {more} more", quoted.join(", ")),
+        (None, _) => format!("it has {}", quoted.join(", ")),
+    };
+    Err(ClusterError::Missing { what, name: name.to_owned(), known })
+}
+
 fn read(path: &Path) -> Result<Kubeconfig, ClusterError> {
-    let mut kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
+    let mut kubeconfig = Kubeconfig::read_from(path).map_err(|error| match error {
+        KubeconfigError::ReadConfig(problem, path) => {
+            ClusterError::Unreadable { path: path.display().to_string(), problem }
+        }
+        other => unusable(other),
+    })?;
     // kubectl writes an empty name for none. It must not hide the current context of the next file.
     kubeconfig.current_context = kubeconfig.current_context.filter(|name| !name.is_empty());
     Ok(kubeconfig)
 }
 
 /// The message includes the file and all causes.
-fn unusable(error: kube::config::KubeconfigError) -> ClusterError {
+fn unusable(error: KubeconfigError) -> ClusterError {
     ClusterError::Kubeconfig(Box::new(error))
 }
 
@@ -159,9 +190,21 @@ mod tests {
             let cluster = choice.connect(all.clone()).await.unwrap();
             assert_eq!((cluster.description(), cluster.default_namespace()), (description, namespace), "{choice:?}");
         }
-        for wrong in [choose(Some("c"), None, None), choose(None, Some("c"), None), choose(None, None, Some("c"))] {
+        for (wrong, what) in [
+            (choose(Some("c"), None, None), "context"),
+            (choose(None, Some("c"), None), "cluster"),
+            (choose(None, None, Some("c")), "user"),
+        ] {
             let error = choose_error(&wrong, all.clone()).await;
-            assert!(error.contains('c'), "{wrong:?}: {error}");
+            assert_eq!(error, format!("the kubeconfig has no {what} \"c\"; it has \"a\", \"b\""));
+        }
+        for (known, want) in [
+            (vec!["production", "staging"], "did you mean \"production\"?"),
+            (vec![], "it has none"),
+            (vec!["a"; 10], "it has \"a\", \"a\", \"a\", \"a\", \"a\", \"a\", \"a\", \"a\" and 2 more"),
+        ] {
+            let error = exists("context", Some("producton"), known.iter().copied()).unwrap_err().to_string();
+            assert_eq!(error, format!("the kubeconfig has no context \"producton\"; {want}"));
         }
     }
 

@@ -7,6 +7,7 @@ pub(in crate::cluster) mod pager;
 pub(in crate::cluster) mod path;
 pub(in crate::cluster) mod permissions;
 
+use std::error::Error as _;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub(in crate::cluster) use self::path::{ApiPath, ApiResource};
 
 pub use self::kubeconfig::KubeconfigChoice;
 pub use crate::deploy::ServiceRef;
+use crate::visible::cause;
 
 /// The connect timeout; requests have the deadline of the review they are made for.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,9 +39,24 @@ pub enum ClusterError {
     /// The kubeconfig cannot be used.
     #[error("cannot use the kubeconfig: {0}")]
     Kubeconfig(Box<kube::config::KubeconfigError>),
-    /// The kubeconfig does not have the chosen user.
-    #[error("the kubeconfig has no user {0:?}")]
-    NoUser(String),
+    /// The kubeconfig cannot be read.
+    #[error("cannot read the kubeconfig \"{path}\": {}", cause(problem))]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// The I/O error; part of the message, so not a source.
+        problem: std::io::Error,
+    },
+    /// The kubeconfig does not have what was chosen: a context, a cluster, a user.
+    #[error("the kubeconfig has no {what} {name:?}; {known}")]
+    Missing {
+        /// What was chosen.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Those that it has.
+        known: String,
+    },
     /// The pod has no service account.
     #[error("cannot use the pod's service account")]
     Pod(#[source] Box<kube::config::InClusterError>),
@@ -54,6 +71,14 @@ pub enum ApiError {
     /// No response, or an error response.
     #[error("request to the API server failed: {0}")]
     Request(#[source] Box<kube::Error>),
+    /// No response, because there is no connection.
+    #[error("cannot reach {server}: {cause}")]
+    Unreachable {
+        /// The address, and the context.
+        server: Arc<str>,
+        /// The last cause.
+        cause: String,
+    },
     /// A required permission is missing.
     #[error("{0}")]
     Forbidden(String),
@@ -120,6 +145,7 @@ impl ServiceRef {
 pub struct Cluster {
     pub(in crate::cluster) client: kube::Client,
     description: Arc<str>,
+    server: Arc<str>,
     /// Limits concurrent reads for reviews: their size is controlled by the author of the object.
     pub(in crate::cluster) live_reads: Arc<Semaphore>,
 }
@@ -136,9 +162,11 @@ impl Cluster {
 
     fn new(mut config: Config, name: &str) -> Result<Self, ClusterError> {
         config.connect_timeout = Some(CONNECT_TIMEOUT);
-        let description = format!("{name} ({})", config.cluster_url.to_string().trim_end_matches('/')).into();
+        let address = config.cluster_url.to_string();
+        let address = address.trim_end_matches('/');
+        let (description, server) = (format!("{name} ({address})").into(), format!("{address} ({name})").into());
         let client = kube::Client::try_from(config).map_err(|source| ClusterError::Client(Box::new(source)))?;
-        Ok(Self { client, description, live_reads: Arc::new(Semaphore::new(MAX_LIVE_READS)) })
+        Ok(Self { client, description, server, live_reads: Arc::new(Semaphore::new(MAX_LIVE_READS)) })
     }
 
     /// The context and the server, for people.
@@ -244,7 +272,21 @@ impl Cluster {
                 let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
                 Ok(ApiResponse::Not(code, Box::new(kube::Error::Api(status))))
             }
-            Err(error) => Err(ApiError::Request(Box::new(error))),
+            Err(error) => Err(self.failure(error)),
+        }
+    }
+
+    /// Why a request had no response.
+    pub(in crate::cluster) fn failure(&self, error: kube::Error) -> ApiError {
+        let last = match &error {
+            kube::Error::Service(_) | kube::Error::HyperError(_) => {
+                std::iter::successors(error.source(), |&cause| cause.source()).last()
+            }
+            _ => None,
+        };
+        match last.map(|last| cause(&last)) {
+            Some(cause) => ApiError::Unreachable { server: self.server.clone(), cause },
+            None => ApiError::Request(Box::new(error)),
         }
     }
 }

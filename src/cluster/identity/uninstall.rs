@@ -10,8 +10,9 @@ use crate::output::report::{OURS, ReportKind};
 
 /// Why nadmit could not be removed.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot delete {path}")]
+#[error("cannot {action} {path}")]
 pub struct UninstallError {
+    action: &'static str,
     path: String,
     #[source]
     cause: ApiError,
@@ -19,7 +20,12 @@ pub struct UninstallError {
 
 impl UninstallError {
     fn at(path: &ApiPath, cause: ApiError) -> Self {
-        Self { path: path.to_string(), cause }
+        Self { action: "delete", path: path.to_string(), cause }
+    }
+
+    /// The same, where nothing would be deleted.
+    fn reading(path: &ApiPath, cause: ApiError) -> Self {
+        Self { action: "read", ..Self::at(path, cause) }
     }
 }
 
@@ -51,7 +57,7 @@ impl Cluster {
             let mut reports = 0;
             match self.for_each_object(&path, |_| reports += 1).await {
                 Err(failed) if failed.is_forbidden() => lines.push(format!("{} of nadmit{UNREAD}", kind.plural)),
-                listed => drop(listed.map_err(|cause| UninstallError::at(&path, cause))?),
+                listed => drop(listed.map_err(|cause| UninstallError::reading(&path, cause))?),
             }
             if reports > 0 {
                 lines.push(format!("{reports} {} of nadmit", kind.plural));
@@ -69,7 +75,7 @@ impl Cluster {
         match self.read(path).await {
             Ok(found) => Ok(found.filter(is_deleted).map(|_| "")),
             Err(failed) if failed.is_forbidden() => Ok(Some(UNREAD)),
-            Err(cause) => Err(UninstallError::at(path, cause)),
+            Err(cause) => Err(UninstallError::reading(path, cause)),
         }
     }
 
@@ -84,7 +90,7 @@ impl Cluster {
         // Without nadmit, reports would become stale.
         for kind in ReportKind::ALL {
             let cleared = self.delete_labelled(ApiResource::report(kind), &[OURS]).await;
-            cleared.map_err(|cause| UninstallError { path: kind.plural.to_owned(), cause })?;
+            cleared.map_err(|cause| UninstallError { action: "delete", path: kind.plural.to_owned(), cause })?;
         }
         Ok(())
     }
@@ -111,11 +117,15 @@ fn is_ours(namespace: &Value) -> bool {
 }
 
 fn namespace_path(home: &ServiceRef) -> Result<ApiPath, UninstallError> {
-    ApiPath::namespace(&home.namespace).map_err(|cause| UninstallError { path: home.namespace.clone(), cause })
+    ApiPath::namespace(&home.namespace).map_err(|cause| UninstallError {
+        action: "delete",
+        path: home.namespace.clone(),
+        cause,
+    })
 }
 
 fn no_path(cause: ApiError) -> UninstallError {
-    UninstallError { path: "an object of nadmit".to_owned(), cause }
+    UninstallError { action: "delete", path: "an object of nadmit".to_owned(), cause }
 }
 
 /// The objects to delete, in order: webhook configurations first, so that no write waits for a stopped server. A replica of

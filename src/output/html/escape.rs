@@ -7,6 +7,16 @@ pub(super) fn lines(text: &str) -> String {
     html(&visible::lines(text))
 }
 
+/// The same of a sentence: what stands between backticks is code. One without a partner is only a backtick.
+pub(super) fn sentence(text: &str) -> String {
+    let escaped = lines(text);
+    if escaped.matches('`').count() % 2 == 1 {
+        return escaped;
+    }
+    let parts = escaped.split('`').enumerate();
+    parts.map(|(number, part)| if number % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() }).collect()
+}
+
 /// Text of one line, such as a name; also as the value of an attribute.
 pub(super) fn line(text: &str) -> String {
     html(&visible::line(text))

@@ -114,7 +114,7 @@ impl ShownFinding {
                 let _ = write!(out, "<span class=\"soft text\">{}</span>", escape::line(detail));
             }
         }
-        let _ = write!(out, "</span></h3><p class=\"message text\">{}</p>", escape::lines(&self.message));
+        let _ = write!(out, "</span></h3><p class=\"message text\">{}</p>", escape::sentence(&self.message));
         if let Some((number, [before, value, after])) = &self.excerpt {
             let [before, value, after] = [before, value, after].map(|text| escape::lines(text));
             let _ =
@@ -122,14 +122,14 @@ impl ShownFinding {
         }
         *out += "<dl>";
         for note in &self.notes {
-            let _ = write!(out, "<dt>Note</dt><dd class=\"text\">{}</dd>", escape::lines(note));
+            let _ = write!(out, "<dt>Note</dt><dd class=\"text\">{}</dd>", escape::sentence(note));
         }
         if !self.help.is_empty() {
             let _ = write!(
                 out,
                 "<dt>Help</dt><dd class=\"copied fix\"><span class=\"text\">{}</span>{}</dd>",
-                escape::lines(&self.help),
-                copy("text", "Copy fix", "Copy the fix")
+                escape::sentence(&self.help),
+                copy("text", "Copy help", "Copy the help")
             );
         }
         *out += "</dl></section>";
@@ -216,16 +216,16 @@ mod tests {
             rule: "nad/schema",
             pointer: "/spec".to_owned(),
             place: String::new(),
-            message: "m".to_owned(),
+            message: "`<m>` is wrong".to_owned(),
             excerpt: Some((7, ["a: ".to_owned(), "<b>".to_owned(), ",".to_owned()])),
             notes: vec!["n".to_owned()],
-            help: "h".to_owned(),
+            help: "remove one `".to_owned(),
         })));
         for want in [
             "<span class=\"sign\">warn</span><span><code>nad/schema</code><span class=\"soft text\">/spec</span></span></h3>",
-            "<p class=\"message text\">m</p>",
+            "<p class=\"message text\"><code>&lt;m&gt;</code> is wrong</p>",
             "<span>7</span>a: <mark>&lt;b&gt;</mark>,</pre>",
-            "<dt>Note</dt><dd class=\"text\">n</dd><dt>Help</dt><dd class=\"copied fix\"><span class=\"text\">h</span>",
+            "<dt>Note</dt><dd class=\"text\">n</dd><dt>Help</dt><dd class=\"copied fix\"><span class=\"text\">remove one `</span>",
         ] {
             assert!(html.contains(want), "{want}: {html}");
         }

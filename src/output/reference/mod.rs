@@ -2,6 +2,7 @@
 //! with the examples that the tests judge and the messages that they get.
 
 mod facts;
+mod manifest_facts;
 mod page;
 mod parts;
 

@@ -77,7 +77,11 @@ fn examples(rule: &Rule, messages: &str, parts: &mut Vec<RulePart<'_>>) {
     let facts = ExampleFacts::of(rule.id);
     let (mut of_bad, mut of_good) = (Vec::new(), Vec::new());
     if let Some(facts) = &facts {
-        parts.push(RulePart::Table(["What decides", "Reported", "Accepted"], facts.rows()));
+        let table = facts.table([bad, good]);
+        parts.push(RulePart::Table(["What decides", "Reported", "Accepted"], table.differing));
+        if !table.same.is_empty() {
+            parts.push(RulePart::Text("The same in both", format!("{}.", table.same.join(", "))));
+        }
         for (what, bad, good) in facts.objects() {
             if bad == good {
                 parts.push(yaml(what.to_owned(), &bad));

@@ -28,11 +28,14 @@ fn off_needs_no_quotes() {
 fn wrong_files_are_reported_with_their_line() {
     // (file, error)
     let table = [
-        ("mode: audit\nrules: [\n", "line 2, column 1: did not find expected node content"),
+        ("mode: audit\nrules: [\n", "line 2, column 8: did not find expected node content"),
+        ("rules: [a\n", "line 1, column 8: did not find expected ',' or ']'"),
+        ("rule: {}\n", "line 1: `rule`: there is no such key; did you mean `rules`?"),
         ("mode: audit\n---\nmode: audit\n", "line 3: a policy file has one document"),
-        ("\nmood: audit\n", "line 2: `mood`: unknown field `mood`"),
-        ("mode: audit\nstatus: {strict: 1}\n", "line 2: `status.strict`: unknown field `strict`"),
-        ("mode: loud\n", "line 1: `mode`: unknown variant `loud`"),
+        ("\nmood: audit\n", "line 2: `mood`: there is no such key; `nadmit schema` lists them"),
+        ("mode: audit\nstatus: {strict: 1}\n", "line 2: `status.strict`: there is no such key; "),
+        ("mode: loud\n", "line 1: `mode`: there is no such value as `loud`; the values are `enforce`, `audit`"),
+        ("mode: enfroce\n", "line 1: `mode`: there is no such value as `enfroce`; did you mean `enforce`?"),
         (
             "audit: {reports: on}\n",
             "line 1: `audit.reports`: invalid value: boolean `true`, expected openreports, wgpolicyk8s or off",
