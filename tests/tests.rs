@@ -20,6 +20,7 @@ mod commands;
 mod doctor;
 mod documentation;
 mod explain;
+mod explain_page;
 mod fix;
 mod generated;
 mod hostile;
