@@ -23,6 +23,7 @@ mod documentation;
 #[allow(dead_code, reason = "shared with the tests on a node")]
 mod errors_page;
 mod explain;
+mod explain_page;
 mod fix;
 mod generated;
 mod hostile;

@@ -63,7 +63,7 @@ mod tests {
             (others, NameVisibility::Own(vec![own.clone()]), " by pods", &both[1..]),
             (others, NameVisibility::Own(vec![Reference::AllPods]), ": pods of other namespaces", &[]),
             ((1, true), NameVisibility::Own(Vec::new()), " by pods", &both),
-            ((1, true), NameVisibility::Own(vec![own.clone()]), ": pod web", &both[1..]),
+            ((1, true), NameVisibility::Own(vec![own]), ": pod web", &both[1..]),
             ((1, true), NameVisibility::All, ": pod web, and pods of other namespaces", &[]),
         ] {
             let object = Object::read(NAD).unwrap().unwrap();

@@ -95,7 +95,7 @@ fn nodes_are_compared_with_what_the_pod_needs() {
     assert_eq!(case.plan().nodes.unwrap().state, LinkHealth::Good);
 }
 
-fn node(name: &str, spec: Value, labels: Value) -> ClusterNode {
+fn node(name: &str, spec: &Value, labels: &Value) -> ClusterNode {
     ClusterNode::of(&json!({ "metadata": { "name": name, "labels": labels }, "spec": spec }))
 }
 
@@ -114,7 +114,7 @@ fn taints_keep_pods_away_that_do_not_tolerate_them() {
     let late = json!({ "taints": [{ "key": "node.kubernetes.io/not-ready", "effect": "NoExecute" }] });
     let nodes =
         [("cp1", plane), ("gone", gone), ("quiet", cordoned), ("soft", soft), ("late", late), ("w1", json!({}))]
-            .map(|(name, spec)| node(name, spec, json!({})));
+            .map(|(name, spec)| node(name, &spec, &json!({})));
     let nads = [("net", nad(MACVLAN, ""))];
     for (spec, want) in [
         (
@@ -157,7 +157,7 @@ fn labels_of_nads_count_where_they_are_copied() {
     };
     let nodes = || {
         let labelled = [("a", json!({ "rack": "1" })), ("b", json!({}))];
-        labelled.map(|(name, labels)| node(name, json!({}), labels)).to_vec()
+        labelled.map(|(name, labels)| node(name, &json!({}), &labels)).to_vec()
     };
     let copied = "network-resources-injector";
     for (resource, injector, want) in [
@@ -198,8 +198,9 @@ fn labels_of_nads_count_where_they_are_copied() {
 /// A selector by the name of the node gives each of the others a reason of its own.
 #[test]
 fn reasons_are_listed_up_to_a_number() {
-    let nodes: Vec<_> =
-        (0..300).map(|number| node(&format!("w{number}"), json!({}), json!({ "host": number.to_string() }))).collect();
+    let nodes: Vec<_> = (0..300)
+        .map(|number| node(&format!("w{number}"), &json!({}), &json!({ "host": number.to_string() })))
+        .collect();
     let case = PodCase::new(pod("net", &json!({ "nodeSelector": { "host": "7" } })), &[("net", nad(MACVLAN, ""))]);
     let lines = node_lines(&PodCase { nodes: known(Ok(nodes)), ..case });
     assert_eq!(
