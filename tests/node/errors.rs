@@ -217,6 +217,8 @@ struct Seeing {
     page: Seen,
     /// The rows of the table, with each rule whose mistake showed it.
     rows: BTreeSet<(&'static str, Option<String>)>,
+    /// The rules whose bad example starts, because another plugin stands in for one that needs hardware.
+    replaced: BTreeSet<String>,
     problems: Vec<String>,
 }
 
@@ -240,7 +242,11 @@ impl Seeing {
             // Rules that only warn are about more than what fails.
             (None, _) => mistake.is_example && rule.is_some_and(is_only_warned_of),
         };
-        if !is_expected {
+        let is_replaced =
+            mistake.is_example && matches!(outcome, Outcome::Started) && instead.is_none() && needs_hardware(mistake);
+        if is_replaced {
+            self.replaced.extend(mistake.rule.clone().filter(|rule| !is_only_warned_of(rule)));
+        } else if !is_expected {
             let shown = match outcome {
                 Outcome::Started => "the pod starts",
                 Outcome::Rejected => "the API server rejects the NAD",
@@ -265,6 +271,12 @@ impl Seeing {
     }
 }
 
+/// Whether a plugin of it is replaced by one that the node can run.
+fn needs_hardware(mistake: &Mistake) -> bool {
+    let config = |nad: &Value| nad["spec"]["config"].as_str().is_some_and(|config| config.contains("\"sriov\""));
+    mistake.nads.iter().any(config)
+}
+
 /// Whether the rule does no more than warn.
 fn is_only_warned_of(id: &str) -> bool {
     RULES.iter().any(|rule| rule.id == id && rule.default < Action::Patch)
@@ -278,7 +290,11 @@ fn pods_show_what_the_rules_say() {
             let pod = format!("{}-{index}", mistake.rule.as_deref().unwrap_or("none").replace('/', "-"));
             seeing.note(mistake, &node.attempt(&pod, mistake));
         }
-        let Seeing { page: seen, rows, mut problems } = seeing;
+        let Seeing { page: seen, rows, replaced, mut problems } = seeing;
+        // Another mistake of the same rule shows its error.
+        for rule in replaced.iter().filter(|rule| !seen.values().any(|rules| rules.contains(*rule))) {
+            problems.push(format!("{rule}: the pod of its example starts, and no other mistake shows it"));
+        }
         let all: String = seen.keys().cloned().collect();
         for rule in RULES.iter().filter(|rule| seen.values().any(|rules| rules.contains(rule.id))) {
             for words in quoted(rule.why).filter(|words| !is_known_otherwise(rule.id, words)) {
