@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use nadmit::policy::pod_errors::{Evidence, POD_ERRORS, PodError};
+use nadmit::policy::pod_errors::{ErrorEvidence, POD_ERRORS, PodError};
 use nadmit::policy::rules::RULES;
 use nadmit::policy::{Action, Facts, Policy, Subject, judge};
 use nadmit::resources::Object;
@@ -116,7 +116,7 @@ fn every_rule_that_denies_is_on_the_page() {
     for error in POD_ERRORS {
         let is_shown =
             seen(&page).keys().any(|message| PodError::of(message).is_some_and(|row| std::ptr::eq(row, error)));
-        let is_expected = error.evidence == Evidence::Pod;
+        let is_expected = error.evidence == ErrorEvidence::Pod;
         // The page cuts the stack of a panic off.
         assert!(
             is_shown == is_expected

@@ -21,14 +21,14 @@ pub struct PodError {
     /// The ids of the rules, the most likely first.
     pub rules: &'static [&'static str],
     /// How the words are known.
-    pub evidence: Evidence,
+    pub evidence: ErrorEvidence,
     /// What else causes the error: it is not in the NAD, so no rule can see it. Says what to do.
     pub cause: Option<&'static str>,
 }
 
 /// How an error is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evidence {
+pub enum ErrorEvidence {
     /// A pod on a node of the tests shows it.
     Pod,
     /// The plugin rejected a config with it, called by hand without its hardware.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use nadmit::policy::pod_errors::{Evidence, POD_ERRORS, PodError, without_preamble};
+use nadmit::policy::pod_errors::{ErrorEvidence, POD_ERRORS, PodError, without_preamble};
 use nadmit::policy::rules::RULES;
 use nadmit::policy::{Action, Facts, Policy, Subject, judge};
 use nadmit::resources::{DEFAULT_NETWORK, NETWORKS, Object, Selection};
@@ -178,7 +178,8 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether the words are known otherwise than from a pod.
 fn is_known_otherwise(rule: &str, words: &str) -> bool {
-    let mut rows = POD_ERRORS.iter().filter(|error| error.evidence != Evidence::Pod && error.rules.contains(&rule));
+    let mut rows =
+        POD_ERRORS.iter().filter(|error| error.evidence != ErrorEvidence::Pod && error.rules.contains(&rule));
     rows.any(|error| error.words.contains(words))
 }
 
@@ -306,7 +307,7 @@ fn pods_show_what_the_rules_say() {
         }
         for error in POD_ERRORS {
             let is_shown = |rule: Option<&str>| rows.contains(&(error.words, rule.map(str::to_owned)));
-            if error.evidence != Evidence::Pod {
+            if error.evidence != ErrorEvidence::Pod {
                 let is_seen = rows.iter().any(|(words, _)| *words == error.words);
                 problems.extend(is_seen.then(|| format!("a pod shows {:?}: say so in the table", error.words)));
                 continue;

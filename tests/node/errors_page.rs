@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use nadmit::policy::pod_errors::{Evidence, POD_ERRORS, PodError};
+use nadmit::policy::pod_errors::{ErrorEvidence, POD_ERRORS, PodError};
 use nadmit::yaml::Documents;
 use serde_json::Value;
 
@@ -94,9 +94,9 @@ pub fn with_rest(page: &str) -> String {
     let mut table = "| the pod shows | found by | known from |\n|---|---|---|\n".to_owned();
     for error in POD_ERRORS {
         let evidence = match error.evidence {
-            Evidence::Pod => continue,
-            Evidence::Recorded => "recorded",
-            Evidence::Source => "source",
+            ErrorEvidence::Pod => continue,
+            ErrorEvidence::Recorded => "recorded",
+            ErrorEvidence::Source => "source",
         };
         let explained = explanation(error.rules.iter().copied(), error.cause);
         table += &format!("| {} | {explained} | {evidence} |\n", code(error.words));

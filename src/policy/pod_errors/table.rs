@@ -1,10 +1,10 @@
 //! The errors, in the order of the programs that report them.
 
-use super::{Evidence, PodError};
+use super::{ErrorEvidence, PodError};
 
 /// Shorthand for the table.
 const fn error(words: &'static str, rules: &'static [&'static str]) -> PodError {
-    PodError { words, rules, evidence: Evidence::Pod, cause: None }
+    PodError { words, rules, evidence: ErrorEvidence::Pod, cause: None }
 }
 
 impl PodError {
@@ -15,12 +15,12 @@ impl PodError {
 
     /// Of a plugin that needs hardware: its answer was recorded.
     const fn recorded(self) -> Self {
-        Self { evidence: Evidence::Recorded, ..self }
+        Self { evidence: ErrorEvidence::Recorded, ..self }
     }
 
     /// Known from the source alone.
     const fn in_source(self) -> Self {
-        Self { evidence: Evidence::Source, ..self }
+        Self { evidence: ErrorEvidence::Source, ..self }
     }
 }
 
