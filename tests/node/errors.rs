@@ -50,12 +50,13 @@ impl Node {
         self.cluster.admin.create(PODS, &pod);
     }
 
-    /// The first Event about a pod with that reason.
+    /// The first Event about a pod with that reason. What Multus reports of a busy API server is tried again, and no mistake.
     pub fn event(&self, pod: &str, reason: &str) -> Option<String> {
         let events = format!("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name={pod}");
         let all = self.cluster.admin.get(&events)?;
-        let event = all["items"].as_array()?.iter().find(|event| event["reason"] == reason)?;
-        Some(event["message"].as_str()?.to_owned())
+        let all = all["items"].as_array()?.iter().filter(|event| event["reason"] == reason);
+        let mut messages = all.filter_map(|event| event["message"].as_str());
+        messages.find(|message| !message.contains("context deadline exceeded")).map(str::to_owned)
     }
 
     /// Waits until a pod has started, or says why it has not.
