@@ -50,12 +50,13 @@ impl Node {
         self.cluster.admin.create(PODS, &pod);
     }
 
-    /// The first Event about a pod with that reason.
+    /// The first Event about a pod with that reason. What Multus reports of a busy API server is tried again, and no mistake.
     pub fn event(&self, pod: &str, reason: &str) -> Option<String> {
         let events = format!("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name={pod}");
         let all = self.cluster.admin.get(&events)?;
-        let event = all["items"].as_array()?.iter().find(|event| event["reason"] == reason)?;
-        Some(event["message"].as_str()?.to_owned())
+        let all = all["items"].as_array()?.iter().filter(|event| event["reason"] == reason);
+        let mut messages = all.filter_map(|event| event["message"].as_str());
+        messages.find(|message| !message.contains("context deadline exceeded")).map(str::to_owned)
     }
 
     /// Waits until a pod has started, or says why it has not.
@@ -218,6 +219,8 @@ struct Seeing {
     page: Seen,
     /// The rows of the table, with each rule whose mistake showed it.
     rows: BTreeSet<(&'static str, Option<String>)>,
+    /// The rules whose bad example starts, because another plugin stands in for one that needs hardware.
+    replaced: BTreeSet<String>,
     problems: Vec<String>,
 }
 
@@ -241,7 +244,11 @@ impl Seeing {
             // Rules that only warn are about more than what fails.
             (None, _) => mistake.is_example && rule.is_some_and(is_only_warned_of),
         };
-        if !is_expected {
+        let is_replaced =
+            mistake.is_example && matches!(outcome, Outcome::Started) && instead.is_none() && needs_hardware(mistake);
+        if is_replaced {
+            self.replaced.extend(mistake.rule.clone().filter(|rule| !is_only_warned_of(rule)));
+        } else if !is_expected {
             let shown = match outcome {
                 Outcome::Started => "the pod starts",
                 Outcome::Rejected => "the API server rejects the NAD",
@@ -266,6 +273,12 @@ impl Seeing {
     }
 }
 
+/// Whether a plugin of it is replaced by one that the node can run.
+fn needs_hardware(mistake: &Mistake) -> bool {
+    let config = |nad: &Value| nad["spec"]["config"].as_str().is_some_and(|config| config.contains("\"sriov\""));
+    mistake.nads.iter().any(config)
+}
+
 /// Whether the rule does no more than warn.
 fn is_only_warned_of(id: &str) -> bool {
     RULES.iter().any(|rule| rule.id == id && rule.default < Action::Patch)
@@ -279,7 +292,11 @@ fn pods_show_what_the_rules_say() {
             let pod = format!("{}-{index}", mistake.rule.as_deref().unwrap_or("none").replace('/', "-"));
             seeing.note(mistake, &node.attempt(&pod, mistake));
         }
-        let Seeing { page: seen, rows, mut problems } = seeing;
+        let Seeing { page: seen, rows, replaced, mut problems } = seeing;
+        // Another mistake of the same rule shows its error.
+        for rule in replaced.iter().filter(|rule| !seen.values().any(|rules| rules.contains(*rule))) {
+            problems.push(format!("{rule}: the pod of its example starts, and no other mistake shows it"));
+        }
         let all: String = seen.keys().cloned().collect();
         for rule in RULES.iter().filter(|rule| seen.values().any(|rules| rules.contains(rule.id))) {
             for words in quoted(rule.why).filter(|words| !is_known_otherwise(rule.id, words)) {

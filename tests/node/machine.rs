@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ impl Machine {
             before.namespaces.retain(|namespace| now.namespaces.contains(namespace));
             (before != now).then_some((before, now))
         };
-        // Namespaces of other programs that happen to start now end again.
+        // What was killed may still be ending.
         let until = Instant::now() + Duration::from_secs(10);
         while changed().is_some() && Instant::now() < until {
             thread::sleep(Duration::from_millis(200));
@@ -83,14 +83,13 @@ fn firewall() -> Vec<String> {
     rules
 }
 
-/// The namespaces of all processes, and those of networks that have a name. A process may end meanwhile.
+/// The namespaces of the processes of nodes, and those of networks that have a name. Other programs may make some meanwhile.
 fn namespaces() -> BTreeSet<String> {
-    let all = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
-    let links = all.flat_map(|process| NAMESPACES.map(|kind| fs::read_link(process.join("ns").join(kind))));
-    let mut found: BTreeSet<String> = links.flatten().map(|link| link.display().to_string()).collect();
+    let links = |process: &Path| NAMESPACES.map(|kind| fs::read_link(process.join("ns").join(kind)));
+    let outer: BTreeSet<PathBuf> = links(Path::new("/proc/self")).into_iter().flatten().collect();
+    let inner = ours().into_iter().flat_map(|process| links(&process)).flatten().filter(|link| !outer.contains(link));
     let named = fs::read_dir("/run/netns").into_iter().flatten().map(|entry| entry.unwrap().path());
-    found.extend(named.map(|path| path.display().to_string()));
-    found
+    inner.chain(named).map(|path| path.display().to_string()).collect()
 }
 
 /// The cgroups of nodes, in all trees.
@@ -104,15 +103,23 @@ fn cgroups() -> Vec<String> {
     paths.filter(|path| path.rsplit('/').next().is_some_and(|name| name.starts_with("nadmit-node-"))).collect()
 }
 
-/// The processes that were started on a node: they inherit its environment. A process may end meanwhile.
-fn processes() -> Vec<String> {
+/// The processes that were started on a node: they inherit its environment, or are in its cgroup as those of containers. A process may
+/// end meanwhile.
+fn ours() -> Vec<PathBuf> {
     let wanted = format!("{CGROUP}=");
-    let all = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
-    let is_ours =
+    let has_variable =
         |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|line| line.starts_with(wanted.as_bytes()));
-    all.filter(|path| fs::read(path.join("environ")).is_ok_and(is_ours))
-        .map(|path| fs::read_to_string(path.join("cmdline")).unwrap_or_default().replace('\0', " "))
-        .collect()
+    let is_ours = |process: &PathBuf| {
+        fs::read(process.join("environ")).is_ok_and(has_variable)
+            || fs::read_to_string(process.join("cgroup")).is_ok_and(|cgroups| cgroups.contains("/nadmit-node-"))
+    };
+    fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()).filter(is_ours).collect()
+}
+
+/// Their command lines.
+fn processes() -> Vec<String> {
+    let command_line = |process: PathBuf| fs::read_to_string(process.join("cmdline")).unwrap_or_default();
+    ours().into_iter().map(|process| command_line(process).replace('\0', " ")).collect()
 }
 
 /// Whatever ends a run, its processes end too, and what is left of them goes with the next run at the latest.
