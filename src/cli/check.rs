@@ -270,8 +270,8 @@ impl InputJudge<'_> {
         let facts = self.index.facts(&object, self.assume, self.policy);
         let mut verdict = judge(&Subject::manifest(&object), &facts, self.policy);
         self.index.locate_related(&mut verdict);
-        if source.changed.is_some_and(|changed| changed.contains(object.kind()))
-            && verdict.only_warn(&ExcuseReason::Kustomization)
+        if let Some(part) = source.changed.and_then(|changed| changed.part_of(object.kind()))
+            && verdict.only_warn(part, &ExcuseReason::Kustomization)
         {
             outcome.unrendered.count_changed(source.name);
         }

@@ -233,8 +233,8 @@ impl FixJudge<'_> {
         let Ok(Some(object)) = Object::read(&json) else { return Vec::new() };
         let facts = index.facts(&object, self.assume, self.policy);
         let mut verdict = judge(&Subject::manifest(&object), &facts, self.policy);
-        if changed.is_some_and(|changed| changed.contains(object.kind())) {
-            verdict.only_warn(&ExcuseReason::Kustomization);
+        if let Some(part) = changed.and_then(|changed| changed.part_of(object.kind())) {
+            verdict.only_warn(part, &ExcuseReason::Kustomization);
         }
         verdict.findings.iter().filter_map(Finding::fix).collect()
     }

@@ -30,7 +30,7 @@ mod stored;
 mod unknown;
 
 pub use crate::resources::DraMode;
-pub use excuse::ExcuseReason;
+pub use excuse::{ChangedPart, ExcuseReason};
 pub use facts::{
     ClaimFacts, ClaimIndex, FactLookup, Facts, LinkType, Lookup, MAX_RENDERERS, MissingFact, NadFact, NadSummary,
     NadUsers, NamespaceState, NetworkCoverage, NetworkFact, NodePolicyFact, NodePolicyIndex, NodePolicyNeighbours,

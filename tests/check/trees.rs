@@ -145,6 +145,28 @@ fn nads_of_other_directories_deny_nothing() {
     }
 }
 
+/// No name, namespace or annotation cures what a plugin rejects in its config, and a patch may replace it.
+#[test]
+fn an_overlay_that_names_objects_cures_no_config() {
+    for (overlay, code) in [
+        ("resources: [../base]\nnamespace: prod\ncommonAnnotations: {a: b}\n", 1),
+        ("resources: [../base]\npatches: [{patch: '[]', target: {kind: NetworkAttachmentDefinition}}]\n", 0),
+    ] {
+        let config = r#"{"cniVersion":"1.0.0","type":"bridge","vlan":"100"}"#;
+        let nad = json!({
+            "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+            "metadata": { "name": "net" }, "spec": { "config": config },
+        });
+        let tree = tree(&[
+            ("base/kustomization.yaml", "resources: [nad.yaml]\n"),
+            ("base/nad.yaml", &nad.to_string()),
+            ("prod/kustomization.yaml", overlay),
+        ]);
+        let output = nadmit_in(tree.path(), &["check", "."]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{overlay}: {}", text(&output.stdout));
+    }
+}
+
 /// What an overlay adds is not in the base: its findings only warn, whatever the overlay uses, unless it is named itself.
 #[test]
 fn a_base_that_overlays_complete() {

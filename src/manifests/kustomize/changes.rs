@@ -8,24 +8,20 @@ use std::path::{Path, PathBuf};
 
 use super::{list, read};
 use crate::manifests::Input;
+use crate::policy::ChangedPart;
 use crate::yaml::{Documents, YamlNode};
 
-/// The keys that change every object of a kustomization: also its namespace and its name, by which the policy and other objects find it.
-const CHANGES_ALL: [&str; 8] = [
-    "commonAnnotations",
-    "components",
-    "namePrefix",
-    "nameSuffix",
-    "namespace",
-    "replacements",
-    "transformers",
-    "vars",
-];
+/// The keys that may change every field of every object of a kustomization.
+const CHANGES_EVERYTHING: [&str; 4] = ["components", "replacements", "transformers", "vars"];
+/// The keys that change only the metadata of every object: name and namespace, by which the policy and other objects find it.
+const CHANGES_METADATA: [&str; 4] = ["commonAnnotations", "namePrefix", "nameSuffix", "namespace"];
 
 /// The kinds of objects that are changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangedKinds {
-    all: bool,
+    /// What is changed of all kinds.
+    all: Option<ChangedPart>,
+    /// The kinds that patches change.
     kinds: BTreeSet<String>,
 }
 
@@ -45,19 +41,19 @@ struct Kustomization {
 }
 
 impl ChangedKinds {
-    /// Whether objects of a kind are changed.
-    pub fn contains(&self, kind: &str) -> bool {
-        self.all || self.kinds.contains(kind)
+    /// What is changed of objects of a kind.
+    pub fn part_of(&self, kind: &str) -> Option<ChangedPart> {
+        if self.kinds.contains(kind) { Some(ChangedPart::Everything) } else { self.all }
     }
 
     fn is_empty(&self) -> bool {
-        !self.all && self.kinds.is_empty()
+        self.all.is_none() && self.kinds.is_empty()
     }
 
     /// Adds other changes; whether there are more now.
     fn merge(&mut self, other: &Self) -> bool {
         let before = (self.all, self.kinds.len());
-        self.all |= other.all;
+        self.all = self.all.max(other.all);
         self.kinds.extend(other.kinds.iter().cloned());
         before != (self.all, self.kinds.len())
     }
@@ -67,12 +63,14 @@ impl ChangedKinds {
         let is_given = |key: &str| {
             kustomization.get(key).is_some_and(|value| !matches!(&*value.to_json(), "null" | "\"\"" | "[]" | "{}"))
         };
-        let mut changes = Self { all: CHANGES_ALL.into_iter().any(is_given), kinds: BTreeSet::new() };
+        let metadata = CHANGES_METADATA.into_iter().any(is_given).then_some(ChangedPart::Metadata);
+        let everything = CHANGES_EVERYTHING.into_iter().any(is_given).then_some(ChangedPart::Everything);
+        let mut changes = Self { all: everything.max(metadata), kinds: BTreeSet::new() };
         for patch in list(kustomization, "patches").iter().chain(list(kustomization, "patchesJson6902")) {
             match patch.get("target").map(|target| target.get("kind").and_then(YamlNode::as_str)) {
                 // Otherwise it is a regular expression, or absent, which selects every kind.
                 Some(Some(kind)) if is_word(kind) => drop(changes.kinds.insert(kind.to_owned())),
-                Some(_) => changes.all = true,
+                Some(_) => changes.all = Some(ChangedPart::Everything),
                 None => {
                     let inline = patch.get("patch").and_then(YamlNode::as_str);
                     let path = patch.get("path").and_then(YamlNode::as_str);
@@ -95,7 +93,7 @@ impl ChangedKinds {
             let node = document.node.ok();
             match node.as_ref().and_then(|node| node.get("kind")).and_then(YamlNode::as_str) {
                 Some(kind) => drop(self.kinds.insert(kind.to_owned())),
-                None => self.all = true,
+                None => self.all = Some(ChangedPart::Everything),
             }
         }
     }
@@ -156,38 +154,37 @@ mod tests {
     use super::super::Kustomizations;
     use super::*;
 
-    /// A kustomization, and whether it changes NADs and networks.
+    /// A kustomization, and what it changes of NADs and networks.
     #[test]
     fn kinds_that_a_kustomization_changes() {
         let nad = "NetworkAttachmentDefinition";
-        for (text, changes_nads, changes_networks) in [
-            ("resources: [a.yaml]\n", false, false),
-            ("images: [{name: a, newTag: b}]\nlabels: [{pairs: {a: b}}]\n", false, false),
-            ("namespace: ''\nvars: []\ncommonAnnotations: {}\ncomponents:\n", false, false),
-            ("namespace: a\n", true, true),
-            ("commonAnnotations: {a: b}\n", true, true),
-            ("components: [../c]\n", true, true),
-            ("patches: [{patch: '[]', target: {kind: Deployment}}]\n", false, false),
-            ("patches: [{patch: '[]', target: {kind: SriovNetwork}}]\n", false, true),
-            ("patches: [{patch: '[]', target: {kind: '.*'}}]\n", true, true),
-            ("patches: [{patch: '[]', target: {name: a}}]\n", true, true),
-            ("patches: [{patch: 'kind: SriovNetwork'}]\n", false, true),
-            ("patches: [{path: nad.yaml}]\n", true, false),
-            ("patches: [{path: none.yaml}]\n", false, false),
-            ("patches: [{patch: '[]'}]\n", true, true),
-            ("patchesJson6902: [{path: nad.yaml, target: {kind: SriovNetwork}}]\n", false, true),
-            ("patchesStrategicMerge: [nad.yaml]\n", true, false),
-            ("patchesStrategicMerge:\n- |-\n  kind: NetworkAttachmentDefinition\n", true, false),
+        const METADATA: Option<ChangedPart> = Some(ChangedPart::Metadata);
+        const EVERYTHING: Option<ChangedPart> = Some(ChangedPart::Everything);
+        for (text, of_nads, of_networks) in [
+            ("resources: [a.yaml]\n", None, None),
+            ("images: [{name: a, newTag: b}]\nlabels: [{pairs: {a: b}}]\n", None, None),
+            ("namespace: ''\nvars: []\ncommonAnnotations: {}\ncomponents:\n", None, None),
+            ("namespace: a\n", METADATA, METADATA),
+            ("commonAnnotations: {a: b}\n", METADATA, METADATA),
+            ("components: [../c]\n", EVERYTHING, EVERYTHING),
+            ("patches: [{patch: '[]', target: {kind: Deployment}}]\n", None, None),
+            ("patches: [{patch: '[]', target: {kind: SriovNetwork}}]\n", None, EVERYTHING),
+            ("patches: [{patch: '[]', target: {kind: '.*'}}]\n", EVERYTHING, EVERYTHING),
+            ("patches: [{patch: '[]', target: {name: a}}]\n", EVERYTHING, EVERYTHING),
+            ("patches: [{patch: 'kind: SriovNetwork'}]\n", None, EVERYTHING),
+            ("patches: [{path: nad.yaml}]\n", EVERYTHING, None),
+            ("patches: [{path: none.yaml}]\n", None, None),
+            ("patches: [{patch: '[]'}]\n", EVERYTHING, EVERYTHING),
+            ("patchesJson6902: [{path: nad.yaml, target: {kind: SriovNetwork}}]\n", None, EVERYTHING),
+            ("patchesStrategicMerge: [nad.yaml]\n", EVERYTHING, None),
+            ("patchesStrategicMerge:\n- |-\n  kind: NetworkAttachmentDefinition\n", EVERYTHING, None),
+            ("namePrefix: a\npatches: [{patch: 'kind: SriovNetwork'}]\n", METADATA, EVERYTHING),
         ] {
             let directory = tempfile::tempdir().unwrap();
             fs::write(directory.path().join("nad.yaml"), format!("kind: {nad}\n")).unwrap();
             let node = Documents::new(text).next().unwrap().node.unwrap();
             let changes = ChangedKinds::of(&node, directory.path());
-            assert_eq!(
-                (changes.contains(nad), changes.contains("SriovNetwork")),
-                (changes_nads, changes_networks),
-                "{text}"
-            );
+            assert_eq!((changes.part_of(nad), changes.part_of("SriovNetwork")), (of_nads, of_networks), "{text}");
         }
     }
 
@@ -211,8 +208,9 @@ mod tests {
             found.add(&root.join(name));
         }
         let files = found.changed_files();
-        let changed =
-            |name: &str| files.of(&root.join(name).join("nad.yaml")).is_some_and(|kinds| kinds.contains("Pod"));
+        let changed = |name: &str| {
+            files.of(&root.join(name).join("nad.yaml")).is_some_and(|kinds| kinds.part_of("Pod").is_some())
+        };
         assert_eq!(["base", "loop", "prod", "plain"].map(changed), [true, true, false, false]);
     }
 }
