@@ -26,7 +26,7 @@ const MAP_SCRIPT: &str = concat!(
     include_str!("map/start.js"),
     "}\n",
 );
-const MAP_SCRIPT_HASH: &str = "sha256-l/wtfmrBzoHAuzyY3st/wKII3dbKHpiE2agdcZmsp5Y=";
+const MAP_SCRIPT_HASH: &str = "sha256-cpNYzSAETez7psNfj142Nt+ZMfgSDplamwumltTcDOU=";
 const MAP_STYLE: &str = concat!(
     "\n",
     include_str!("page/colours.css"),
