@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use crate::generate::Generator;
-use crate::judged::{Denial, Judged};
+use crate::judged::{Judged, ReaderDenial};
 use crate::networks::{GeneratedNetwork, Scope};
 use crate::oracle::{Answer, Oracle, Question, Unfinished};
 use crate::{fresh_seed, single, variable};
@@ -184,7 +184,7 @@ fn recorded_answers_are_confirmed() {
                 _ => Answer::Refused("refused when it was recorded".to_owned()),
             };
             let found = Judged::of(question);
-            let is_later = |denial: &Denial| AFTER_LOADING.contains(&denial.rule);
+            let is_later = |denial: &ReaderDenial| AFTER_LOADING.contains(&denial.rule);
             if matches!(answer, Answer::Accepted(_)) && found.denials.first().is_some_and(is_later) {
                 agreement.misread_later += 1;
                 continue;

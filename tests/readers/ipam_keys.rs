@@ -1,9 +1,9 @@
 //! The keys of the IPAM plugins, with values that they accept and values that they refuse.
 
-use crate::keys::Key;
+use crate::keys::NetworkKey;
 
 /// IPAM sections.
-pub const IPAM: &[(&str, &[Key])] = &[
+pub const IPAM: &[(&str, &[NetworkKey])] = &[
     (
         "host-local",
         &[
@@ -140,7 +140,7 @@ pub const IPAM: &[(&str, &[Key])] = &[
 ];
 
 /// What an IPAM plugin reads beside its section.
-pub const BESIDE: &[(&str, &[Key])] = &[
+pub const BESIDE: &[(&str, &[NetworkKey])] = &[
     (
         "host-local",
         &[

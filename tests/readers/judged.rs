@@ -10,22 +10,22 @@ use crate::oracle::{Answer, Question, Unfinished};
 /// What nadmit found in a network.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    pub denials: Vec<Denial>,
+    pub denials: Vec<ReaderDenial>,
     /// Whether it found nothing at all.
     pub is_clean: bool,
 }
 
 /// A finding for which the NAD is denied, or completed: it would not work as it is.
 #[derive(Clone, Debug)]
-pub struct Denial {
+pub struct ReaderDenial {
     pub rule: &'static str,
     /// The place in the config; `None` if it is about the NAD.
-    place: Option<Place>,
+    place: Option<KeyPlace>,
 }
 
 /// The place of a finding in a config.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct KeyPlace {
     /// The plugin, by its place in the list; `None` for what is beside the plugins.
     plugin: Option<usize>,
     /// The key of that plugin, or of the list.
@@ -49,15 +49,15 @@ impl Judged {
         let object = Object::read(&nad).unwrap().unwrap();
         let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
         let parsed: Value = serde_json::from_str(config).unwrap_or_default();
-        let denials = verdict.findings.iter().filter(|finding| is_denial(finding)).map(|finding| Denial {
+        let denials = verdict.findings.iter().filter(|finding| is_denial(finding)).map(|finding| ReaderDenial {
             rule: finding.rule.id,
-            place: finding.config.as_ref().map(|place| Place::of(&place.pointer, &parsed)),
+            place: finding.config.as_ref().map(|place| KeyPlace::of(&place.pointer, &parsed)),
         });
         Self { denials: denials.collect(), is_clean: verdict.findings.is_empty() }
     }
 
     /// The denial that the readers contradict: they have read what it is about, and accepted it.
-    pub fn contradicted_by(&self, answer: &Answer, config: &str) -> Option<&Denial> {
+    pub fn contradicted_by(&self, answer: &Answer, config: &str) -> Option<&ReaderDenial> {
         let config: Value = serde_json::from_str(config).unwrap_or_default();
         self.denials.iter().find(|denial| match answer {
             Answer::Refused(_) => false,
@@ -75,7 +75,7 @@ fn is_denial(finding: &Finding) -> bool {
         || (is_completed && finding.config.as_ref().is_none_or(|_| finding.pointer.is_empty()))
 }
 
-impl Place {
+impl KeyPlace {
     fn of(pointer: &str, config: &Value) -> Self {
         let mut steps = pointer.split('/').skip(1);
         let mut next = || steps.next().unwrap_or_default();
@@ -103,7 +103,7 @@ fn kind(config: &Value, index: usize) -> &str {
     plugin["type"].as_str().or_else(spelled).unwrap_or_default()
 }
 
-impl Denial {
+impl ReaderDenial {
     /// Whether it is about what a simulated plugin reads beside what all plugins read.
     fn is_about_simulated(&self, simulated: &[usize], config: &Value) -> bool {
         let Some(place) = &self.place else { return false };

@@ -1,10 +1,10 @@
 //! The keys of the plugins, with values that they accept and values that they refuse.
 
 /// A key, values that the reader accepts, and values that it refuses or that matter to it.
-pub type Key = (&'static str, &'static [&'static str], &'static [&'static str]);
+pub type NetworkKey = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 /// The plugins that really run, and their keys. Values are JSON.
-pub const PLUGINS: &[(&str, &[Key])] = &[
+pub const PLUGINS: &[(&str, &[NetworkKey])] = &[
     (
         "macvlan",
         &[
@@ -83,7 +83,7 @@ pub const PLUGINS: &[(&str, &[Key])] = &[
 ];
 
 /// The keys of a plugin that does not run.
-pub const SIMULATED: &[Key] = &[
+pub const SIMULATED: &[NetworkKey] = &[
     ("capabilities", &["{}", r#"{"mac":true}"#], &[r#"{"mac":1}"#, "[]"]),
     ("dns", &[r#"{"nameservers":["10.0.0.1"]}"#], &[r#"{"search":"x"}"#]),
     ("prevResult", &["{}"], &["[]"]),
@@ -94,7 +94,7 @@ pub const SIMULATED: &[Key] = &[
 ];
 
 /// Plugins that change an interface.
-pub const CHAINED: &[(&str, &[Key])] = &[
+pub const CHAINED: &[(&str, &[NetworkKey])] = &[
     (
         "tuning",
         &[

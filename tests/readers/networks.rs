@@ -2,7 +2,7 @@
 
 use crate::generate::Generator;
 use crate::ipam_keys::{BESIDE, IPAM};
-use crate::keys::{CHAINED, Key, PLUGINS, SIMULATED};
+use crate::keys::{CHAINED, NetworkKey, PLUGINS, SIMULATED};
 use crate::oracle::Question;
 
 /// Values of the resourceName annotation: usable ones, and others that people write.
@@ -165,7 +165,7 @@ impl Generator {
         members
     }
 
-    pub fn one(&mut self, (key, good, bad): &Key) -> (String, String) {
+    pub fn one(&mut self, (key, good, bad): &NetworkKey) -> (String, String) {
         let value = match self.is_fault() {
             true if !bad.is_empty() && !self.one_in(3) => self.pick(bad),
             true => self.pick(&["null", "true", "5", r#""x""#, "[]", "{}", "-0", "1.5"]),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::ipam_keys::{BESIDE, IPAM};
-use crate::keys::{CHAINED, Key, PLUGINS};
+use crate::keys::{CHAINED, NetworkKey, PLUGINS};
 use crate::networks::GeneratedNetwork;
 use crate::oracle::Question;
 
