@@ -15,7 +15,8 @@ rule! { HOST_DEVICE = "plugin/host-device", Deny;
     why: "The plugin moves a device of the host into the pod: the one that `device`, `hwaddr`, `kernelpath` or `pciBusID` names, or \
         the one that the pod was given. A pod is given one if the NAD has a resourceName annotation (Multus then writes the device's \
         address into the config), or can name one if the NAD has the capability `deviceID`. Without any of these the plugin fails the \
-        pod (\"specify either ...\"). Without `device` it parses `hwaddr`, and without both, `kernelpath` has to begin with /sys/devices/.";
+        pod (\"specify either ...\"). Without `device` it parses `hwaddr`, and without both, `kernelpath` has to begin with /sys/devices/. With \
+        `DPDKMode` the pod gets no interface, and plugins behind it that look for one fail: that is a warning.";
     fix: "Set `device`, `hwaddr`, `kernelpath` or `pciBusID`; or add the annotation `k8s.v1.cni.cncf.io/resourceName`.";
 }
 
@@ -26,11 +27,28 @@ pub(crate) fn check_host_devices(
     scope: &NamespaceScope<'_>,
     out: &mut Findings<'_>,
 ) {
+    check_dpdk_mode(config, out);
     if nad.meta.annotation(RESOURCE_NAME).is_some() || scope.policy.device_kinds().any(|kind| kind == "host-device") {
         return;
     }
     let plugins = std::iter::once(config).chain(&config.others).flat_map(|config| &config.plugins);
     plugins.filter(|plugin| plugin.kind == "host-device").for_each(|plugin| host_device(plugin, out));
+}
+
+/// Plugins that look for the pod's interface.
+const NEED_INTERFACE: [&str; 4] = ["bandwidth", "sbr", "tuning", "vrf"];
+
+/// A device for DPDK stays on the host, and the pod gets no interface from it.
+fn check_dpdk_mode(config: &Config<'_>, out: &mut Findings<'_>) {
+    let is_dpdk = |plugin: &Plugin<'_>| plugin.kind == "host-device" && plugin.object.is_true("DPDKMode");
+    let mut behind = config.plugins.iter().skip_while(|plugin| !is_dpdk(plugin)).skip(1);
+    if let Some(plugin) = behind.find(|plugin| NEED_INTERFACE.contains(&plugin.kind)) {
+        let headline = format!("`{}` is behind a host-device with `DPDKMode`, which makes no interface", plugin.kind);
+        let note =
+            "it may not find the interface (\"Link not found\"), and pods that use this network then fail to start";
+        let span = plugin.type_member.value.span;
+        out.config(&HOST_DEVICE, span, headline, note, "remove the plugin, or `DPDKMode`").at_most_warn();
+    }
 }
 
 fn host_device(plugin: &Plugin<'_>, out: &mut Findings<'_>) {
@@ -114,5 +132,18 @@ mod tests {
         }
         let annotated = found(r#"{"cniVersion":"1.0.0","name":"net","type":"host-device"}"#);
         assert_eq!(annotated, Vec::<String>::new());
+    }
+
+    #[test]
+    fn plugins_behind_a_device_for_dpdk_find_no_interface() {
+        let chain = |device: &str, kind: &str| {
+            found(&format!(
+                r#"{{"cniVersion":"1.0.0","name":"net","plugins":[{{"type":"host-device","device":"eth1",{device}}},{{"type":"{kind}"}}]}}"#
+            ))
+        };
+        let want = ["plugin/host-device warn /plugins/1/type"];
+        assert_eq!(chain(r#""DPDKMode":true"#, "tuning"), want);
+        assert_eq!(chain(r#""DPDKMode":false"#, "tuning"), Vec::<String>::new());
+        assert_eq!(chain(r#""DPDKMode":true"#, "firewall"), Vec::<String>::new());
     }
 }

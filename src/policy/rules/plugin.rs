@@ -53,7 +53,8 @@ rule! { BRIDGE_OPTIONS = "plugin/bridge-options", Deny;
         `bridge`, the name is cni0. The plugin rejects `hairpinMode` together with `promiscMode`, and `ipam` together with \
         `disableContainerInterface`; every pod that uses the network fails to start. With `isGateway` the bridge gets the gateway's \
         address of every network in `ipam`, but it can have only one IPv4 address: a second IPv4 network is a warning, unless \
-        `forceAddress` is set.";
+        `forceAddress` is set, and so is a gateway of another family than its network. With `isDefaultGateway` the plugin adds a \
+        default route of its own, and a second one in `ipam` without `gw` is a warning.";
     fix: "Shorten the name to 15 characters, or remove one of the two options.";
     releases: "The bridge plugin reads `disableContainerInterface` from release 1.4.1 of cni-plugins on: it is denied if the policy \
         names such a release (`versions`), and a warning if it names none.";

@@ -6,11 +6,10 @@ use ipnet::IpNet;
 
 use super::super::super::finding::Findings;
 use super::super::meta::SBR;
-use super::super::plugin::BRIDGE_OPTIONS;
 use super::address::AddressParser;
 use super::routes::ROUTE;
 use super::{Ipam, whereabouts};
-use crate::cni::{CniObject, Plugin};
+use crate::cni::CniObject;
 use crate::json::{Span, Value};
 
 /// How many routes, and how many subnets, are compared with each other.
@@ -88,55 +87,19 @@ impl Reach {
     }
 }
 
-/// Reports the second IPv4 network of a bridge that gets the gateway's address of each of them: it can have only one.
-pub(super) fn check_bridge(plugin: &Plugin<'_>, ipam: &Ipam<'_>, out: &mut Findings<'_>) {
-    let is = |key: &str| plugin.object.is_true(key);
-    if plugin.kind != "bridge" || !(is("isGateway") || is("isDefaultGateway")) || is("forceAddress") {
-        return;
-    }
-    let read = |object: CniObject<'_>, key: &str| {
-        let span = object.value_of(key)?.span;
-        let net =
-            if key == "range" { whereabouts::network_of(object) } else { network(object, key, AddressParser::Strict) };
-        net.filter(is_ipv4).map(|net| (net, span))
-    };
-    let all = |key: &'static str| ipam.object.list_of(key).iter();
-    let top = |key: &'static str| read(ipam.object, key).into_iter();
-    let networks: Vec<(IpNet, Span)> = match ipam.kind {
-        "static" => all("addresses").filter_map(CniObject::of).filter_map(|one| read(one, "address")).collect(),
-        // Of each set a pod gets one address.
-        "host-local" => {
-            let firsts = all("ranges").filter_map(|set| set.elements()?.first()).filter_map(CniObject::of);
-            top("subnet").chain(firsts.filter_map(|range| read(range, "subnet"))).collect()
-        }
-        "whereabouts" => {
-            let more = all("ipRanges").filter_map(CniObject::of);
-            top("range").chain(more.filter_map(|range| read(range, "range"))).collect()
-        }
-        _ => Vec::new(),
-    };
-    let Some(((first, _), others)) = networks.split_first() else { return };
-    if let Some((net, span)) = others.iter().find(|(net, _)| net.trunc() != first.trunc()) {
-        let headline = format!("the bridge gets the gateway of {first}, and cannot get that of {net}, too");
-        let note = "bridge fails (\"already has an IP address different from\"); every pod that uses this network fails to start";
-        let help = "use one IPv4 network, or set `isGateway` to false";
-        ipam.report(out, &BRIDGE_OPTIONS, *span, headline, note, help).at_most_warn();
-    }
-}
-
-fn is_ipv4(net: &IpNet) -> bool {
+pub(super) fn is_ipv4(net: &IpNet) -> bool {
     matches!(net, IpNet::V4(_))
 }
 
 /// Where addresses come from.
-struct Source {
+pub(super) struct Source {
     /// The subnet, if it can be read.
-    net: Option<IpNet>,
+    pub(super) net: Option<IpNet>,
     /// The gateway that is written with it, and where.
-    gateway: Option<(IpAddr, Span)>,
+    pub(super) gateway: Option<(IpAddr, Span)>,
 }
 
-fn sources(ipam: &Ipam<'_>) -> Vec<Source> {
+pub(super) fn sources(ipam: &Ipam<'_>) -> Vec<Source> {
     let of = |object: CniObject<'_>, key: &str, parser: AddressParser| Source {
         net: network(object, key, parser),
         gateway: address(object, "gateway", parser),
@@ -161,7 +124,7 @@ fn sources(ipam: &Ipam<'_>) -> Vec<Source> {
     }
 }
 
-fn network(object: CniObject<'_>, key: &str, parser: AddressParser) -> Option<IpNet> {
+pub(super) fn network(object: CniObject<'_>, key: &str, parser: AddressParser) -> Option<IpNet> {
     parser.cidr(object.str_of(key)?)?.network()
 }
 
@@ -267,43 +230,6 @@ mod tests {
         assert!(!found(first).iter().any(|one| one.starts_with("meta/sbr")));
     }
 
-    #[test]
-    fn a_bridge_is_the_gateway_of_one_network() {
-        let of = |options: &str, ipam: &str| {
-            found(&format!(r#"{{"cniVersion":"1.0.0","type":"bridge",{options}"ipam":{{{ipam}}}}}"#))
-        };
-        let two = r#""type":"host-local","subnet":"10.0.0.0/24","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"fd01::/64"}]]"#;
-        let want = ["plugin/bridge-options warn /ipam/ranges/0/0/subnet"];
-        for (options, ipam, want) in [
-            (r#""isGateway":true,"#, two, &want[..]),
-            (r#""isDefaultGateway":true,"#, two, &want),
-            ("", two, &[]),
-            (r#""isGateway":true,"forceAddress":true,"#, two, &[]),
-            (
-                r#""isGateway":true,"#,
-                r#""type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"},{"subnet":"10.2.0.0/24"}],[{"subnet":"fd01::/64"}]]"#,
-                &[],
-            ),
-            (
-                r#""isGateway":true,"#,
-                r#""type":"static","addresses":[{"address":"10.0.0.5/24"},{"address":"10.0.0.6/24"}]"#,
-                &[],
-            ),
-            (
-                r#""isGateway":true,"#,
-                r#""type":"static","addresses":[{"address":"10.0.0.5/24"},{"address":"10.0.1.6/24"}]"#,
-                &["plugin/bridge-options warn /ipam/addresses/1/address"],
-            ),
-            (
-                r#""isGateway":true,"#,
-                r#""type":"whereabouts","range":"10.0.0.0/24","ipRanges":[{"range":"10.2.0.5-10.2.0.9/24"}]"#,
-                &["plugin/bridge-options warn /ipam/ipRanges/0/range"],
-            ),
-        ] {
-            assert_eq!(of(options, ipam), *want, "{options} {ipam}");
-        }
-    }
-
     /// If all routes were compared with each other, this would take minutes.
     #[test]
     fn many_routes_are_not_compared_with_each_other() {
@@ -315,22 +241,5 @@ mod tests {
         };
         assert!(of(&routes(super::MAX_COMPARED)) > 0);
         assert_eq!(of(&routes(20_000)), 0);
-    }
-
-    #[test]
-    fn so_many_routes_and_subnets_are_compared() {
-        let of = |addresses: usize, routes: usize, around: &str| {
-            let addresses = (0..addresses).map(|number| format!(r#"{{"address":"10.1.{number}.5/24"}}"#));
-            let routes = (0..routes).map(|number| format!(r#"{{"dst":"10.2.{number}.0/24","gw":"10.9.0.1"}}"#));
-            let [addresses, routes] = [addresses.collect::<Vec<_>>(), routes.collect()].map(|list| list.join(","));
-            let ipam = format!(r#""type":"static","addresses":[{addresses}],"routes":[{routes}]"#);
-            !found(&format!(r#"{{"cniVersion":"1.0.0","type":"macvlan",{around}"ipam":{{{ipam}}}}}"#)).is_empty()
-        };
-        for (addresses, routes, is_compared) in
-            [(1, 1, true), (1, 64, true), (1, 65, false), (64, 1, true), (65, 1, false)]
-        {
-            assert_eq!(of(addresses, routes, ""), is_compared, "{addresses} {routes}");
-        }
-        assert!(!of(1, 1, r#""capabilities":{"ips":true},"#), "the runtime may pass other addresses");
     }
 }

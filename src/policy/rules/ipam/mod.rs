@@ -4,6 +4,7 @@
 //! plugin, two types), they only warn.
 
 mod address;
+mod bridge_gateway;
 mod dhcp;
 mod dialect;
 mod gateways;
@@ -58,7 +59,7 @@ pub(crate) fn check(config: &Config<'_>, out: &mut Findings<'_>) {
             _ => continue,
         };
         static_address::check_beside(plugin, &ipam, out);
-        gateways::check_bridge(plugin, &ipam, out);
+        bridge_gateway::check(plugin, &ipam, out);
         gateways::check(&ipam, last_sbr.is_some_and(|last| last > index), out);
         dialect::check(&ipam, source, out);
     }
