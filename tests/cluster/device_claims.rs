@@ -169,7 +169,8 @@ fn multus_mode_of_the_daemon_set_needs_the_published_name() {
         }
         let create = ["create", "--dry-run=server", "--namespace", "apps", "-f", "-"];
         let out = cluster.kubectl(user, &create, &nad.to_string());
-        (out.status.success(), String::from_utf8(out.stderr).unwrap())
+        // kubectl breaks long warnings into lines.
+        (out.status.success(), String::from_utf8(out.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" "))
     };
     let wait_for = |name: Option<&str>, text: &str| {
         wait(&format!("{text:?} of {name:?}"), || {

@@ -23,6 +23,8 @@ fn explain(cluster: &TestCluster, user: &str, arguments: &[&str]) -> (i32, Value
 fn create_node(cluster: &TestCluster, name: &str, site: &str, devices: &str) {
     let node = json!({ "metadata": { "name": name, "labels": { "site": site } } });
     cluster.admin.create("/api/v1/nodes", &node);
+    // The API server makes each new node one that is not ready yet.
+    cluster.admin.patch(&format!("/api/v1/nodes/{name}"), &json!({ "spec": { "taints": null } }));
     let devices = json!({ "openshift.io/cx7": devices, "cpu": "2" });
     let status = json!({ "status": { "capacity": devices, "allocatable": devices } });
     cluster.admin.patch(&format!("/api/v1/nodes/{name}/status"), &status);

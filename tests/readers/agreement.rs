@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
+use nadmit::policy::{Action, Facts, Policy, Subject, judge};
+use nadmit::resources::Object;
+use serde_json::json;
+
 use crate::generate::Generator;
-use crate::judged::{Judged, ReaderDenial};
 use crate::networks::{GeneratedNetwork, Scope};
-use crate::oracle::{Answer, Oracle, Question, Unfinished};
+use crate::oracle::{Answer, Oracle, Question};
 use crate::{fresh_seed, single, variable};
 
 /// Rules on values that a plugin accepts when it loads its config, which is what was recorded: it rejects or misreads them later.
@@ -17,59 +20,77 @@ const AFTER_LOADING: &[&str] = &["sriov/mac", "sriov/on-off", "sriov/tx-rate", "
 /// How many disagreements are shown.
 const MOST_SHOWN: usize = 8;
 
+/// What nadmit found in a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Judgement {
+    Nothing,
+    /// A warning, or something to repair.
+    Something,
+    Denial(&'static str),
+}
+
+fn judged(Question { config, name, has_device, .. }: &Question) -> Judgement {
+    let annotations = if *has_device { json!({"k8s.v1.cni.cncf.io/resourceName": "a.io/b"}) } else { json!({}) };
+    let nad = json!({
+        "apiVersion": "k8s.cni.cncf.io/v1",
+        "kind": "NetworkAttachmentDefinition",
+        "metadata": {"name": name, "namespace": "apps", "annotations": annotations},
+        "spec": {"config": config},
+    })
+    .to_string();
+    let object = Object::read(&nad).unwrap().unwrap();
+    let verdict = judge(&Subject::manifest(&object), &Facts::default(), &Policy::default());
+    let denial = verdict.findings.iter().find(|finding| finding.action == Action::Deny);
+    match denial {
+        Some(finding) => Judgement::Denial(finding.rule.id),
+        None if verdict.findings.is_empty() => Judgement::Nothing,
+        None => Judgement::Something,
+    }
+}
+
 /// How often a reader did what nadmit says.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agreement {
     pub accepted: usize,
     accepted_with_warning: usize,
-    /// It accepted what it read, and something was missing on this machine.
-    unfinished: usize,
     pub refused: usize,
     refused_with_warning: usize,
-    /// It loads a config that is denied because it would misread it later.
-    misread_later: usize,
     pub wrong: usize,
 }
 
 impl Agreement {
     /// Counts an answer; returns what is wrong if the two contradict each other.
-    fn count(&mut self, found: &Judged, answer: &Answer, config: &str) -> Option<String> {
-        if let Some(denial) = found.contradicted_by(answer, config) {
-            self.wrong += 1;
-            let what = if matches!(answer, Answer::Unfinished(_)) { "the plugin accepts it" } else { "the pod starts" };
-            return Some(format!("nadmit denies it ({}), but {what}", denial.rule));
-        }
-        let counter = match answer {
-            Answer::Refused(error) if found.is_clean => {
-                self.wrong += 1;
-                return Some(format!("nadmit finds nothing, but: {error}"));
+    fn count(&mut self, found: Judgement, answer: &Answer) -> Option<String> {
+        let problem = match (answer, found) {
+            (Answer::Accepted, Judgement::Denial(rule)) => {
+                Some(format!("nadmit denies it ({rule}), but the pod starts"))
             }
-            Answer::Refused(_) if found.denials.is_empty() => &mut self.refused_with_warning,
-            Answer::Refused(_) => &mut self.refused,
-            // A denial that is left is about what was not read here.
-            Answer::Unfinished(_) => &mut self.unfinished,
-            Answer::Accepted(_) if !found.denials.is_empty() => &mut self.unfinished,
-            Answer::Accepted(_) if found.is_clean => &mut self.accepted,
-            Answer::Accepted(_) => &mut self.accepted_with_warning,
+            (Answer::Refused(error), Judgement::Nothing) => Some(format!("nadmit finds nothing, but: {error}")),
+            _ => None,
         };
-        *counter += 1;
-        None
+        match (answer, found) {
+            _ if problem.is_some() => self.wrong += 1,
+            (Answer::Refused(_), Judgement::Denial(_)) => self.refused += 1,
+            (Answer::Refused(_), _) => self.refused_with_warning += 1,
+            (_, Judgement::Nothing) => self.accepted += 1,
+            (_, Judgement::Something) => self.accepted_with_warning += 1,
+            // Something in the rest of the config, which was not read, is denied.
+            (_, Judgement::Denial(_)) => {}
+        }
+        problem
     }
 
     /// Adds what another run counted.
     fn add(&mut self, other: &Self) {
         self.accepted += other.accepted;
         self.accepted_with_warning += other.accepted_with_warning;
-        self.unfinished += other.unfinished;
         self.refused += other.refused;
         self.refused_with_warning += other.refused_with_warning;
-        self.misread_later += other.misread_later;
         self.wrong += other.wrong;
     }
 
     fn sum(&self) -> usize {
-        let judged = self.accepted + self.accepted_with_warning + self.refused + self.refused_with_warning;
-        judged + self.unfinished + self.misread_later + self.wrong
+        self.accepted + self.accepted_with_warning + self.refused + self.refused_with_warning + self.wrong
     }
 }
 
@@ -77,23 +98,13 @@ impl Agreement {
 static TABLE: Mutex<BTreeMap<String, (String, Agreement)>> = Mutex::new(BTreeMap::new());
 
 /// The answer, asked for again if it contradicts nadmit: on a busy machine a plugin can fail for reasons of its own.
-fn confirmed(answer: Answer, found: &Judged, question: &Question) -> Answer {
-    match &answer {
-        Answer::Refused(error) if found.is_clean => {
+fn confirmed(answer: Answer, found: Judgement, question: &Question) -> Answer {
+    match (&answer, found) {
+        (Answer::Refused(error), Judgement::Nothing) => {
             eprintln!("asking again: {error}");
             Oracle::ask_all(std::slice::from_ref(question)).remove(0)
         }
         _ => answer,
-    }
-}
-
-/// Whether a reader has read its part, where the plugins came only so far.
-fn has_read(reader: &str, answer: &Answer) -> bool {
-    match answer {
-        Answer::Unfinished(Unfinished { reached, .. }) => {
-            matches!(reader, "multus" | "libcni") || reached.iter().flatten().any(|reached| reached == reader)
-        }
-        _ => true,
     }
 }
 
@@ -112,14 +123,12 @@ fn compare_all(networks: &[GeneratedNetwork], which: &str) {
     let mut wrong = Vec::new();
     let mut table: BTreeMap<&str, Agreement> = BTreeMap::new();
     for (GeneratedNetwork { question, readers }, answer) in networks.iter().zip(answers) {
-        let found = Judged::of(question);
-        let answer = confirmed(answer, &found, question);
-        let resource = question.resource.map_or(String::new(), |name| format!(", with the resourceName {name:?}"));
-        for reader in readers.iter().filter(|reader| has_read(reader, &answer)) {
-            let problem = table.entry(reader).or_default().count(&found, &answer, &question.config);
-            wrong.extend(
-                problem.map(|problem| format!("{}: {}{resource}\n  {problem}", question.name, question.config)),
-            );
+        let found = judged(question);
+        let answer = confirmed(answer, found, question);
+        let device = if question.has_device { ", with a device" } else { "" };
+        for reader in readers {
+            let problem = table.entry(reader).or_default().count(found, &answer);
+            wrong.extend(problem.map(|problem| format!("{}: {}{device}\n  {problem}", question.name, question.config)));
         }
     }
     wrong.sort_by_key(String::len);
@@ -131,7 +140,7 @@ fn compare_all(networks: &[GeneratedNetwork], which: &str) {
         eprintln!("{reader}: {agreement:?}");
         record(reader, version_of(reader), agreement);
         assert!(
-            agreement.sum() < 300 || (agreement.accepted + agreement.unfinished > 0 && agreement.refused > 0),
+            agreement.sum() < 300 || (agreement.accepted > 0 && agreement.refused > 0),
             "{reader}: nothing is tested"
         );
     }
@@ -169,27 +178,21 @@ fn recorded_answers_are_confirmed() {
         let mut agreement = Agreement::default();
         let rows: Vec<_> = text.lines().filter(|row| !row.starts_with('#')).map(|row| row.split_at(2)).collect();
         // Multus and libcni read it before the plugin does.
-        let asked = |config: &str| Question {
-            config: config.to_owned(),
-            name: "net",
-            asks_in_json: false,
-            resource: Some("a.io/b"),
-        };
+        let asked =
+            |config: &str| Question { config: config.to_owned(), name: "net", asks_in_json: false, has_device: true };
         let questions: Vec<_> = rows.iter().map(|(_, config)| asked(config)).collect();
         for (((answer, config), question), before) in rows.iter().zip(&questions).zip(Oracle::ask_all(&questions)) {
             let answer = match *answer {
-                // The plugin was simulated, and what it loads is known all the same.
-                "+ " if matches!(before, Answer::Accepted(_)) => Answer::Accepted(Vec::new()),
                 "+ " => before,
                 _ => Answer::Refused("refused when it was recorded".to_owned()),
             };
-            let found = Judged::of(question);
-            let is_later = |denial: &ReaderDenial| AFTER_LOADING.contains(&denial.rule);
-            if matches!(answer, Answer::Accepted(_)) && found.denials.first().is_some_and(is_later) {
-                agreement.misread_later += 1;
-                continue;
-            }
-            let problem = agreement.count(&found, &answer, config);
+            let found = match judged(question) {
+                Judgement::Denial(rule) if answer == Answer::Accepted && AFTER_LOADING.contains(&rule) => {
+                    Judgement::Something
+                }
+                found => found,
+            };
+            let problem = agreement.count(found, &answer);
             wrong.extend(problem.map(|problem| format!("{config}\n  {problem}")));
         }
         eprintln!("{name}: {agreement:?}");
@@ -211,12 +214,10 @@ pub fn record(reader: &str, version: String, agreement: Agreement) {
     let Some(path) = std::env::var_os("NADMIT_AGREEMENT") else { return };
     let mut page = String::from(HEAD);
     for (reader, (version, agreement)) in table.iter() {
-        let Agreement { accepted, accepted_with_warning, unfinished, .. } = agreement;
-        let Agreement { refused, refused_with_warning, misread_later, wrong, .. } = agreement;
+        let Agreement { accepted, accepted_with_warning, refused, refused_with_warning, wrong } = agreement;
         let _ = writeln!(
             page,
-            "| {reader} | {version} | {} | {accepted} | {accepted_with_warning} | {unfinished} | {refused} | {refused_with_warning} | \
-             {misread_later} | {wrong} |",
+            "| {reader} | {version} | {} | {accepted} | {accepted_with_warning} | {refused} | {refused_with_warning} | {wrong} |",
             agreement.sum(),
         );
     }
@@ -228,25 +229,18 @@ const HEAD: &str = "<!-- written by `make agreement` -->
 
 nadmit's promise is that a denial is always right, and that silence can be trusted. Both are measured: configs are generated, most of them
 nearly right, and the programs that really read them are asked. Multus reads each one from a NAD, libcni calls the plugins, and those make an
-interface in a network namespace of their own. `sriov`, `ib-sriov` and `ovs` need hardware; what they answered when they loaded a config was
-recorded.
+interface in a network namespace of their own. `sriov`, `ib-sriov` and `ovs` need hardware; what they answered was recorded.
 
-- *accepted*: the pod got its interface (of a recorded answer: the plugin loaded the config), and nadmit found nothing, or only warned;
-- *read, not finished here*: the reader accepted what it read, and then a feature of the kernel, a program or a device was missing on the
-  machine, so no interface was made. A denial of something that was read counts as wrong; silence is not tested. `ipvlan`, `vlan` and `vrf`
-  are only compared this far where the kernel does not have these types of interface;
+- *accepted*: the pod got its interface, and nadmit found nothing, or only warned;
 - *refused*: the pod did not start, and nadmit denied the NAD, or only warned (the rule depends on the version of the reader, or on
   what pods ask for);
-- *denied, misread later*: the plugin loads the config, and nadmit denies it all the same because the plugin rejects or misreads the value
-  later. Recorded answers do not reach that far: these denials follow from the plugin's source;
-- *wrong*: the reader accepted what nadmit denies, or the pod did not start although nadmit found nothing.
+- *wrong*: the pod started although nadmit denied the NAD, or did not start although nadmit found nothing.
 
-A network with several plugins counts for each of them that has read its part; if a pod did not start, for all of them. The row of the pod
-annotation compares the networks that Multus and nadmit read in `k8s.v1.cni.cncf.io/networks`.
-[tests/readers](../tests/readers/README.md) describes how it is done.
+A network with several plugins counts for each of them. The row of the pod annotation compares the networks that Multus and nadmit read in
+`k8s.v1.cni.cncf.io/networks`. [tests/readers](../tests/readers/README.md) describes how it is done.
 
-| reader | version | configs | accepted, nothing found | accepted, with a warning | read, not finished here | refused, denied | refused, with a warning | denied, misread later | wrong |
-|---|---|---|---|---|---|---|---|---|---|
+| reader | version | configs | accepted, nothing found | accepted, with a warning | refused, denied | refused, with a warning | wrong |
+|---|---|---|---|---|---|---|---|
 ";
 
 /// The version of a reader, as the Go program imports it.

@@ -11,12 +11,8 @@
 #![allow(unreachable_pub, missing_docs, reason = "this is a test binary")]
 
 mod agreement;
-mod coverage;
 mod decoder;
 mod generate;
-mod ipam_keys;
-mod judged;
-mod keys;
 mod mutate;
 mod networks;
 mod oracle;
@@ -30,7 +26,7 @@ use nadmit::cni::schema::Reading;
 use readers::{GoReader, readers};
 
 /// How many disagreements are shown.
-const MOST_SHOWN: usize = 8;
+const MOST_SHOWN: usize = 5;
 
 /// Configs that were once read wrongly, each with the name of its reader.
 const KNOWN: &[(&str, &str)] = &[
@@ -73,7 +69,7 @@ fn nadmit_and_go_decode_alike() {
         questions.push((reader, generator.config(reader)));
     }
     let answers = Decoder::start(&readers).ask(&questions);
-    let mut wrong = Vec::new();
+    let mut wrong = 0;
     let mut decoded = 0;
     for ((reader, config), go) in questions.iter().zip(&answers) {
         let own = reader.read(config);
@@ -84,16 +80,15 @@ fn nadmit_and_go_decode_alike() {
             _ => false,
         };
         if !is_same {
-            let way = if reader.reading == Reading::Text { "the text" } else { "a copy" };
-            wrong.push(format!("{}, from {way}: {config}\n  Go:     {go}\n  nadmit: {own}", reader.name));
+            wrong += 1;
+            if wrong <= MOST_SHOWN {
+                let way = if reader.reading == Reading::Text { "the text" } else { "a copy" };
+                eprintln!("\n{}, from {way}: {config}\n  Go:     {go}\n  nadmit: {own}", reader.name);
+            }
         }
     }
-    wrong.sort_by_key(String::len);
-    for one in wrong.iter().take(MOST_SHOWN) {
-        eprintln!("\n{one}");
-    }
     eprintln!("{} configs for {} readers: {decoded} decoded by Go, the others rejected", answers.len(), readers.len());
-    assert_eq!(wrong.len(), 0, "configs that nadmit and Go read differently, of seed {seed}");
+    assert_eq!(wrong, 0, "configs that nadmit and Go read differently, of seed {seed}");
     // A generator of only broken configs, or only good ones, would test little.
     assert!(answers.len() < 1000 || (answers.len() / 4..answers.len() * 19 / 20).contains(&decoded), "{decoded}");
 }

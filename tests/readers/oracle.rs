@@ -3,35 +3,17 @@
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::process::{Child, Command, Stdio};
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// What became of a pod that uses the network.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It got its interface. The plugins at these places were simulated.
-    Accepted(Vec<usize>),
-    /// A plugin accepted what it had read by then, and something was missing on this machine; the rest of the config was not read.
-    Unfinished(Unfinished),
+    /// It got its interface.
+    Accepted,
+    /// A program accepted its part, and then something was missing on this machine; the rest of the config was not read.
+    Unfinished,
     /// It did not start.
     Refused(String),
-}
-
-/// How far the plugins came on a machine that lacks something.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Unfinished {
-    /// The place of the plugin in the list. All before it have accepted their part.
-    pub index: usize,
-    /// Whether it was there. If so, it has decoded its keys.
-    pub ran: bool,
-    /// Those of its keys whose values neither the plugin nor the kernel had checked by then.
-    pub unchecked: Option<Vec<String>>,
-    /// The plugins that have read their part.
-    pub reached: Option<Vec<String>>,
-    /// The places of those that were simulated.
-    #[serde(skip)]
-    pub simulated: Vec<usize>,
 }
 
 /// A network that a pod asks for.
@@ -42,15 +24,15 @@ pub struct Question {
     pub name: &'static str,
     /// Whether the pod asks for it in the JSON form of the annotation.
     pub asks_in_json: bool,
-    /// The resourceName annotation of the NAD. A pod that may request such a resource has a device of it.
-    pub resource: Option<&'static str>,
+    /// Whether the NAD has a resourceName annotation, and the pod a device.
+    pub has_device: bool,
 }
 
 impl Question {
     fn line(&self) -> Value {
-        let Self { config, name, resource, .. } = self;
+        let Self { config, name, has_device, .. } = self;
         let networks = if self.asks_in_json { json!([{"name": name}]).to_string() } else { (*name).to_owned() };
-        json!({"config": config, "name": name, "networks": networks, "resource": resource})
+        json!({"config": config, "name": name, "networks": networks, "device": has_device})
     }
 }
 
@@ -116,13 +98,9 @@ impl Oracle {
 
 fn answer(line: &str) -> Answer {
     let answer: Value = serde_json::from_str(line).unwrap();
-    let simulated: Vec<usize> = serde_json::from_value(answer["simulated"].clone()).unwrap_or_default();
-    match (answer["error"].as_str(), &answer["unfinished"]) {
+    match (answer["error"].as_str(), answer["missing"].is_null()) {
         (Some(error), _) => Answer::Refused(error.to_owned()),
-        (None, Value::Null) => Answer::Accepted(simulated),
-        (None, unfinished) => {
-            let unfinished: Unfinished = serde_json::from_value(unfinished.clone()).unwrap();
-            Answer::Unfinished(Unfinished { simulated, ..unfinished })
-        }
+        (None, true) => Answer::Accepted,
+        (None, false) => Answer::Unfinished,
     }
 }

@@ -2,9 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::ipam_keys::{BESIDE, IPAM};
-use crate::keys::{CHAINED, NetworkKey, PLUGINS};
-use crate::networks::GeneratedNetwork;
+use crate::networks::{CHAINED, GeneratedNetwork, IPAM, NetworkKey, PLUGINS};
 use crate::oracle::Question;
 
 /// One network for each value of each key.
@@ -27,17 +25,6 @@ pub fn networks() -> Vec<GeneratedNetwork> {
             networks.push(network(json!({"type": "bridge", "bridge": "br1", "ipam": ipam}), &["bridge", kind]));
         }
     }
-    for (kind, keys) in BESIDE {
-        for (key, good, bad) in *keys {
-            for value in good.iter().chain(*bad) {
-                let mut ipam = needed(kind);
-                ipam["type"] = (*kind).into();
-                let mut plugin = json!({"type": "bridge", "bridge": "br1", "ipam": ipam});
-                plugin[*key] = serde_json::from_str(value).unwrap();
-                networks.push(network(plugin, &["bridge", kind]));
-            }
-        }
-    }
     networks
 }
 
@@ -46,7 +33,7 @@ fn needed(kind: &str) -> Value {
     match kind {
         "macvlan" | "ipvlan" => json!({"master": "eth0"}),
         "vlan" => json!({"master": "eth0", "vlanId": 5}),
-        "host-device" => json!({"device": "spare0"}),
+        "host-device" => json!({"device": "eth0"}),
         "vrf" => json!({"vrfname": "blue"}),
         "bandwidth" => {
             json!({"ingressRate": 1_000_000, "ingressBurst": 1_000_000, "egressRate": 1_000_000, "egressBurst": 1_000_000})
@@ -75,7 +62,7 @@ fn variants(kind: &str, keys: &[NetworkKey]) -> Vec<Value> {
 fn network(mut config: Value, plugins: &[&'static str]) -> GeneratedNetwork {
     config["cniVersion"] = "1.0.0".into();
     config["name"] = "net".into();
-    let question = Question { config: config.to_string(), name: "net", asks_in_json: false, resource: None };
+    let question = Question { config: config.to_string(), name: "net", asks_in_json: false, has_device: false };
     let mut readers = vec!["multus", "libcni"];
     readers.extend(plugins);
     GeneratedNetwork { question, readers }

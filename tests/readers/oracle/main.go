@@ -1,8 +1,7 @@
 // The real readers of a NAD's config: Multus, libcni, the plugins of the CNI project and whereabouts.
 //
-// Each line of the standard input is a question: {"config": "...", "name": "net", "networks": "net", "resource": "a.io/b"}. The answer is a
-// line as well: {"error": "..."} if a pod with this network would not start, {} if it would, and what missing.go describes where this machine
-// lacks something. The config goes the way of a real pod: Multus finds
+// Each line of the standard input is a question: {"config": "...", "name": "net", "networks": "net", "device": true}. The answer is a line
+// as well: {"error": "..."} if a pod with this network would not start, {} if it would. The config goes the way of a real pod: Multus finds
 // the NAD by the pod's annotation, and the pod's device by the NAD's; libcni calls the plugins, and those are the real programs, which run in
 // network namespaces of their own.
 //
@@ -30,32 +29,38 @@ import (
 	multustypes "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/pkg/types"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
 )
 
-// The device that the pod was given.
-const device = "0000:01:00.1"
+// The device that the pod was given, and the resource that it is of.
+const (
+	device   = "0000:01:00.1"
+	resource = "a.io/b"
+)
 
 type question struct {
 	Config string `json:"config"`
 	// The name of the NAD, and the annotation by which the pod asks for it.
 	Name     string `json:"name"`
 	Networks string `json:"networks"`
-	// The resourceName annotation of the NAD; null for none.
-	Resource *string `json:"resource"`
+	// Whether the NAD has a resourceName annotation, and the pod a device.
+	Device bool `json:"device"`
 	// Instead of all that: an annotation that is only read.
 	Selection *string `json:"selection"`
 }
 
 type answer struct {
 	Error string `json:"error,omitempty"`
-	// What this machine lacks: a plugin accepted what it had read by then.
-	Unfinished *unfinished `json:"unfinished,omitempty"`
-	// The plugins that were simulated: what they accept is not known.
-	Simulated []int `json:"simulated,omitempty"`
+	// What this machine lacks: the config was accepted, and then the kernel or a program was missing.
+	Missing string `json:"missing,omitempty"`
 	// The networks in an annotation that was only read.
 	Selected [][3]string `json:"selected,omitempty"`
+}
+
+// Errors of a machine on which some features are missing.
+var missing = []string{
+	"operation not supported", "executable file not found", "protocol not available", "no such file or directory",
+	"failed to find host device", "Link not found", "no default route interface found", "failed to find plugin", "must be [0, master MTU(",
 }
 
 func main() {
@@ -131,11 +136,6 @@ func (p *podNetwork) attach(asked question) (reply answer) {
 	if err != nil {
 		return answer{Error: "multus: " + err.Error()}
 	}
-	if strings.Contains(asked.Config, spare) || strings.Contains(asked.Config, spareAddress) {
-		if err := addSpare(); err != nil {
-			fail("add a device: %v", err)
-		}
-	}
 	runtime := &libcni.RuntimeConf{
 		ContainerID: fmt.Sprintf("c%d", p.number),
 		NetNS:       p.target,
@@ -145,12 +145,13 @@ func (p *podNetwork) attach(asked question) (reply answer) {
 			{"K8S_POD_INFRA_CONTAINER_ID", "c"}, {"K8S_POD_UID", "u"},
 		},
 	}
-	run := &programs{real: &invoke.DefaultExec{RawExec: &invoke.RawExec{}}, index: -1}
-	_, err = multus.DelegateAdd(run, nil, nil, delegate, runtime, conf)
-	reply.Simulated = run.simulated
-	if err != nil {
-		if reply.Unfinished = run.unfinished(); reply.Unfinished == nil {
-			reply.Error = err.Error()
+	run := &programs{real: &invoke.DefaultExec{RawExec: &invoke.RawExec{}}}
+	if _, err := multus.DelegateAdd(run, nil, nil, delegate, runtime, conf); err != nil {
+		reply.Error = err.Error()
+	}
+	for _, feature := range missing {
+		if strings.Contains(reply.Error, feature) {
+			reply = answer{Missing: reply.Error}
 		}
 	}
 	// Whatever is wrong now was wrong before, or comes of what this machine lacks.
@@ -183,13 +184,8 @@ func selected(asked question, conf *multustypes.NetConf) (*multustypes.DelegateN
 		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: asked.Name},
 		Spec:       nads.NetworkAttachmentDefinitionSpec{Config: asked.Config},
 	}
-	// The pod requests what the annotation names, as far as the API server takes that as a resource.
-	given := map[string]*multustypes.ResourceInfo{"other.io/c": {DeviceIDs: []string{"0000:02:00.1"}}}
-	if asked.Resource != nil {
-		nad.Annotations = map[string]string{"k8s.v1.cni.cncf.io/resourceName": *asked.Resource}
-		if isExtendedResource(*asked.Resource) {
-			given[*asked.Resource] = &multustypes.ResourceInfo{DeviceIDs: []string{device}}
-		}
+	if asked.Device {
+		nad.Annotations = map[string]string{"k8s.v1.cni.cncf.io/resourceName": resource}
 	}
 	// The cache of Multus, which is never filled from a cluster.
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
@@ -202,6 +198,7 @@ func selected(asked question, conf *multustypes.NetConf) (*multustypes.DelegateN
 	if err != nil {
 		return nil, err
 	}
+	given := map[string]*multustypes.ResourceInfo{resource: {DeviceIDs: []string{device}}}
 	delegates, err := k8sclient.GetNetworkDelegates(&k8sclient.ClientInfo{NetDefInformer: stored}, pod, networks, conf, given)
 	if err != nil {
 		return nil, err
@@ -209,47 +206,25 @@ func selected(asked question, conf *multustypes.NetConf) (*multustypes.DelegateN
 	return delegates[0], nil
 }
 
-// isExtendedResource is whether a pod can request devices under that name: IsExtendedResourceName of k8s.io/kubernetes.
-func isExtendedResource(name string) bool {
-	if !strings.Contains(name, "/") || strings.Contains(name, "kubernetes.io/") || strings.HasPrefix(name, "requests.") {
-		return false
-	}
-	return len(validation.IsQualifiedName("requests."+name)) == 0
-}
-
 // programs runs what libcni calls.
 type programs struct {
 	real invoke.Exec
 	version.PluginDecoder
-	// The plugin that was called last, its place in the list, whether it was there, and its error.
-	plugin string
-	index  int
-	ran    bool
-	failed error
-	// The plugins that have read their part, and the places of those that were simulated.
-	reached   []string
-	simulated []int
 }
 
-func (p *programs) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) (result []byte, err error) {
-	if isReal(filepath.Base(path)) {
-		result, err = p.real.ExecPlugin(ctx, path, stdin, environ)
-	} else {
-		p.simulated = append(p.simulated, p.index)
-		result, err = simulated(filepath.Base(path), stdin)
+func (p *programs) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
+	if !isReal(filepath.Base(path)) {
+		return simulated(stdin)
 	}
-	p.called(stdin, err)
-	return result, err
+	return p.real.ExecPlugin(ctx, path, stdin, environ)
 }
 
-func (p *programs) FindInPath(name string, paths []string) (path string, err error) {
-	p.plugin, p.index, p.ran = name, p.index+1, false
+func (p *programs) FindInPath(name string, paths []string) (string, error) {
 	if filepath.Base(name) != name {
 		return "", fmt.Errorf("invalid plugin name: %s", name)
 	}
 	if simulatedPlugins[name] {
 		return filepath.Join("/simulated", name), nil
 	}
-	path, p.failed = p.real.FindInPath(name, paths)
-	return path, p.failed
+	return p.real.FindInPath(name, paths)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,9 +14,6 @@ import (
 
 // The interface that stands for the one of the host, and the other end of it.
 const master, peer = "eth0", "wire0"
-
-// The interface of the host that a pod can take, and its address.
-const spare, spareAddress = "spare0", "02:00:00:00:00:99"
 
 // inNamespace starts the program again in a network namespace of its own, and ends this one with the other's exit code.
 func inNamespace() {
@@ -55,10 +51,6 @@ func prepare() (string, error) {
 		if err := syscall.Mount("nadmit-oracle", written, "tmpfs", 0, ""); err != nil {
 			return "", err
 		}
-	}
-	// Plugins write files under paths of the config, which can be relative ones.
-	if err := os.Chdir("/run"); err != nil {
-		return "", err
 	}
 	if err := up("lo"); err != nil {
 		return "", err
@@ -102,16 +94,6 @@ func prepare() (string, error) {
 	case err := <-problem:
 		return "", err
 	}
-}
-
-// addSpare makes the interface that a pod can take; clean removes it.
-func addSpare() error {
-	address, err := net.ParseMAC(spareAddress)
-	if err != nil {
-		return err
-	}
-	attributes := netlink.LinkAttrs{Name: spare, MTU: 1500, HardwareAddr: address}
-	return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: "spare1"})
 }
 
 func up(name string) error {

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
@@ -59,22 +56,11 @@ func refuse(problem error) {
 	os.Exit(1)
 }
 
-// simulated is the result of a plugin that does not run: it decodes what libcni hands to it, looks for its device, and calls its IPAM plugin.
-func simulated(plugin string, stdin []byte) ([]byte, error) {
-	var conf struct {
-		types.NetConf
-		DeviceID any `json:"deviceID"`
-	}
+// simulated is the result of a plugin that does not run: it decodes what libcni hands to it, and calls its IPAM plugin.
+func simulated(stdin []byte) ([]byte, error) {
+	var conf types.NetConf
 	if err := json.Unmarshal(stdin, &conf); err != nil {
 		return nil, fmt.Errorf("simulated plugin: %w", err)
-	}
-	if given, _ := conf.DeviceID.(string); given == "" && plugin != "ovs" {
-		return nil, errors.New("VF pci addr is required")
-	}
-	if plugin == "sriov" {
-		if err := setMac(stdin); err != nil {
-			return nil, err
-		}
 	}
 	var reply []byte
 	var err error
@@ -83,13 +69,8 @@ func simulated(plugin string, stdin []byte) ([]byte, error) {
 		reply, err = ofHostLocal(stdin)
 	case "whereabouts":
 		reply, err = ofWhereabouts(stdin)
-	case "":
-		return json.Marshal(map[string]any{"cniVersion": conf.CNIVersion})
 	default:
-		if strings.Contains(conf.IPAM.Type, "/") {
-			return nil, fmt.Errorf("invalid plugin name: %s", conf.IPAM.Type)
-		}
-		return nil, fmt.Errorf("failed to find plugin %q in path []", conf.IPAM.Type)
+		return json.Marshal(map[string]any{"cniVersion": conf.CNIVersion})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", conf.IPAM.Type, err)
@@ -102,24 +83,6 @@ func simulated(plugin string, stdin []byte) ([]byte, error) {
 		return nil, fmt.Errorf("result of %s: %w", conf.IPAM.Type, err)
 	}
 	return reply, nil
-}
-
-// setMac is what sriov does with the address after it has loaded its config.
-func setMac(stdin []byte) error {
-	var conf struct {
-		Mac           string `json:"mac"`
-		RuntimeConfig struct {
-			Mac string `json:"mac"`
-		} `json:"runtimeConfig"`
-	}
-	if err := json.Unmarshal(stdin, &conf); err != nil {
-		return err
-	}
-	mac := cmp.Or(conf.RuntimeConfig.Mac, conf.Mac)
-	if _, err := net.ParseMAC(mac); mac != "" && err != nil {
-		return fmt.Errorf("failed to parse MAC address %s: %w", mac, err)
-	}
-	return nil
 }
 
 // ofHostLocal is the first result of host-local on a node.
