@@ -169,8 +169,9 @@ fn multus_mode_of_the_daemon_set_needs_the_published_name() {
         }
         let create = ["create", "--dry-run=server", "--namespace", "apps", "-f", "-"];
         let out = cluster.kubectl(user, &create, &nad.to_string());
-        // kubectl breaks long warnings into lines.
-        (out.status.success(), String::from_utf8(out.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" "))
+        // kubectl breaks a long warning into lines, and begins each of them alike.
+        let said = String::from_utf8(out.stderr).unwrap().replace("Warning: ", "");
+        (out.status.success(), said.split_whitespace().collect::<Vec<_>>().join(" "))
     };
     let wait_for = |name: Option<&str>, text: &str| {
         wait(&format!("{text:?} of {name:?}"), || {
