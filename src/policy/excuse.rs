@@ -66,6 +66,8 @@ impl Finding {
     fn is_independent_of_metadata(&self) -> bool {
         let family = self.rule.id.split('/').next().unwrap_or_default();
         let is_of_config = match family {
+            // The annotation that names a resource also gives this plugin its device.
+            "plugin" if self.rule.id == "plugin/host-device" => false,
             "sriov" | "ib-sriov" | "ovs" | "meta" | "plugin" | "ipam" => true,
             "nad" => !self.rule.id.starts_with("nad/resource-name"),
             _ => false,

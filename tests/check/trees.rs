@@ -148,11 +148,15 @@ fn nads_of_other_directories_deny_nothing() {
 /// No name, namespace or annotation cures what a plugin rejects in its config, and a patch may replace it.
 #[test]
 fn an_overlay_that_names_objects_cures_no_config() {
-    for (overlay, code) in [
-        ("resources: [../base]\nnamespace: prod\ncommonAnnotations: {a: b}\n", 1),
-        ("resources: [../base]\npatches: [{patch: '[]', target: {kind: NetworkAttachmentDefinition}}]\n", 0),
+    let bridge = r#"{"cniVersion":"1.0.0","type":"bridge","vlan":"100"}"#;
+    let resource = "k8s.v1.cni.cncf.io/resourceName: a.io/b";
+    let annotated = format!("resources: [../base]\ncommonAnnotations: {{{resource}}}\n");
+    for (config, overlay, code) in [
+        (bridge, "resources: [../base]\nnamespace: prod\ncommonAnnotations: {a: b}\n", 1),
+        (bridge, "resources: [../base]\npatches: [{patch: '[]', target: {kind: NetworkAttachmentDefinition}}]\n", 0),
+        // This annotation gives the plugin its device.
+        (r#"{"cniVersion":"1.0.0","type":"host-device"}"#, &annotated, 0),
     ] {
-        let config = r#"{"cniVersion":"1.0.0","type":"bridge","vlan":"100"}"#;
         let nad = json!({
             "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
             "metadata": { "name": "net" }, "spec": { "config": config },

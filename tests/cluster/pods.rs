@@ -177,7 +177,7 @@ fn virtual_machines_are_judged_by_their_networks() {
     let cluster = cluster("pods: warn");
     cluster.admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &machines());
     allow_pods(&cluster);
-    cluster.admin.create(&nads("apps"), &nad("net", PLAIN));
+    cluster.admin.create(&nads("apps"), &nad("storage", PLAIN));
     let machine = |name: &str, network: &str| {
         json!({ "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": { "name": name, "namespace": "apps" },
             "spec": { "template": { "spec": { "networks": [{ "name": "data", "multus": { "networkName": network } }] } } } })
@@ -186,9 +186,9 @@ fn virtual_machines_are_judged_by_their_networks() {
         let dry = ["create", "--dry-run=server", "-f", "-"];
         warnings(&cluster, &dry, &machine("bad", "a/b/c").to_string()).contains("pod/selection").then_some(())
     });
-    assert_eq!(create(&cluster, &machine("good", "net")), "");
-    let found = create(&cluster, &machine("absent", "nett"));
-    assert!(found.contains("pod/nad-absent") && found.contains("`nett`"), "{found}");
+    assert_eq!(create(&cluster, &machine("good", "storage")), "");
+    let found = create(&cluster, &machine("absent", "storag"));
+    assert!(found.contains("pod/nad-absent") && found.contains("did you mean `storage`?"), "{found}");
 }
 
 /// Whoever may delete NADs, and may not list pods, learns only that there are some.
